@@ -48,7 +48,7 @@ class _Manifest:
 
 
 def encode_block(block: MetadataBlock) -> bytes:
-    """The bytes of a new block. Blocks from elsewhere keep their own bytes and never come here."""
+    """Encode a new block. Blocks from elsewhere keep their original bytes, and are not re-encoded."""
     from odfpy.codec import flatbuffers_writer  # only writers pay for importing the builder
 
     content = flatbuffers_writer.write(block)
@@ -85,7 +85,7 @@ that the bytes are there and as they should be."""
 
 
 def hash_block(block: MetadataBlock) -> tuple[HashedBlock, bytes]:
-    """A new block with its hash, and its bytes."""
+    """Return a new block with its hash, and its bytes."""
     data = encode_block(block)
     return HashedBlock(Multihash.of(data), block), data
 
@@ -118,8 +118,8 @@ def load_snapshots(
     Args:
         text: one or several documents.
         source: where the text is from, for messages.
-        check: looks at each snapshot; what it refuses with a `TreeError` is told with its place.
-        beside: keys that may stand beside `content`, each with a function that returns the snapshot with what it has.
+        check: checks each snapshot; a `TreeError` from it is reported with its place.
+        beside: keys that are permitted beside `content`, each with a function that adds its content to the snapshot.
 
     Raises:
         MalformedManifest: the message names source, line, column and path.

@@ -1,4 +1,4 @@
-"""The places of the parts of a dataset (ODF specification, "Dataset Layout").
+"""Layout of a dataset: the places of its parts (ODF specification, "Dataset Layout").
 
 A dataset is a folder, in a workspace and in a repository alike:
 
@@ -36,7 +36,7 @@ class DatasetLayout:
     """The stores of one dataset.
 
     Attributes:
-        side: what lies beside the chain, such as signatures; None for places that have no room for it.
+        side: files beside the chain, such as signatures; None for places that cannot have any.
     """
 
     refs: RefStore
@@ -53,8 +53,8 @@ class DatasetLayout:
 
         Args:
             folder: its folder.
-            packs: tells whether files that rows link to are to be kept compressed, where that makes them smaller.
-            checked: which slices need not be hashed again to be read.
+            packs: returns whether linked files are to be compressed, if that makes them smaller.
+            checked: the record of slices that need not be hashed again before they are read.
         """
         return cls(
             LocalRefStore(folder / "refs"),
@@ -83,11 +83,11 @@ class DatasetLayout:
         return replace(self, refs=ReferencesAtBlock(self.refs, block))
 
     def witnessed(self, witness: Callable[[NewBlocks], None]) -> MetadataChain:
-        """The metadata chain, with somebody who is shown what is about to be committed."""
+        """Return the metadata chain, with a witness that is called with blocks before they are committed."""
         return MetadataChain(self.blocks, self.refs, witness)
 
     def clean(self) -> None:
-        """Remove what interrupted writers have left in a folder; only for the holder of the dataset's lock."""
+        """Remove left-overs of interrupted writers in a folder; only for the holder of the dataset's lock."""
         for store in (self.refs, self.blocks, self.data, self.checkpoints, self.side):
             if isinstance(store, (LocalRefStore, LocalObjectStore, LocalSideFiles)):
                 store.clean()

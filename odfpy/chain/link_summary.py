@@ -1,4 +1,4 @@
-"""The number of linked objects of a commit, as its block says it (RFC-017)."""
+"""Summary of the linked objects of a commit, as stored in its block (RFC-017)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LinkedObjects:
 
     @classmethod
     def of(cls, event: MetadataEvent) -> LinkedObjects:
-        """The summary of an event; nothing if it says nothing, or not so that it can be read."""
+        """Return the summary of an event; empty if it has none, or an invalid one."""
         extra = event.extra if isinstance(event, AddData) else None
         if extra is None or SUMMARY not in extra.entries:
             return cls()
@@ -48,7 +48,7 @@ class LinkedObjects:
         return cls()
 
     def beside(self, extra: ExtraAttributes | None) -> ExtraAttributes | None:
-        """Attributes of an event with this summary, in the place of one that is there; none if nothing is left."""
+        """Return the attributes of an event with this summary, replacing an existing one; None if nothing is left."""
         attributes = json.loads(extra.entries) if extra is not None else {}
         attributes.pop(SUMMARY, None)
         if self.count:

@@ -1,4 +1,4 @@
-"""The metadata chain of one dataset: walking it, summing it up, appending to it."""
+"""The metadata chain of one dataset: reading it, computing its state, appending to it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class MetadataChain:
-    """Blocks in an object store and the references into them.
+    """Blocks in an object store, and the references to them.
 
     Attributes:
         blocks: store of the blocks.
         refs: store of the references.
-        witness: is shown what is about to be committed; it says what it has to say beside the chain, and never fails.
+        witness: is called with new blocks before they are committed, for instance to sign them; it must not fail.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class MetadataChain:
         self.witness = witness
 
     def head(self) -> Multihash:
-        """The last block.
+        """Return the last block.
 
         Raises:
             ReferenceNotFound: the chain is empty.
@@ -47,7 +47,7 @@ class MetadataChain:
         return head
 
     def block(self, name: Multihash) -> HashedBlock:
-        """One block, checked against its hash.
+        """Return a block, checked against its hash.
 
         Raises:
             ObjectNotFound: it is missing.
@@ -60,7 +60,7 @@ class MetadataChain:
             raise error.with_context(self.blocks.describe(name)) from error
 
     def iter_blocks(self, head: Multihash | None = None, *, until: Multihash | None = None) -> Iterator[HashedBlock]:
-        """Blocks from the newest to the oldest.
+        """Yield blocks from the newest to the oldest.
 
         Args:
             head: where to begin; the reference `head` by default.
@@ -78,7 +78,7 @@ class MetadataChain:
                 if number is None:
                     raise
                 raise error.with_context(f"Block {number - 1}") from error
-            # Sequence numbers fall with every step, so that a walk ends whatever the links say.
+            # Sequence numbers decrease with every step, so a walk ends whatever the links are.
             if number is not None and hashed.block.sequence_number != number - 1:
                 raise IntegrityError(
                     f"Broken chain: block {name} has number {hashed.block.sequence_number} where {number - 1} must be"
@@ -90,15 +90,15 @@ class MetadataChain:
             raise IntegrityError(f"Block {until} is not in the chain that ends in {head or self.head()}")
 
     def in_order(self, head: Multihash | None = None, *, after: Multihash | None = None) -> list[HashedBlock]:
-        """Blocks from the oldest to the newest, without those up to and including `after`."""
+        """Return blocks from the oldest to the newest, without those up to and including `after`."""
         return list(self.iter_blocks(head, until=after))[::-1]
 
     def state(self, head: Multihash | None = None) -> ChainState:
-        """Return what the chain amounts to at a block; blocks in the store were validated when they came in."""
+        """Return the state of the chain at a block; blocks in the store were validated when they were added."""
         return sum_up(self.in_order(head))
 
     def prepare(self, state: ChainState, events: Iterable[MetadataEvent], system_time: Timestamp) -> NewBlocks:
-        """Make blocks of events and check that each may follow; nothing is stored.
+        """Make blocks from events and check that each may follow; nothing is stored.
 
         Args:
             state: the state that the first of them follows.
@@ -106,9 +106,9 @@ class MetadataChain:
             system_time: the time of the blocks.
 
         Raises:
-            ChainRuleViolation: one of them may not.
+            ChainRuleViolation: an event may not follow.
         """
-        from odfpy.chain.new_blocks import NewBlocks  # only writers pay for importing the rules
+        from odfpy.chain.new_blocks import NewBlocks  # only writers need the rules
 
         new = NewBlocks(state)
         for event in events:
@@ -120,27 +120,27 @@ class MetadataChain:
 
         Args:
             new: the blocks.
-            replacing: the head, where the blocks do not follow it but are another history; nothing of the old one is
+            replacing: the head, if the blocks do not follow it but are another history; nothing of the old history is
                 removed.
 
         Raises:
-            ConcurrentUpdate: somebody else has moved the head; the reference is unchanged.
+            ConcurrentUpdate: another process has moved the head; the reference is unchanged.
         """
         before = replacing or new.base.head
         if new.state.head is None or new.state.head == before:
             return new.state
-        # Readers take no lock, so all that a head leads to is there before it moves. Whoever loses the swap leaves
-        # blocks that no reference reaches, for `odf gc`.
+        # Readers take no lock, so everything that the head reaches is stored before it moves. A process that loses the
+        # swap leaves unreachable blocks, for `odf gc`.
         for data in new.encoded:
             self.blocks.insert(data)
-        # Not after the swap: a crash would leave a head without signatures, or an ingest that no record knows of.
+        # Not after the swap: a crash in between would leave an unsigned head, or an ingest without a record.
         self.witness(new)
         self.refs.compare_and_swap(HEAD, before, new.state.head)
         return new.state
 
 
 def sum_up(blocks: Iterable[HashedBlock], state: ChainState | None = None) -> ChainState:
-    """The state after some blocks, oldest first, without checking the rules."""
+    """Return the state after some blocks, oldest first, without checking the rules."""
     state = state or ChainState()
     for hashed in blocks:
         state = state.after(hashed)
@@ -148,7 +148,7 @@ def sum_up(blocks: Iterable[HashedBlock], state: ChainState | None = None) -> Ch
 
 
 def check_block_bytes(name: Multihash, data: bytes) -> HashedBlock:
-    """A block received from elsewhere.
+    """Decode a block received from elsewhere, and check its hash.
 
     Raises:
         HashMismatch: it is not the block of that name.

@@ -1,4 +1,4 @@
-"""Blocks that are new to a chain: made of events, or from elsewhere, and checked against the rules one by one."""
+"""New blocks of a chain, made from events or received from elsewhere, and checked against the rules one by one."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class NewBlocks:
         self.encoded: list[bytes] = []
 
     def add(self, event: MetadataEvent, system_time: Timestamp) -> None:
-        """One more event.
+        """Add an event as a block.
 
         Raises:
             ChainRuleViolation: it may not follow.
-            NoOpEvent: the chain says so already.
+            NoOpEvent: it changes nothing.
         """
         if repeats(event, self.state):
             raise NoOpEvent(f"{type(event).__name__} is the same as before")
@@ -50,7 +50,7 @@ class NewBlocks:
 
 
 def validate(blocks: Iterable[HashedBlock], state: ChainState | None = None) -> ChainState:
-    """The state after some blocks, oldest first, with every rule checked.
+    """Return the state after some blocks, oldest first, with every rule checked.
 
     Raises:
         ChainRuleViolation: the first rule that is broken.

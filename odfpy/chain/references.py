@@ -1,11 +1,11 @@
-"""References other than the head: branches, which move with what is committed to them, and tags, which stay.
+"""References other than the head: branches, which move with commits to them, and tags, which are fixed.
 
     refs/head             the last block
     refs/branch.<name>    the last block of a branch
     refs/tag.<name>       a block under a name
 
-The word before the dot tells what it is, in one flat folder as the specification has it. Seen from one of them, a
-dataset is a dataset like any other, whose head is there (`ReferenceView`).
+The prefix tells the kind, in one flat folder as the specification demands. Seen from a branch or tag, a dataset is like
+any other, with its head there (`ReferenceView`).
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class ReferenceName:
 
     @classmethod
     def of(cls, kind: ReferenceKind, name: str) -> ReferenceName:
-        """The reference that a person calls so.
+        """Return the reference for a new name that a user gives.
 
         Raises:
-            InvalidValue: that is not a name, or one that means a block.
+            InvalidValue: the name is invalid, or would denote a block.
         """
         if means_block(name):
             raise _no_name(kind, name)
@@ -55,7 +55,7 @@ class ReferenceName:
 
     @classmethod
     def there(cls, kind: ReferenceKind, name: str) -> ReferenceName:
-        """The reference that is there under a name; one of an earlier release may have a name that means a block.
+        """Return the reference for an existing name; earlier releases allowed names that denote blocks.
 
         Raises:
             InvalidValue: that is not a name.
@@ -67,7 +67,7 @@ class ReferenceName:
 
     @classmethod
     def parse(cls, reference: str) -> ReferenceName | None:
-        """The branch or tag that a reference is, None for others."""
+        """Return the branch or tag of a reference, None for other references."""
         prefix, dot, name = reference.partition(".")
         known = dot and prefix in {kind.value for kind in ReferenceKind}
         return cls(prefix, name) if known and _NAME.fullmatch(name) else None
@@ -79,7 +79,7 @@ class ReferenceName:
 
     @property
     def other(self) -> ReferenceName:
-        """The tag of the name of a branch, or the branch of that of a tag: `@name` would mean both."""
+        """Return the tag with the name of a branch, or vice versa: `@name` would be ambiguous."""
         kind = ReferenceKind.TAG if self.kind is ReferenceKind.BRANCH else ReferenceKind.BRANCH
         return ReferenceName(kind.value, self.name)
 
@@ -93,7 +93,7 @@ class ReferenceName:
 
 
 def means_block(text: str) -> bool:
-    """Return whether a text means a block by itself, whatever branches and tags there are."""
+    """Return whether a text denotes a block by itself, whatever branches and tags there are."""
     return text == HEAD or _BLOCK.fullmatch(text) is not None
 
 
@@ -105,9 +105,9 @@ def _no_name(kind: ReferenceKind, name: str) -> InvalidValue:
 
 
 class ReferenceView(RefStore):
-    """The references of a dataset, seen from one of them: its head is there.
+    """The references of a dataset, seen from a branch or tag as its head.
 
-    One that is not there yet is where the head is, and comes to be when it is moved.
+    A missing branch is where the head is, and is created when it is moved.
     """
 
     def __init__(self, refs: RefStore, name: ReferenceName) -> None:
@@ -123,7 +123,7 @@ class ReferenceView(RefStore):
         if name != HEAD:
             self._refs.compare_and_swap(name, expected, new)
             return
-        # The head may move after this look at it, which does no harm: the new branch goes on from `expected`.
+        # If the head moves afterwards, that does no harm: the new branch continues from `expected`.
         is_new = self._refs.get(self._name) is None and self._refs.get(HEAD) == expected
         self._refs.compare_and_swap(self._name, None if is_new else expected, new)
 
@@ -138,7 +138,7 @@ class ReferenceView(RefStore):
 
 
 class ReferencesAtBlock(RefStore):
-    """The references of a dataset as it was when its head was at a block; nothing can be changed."""
+    """The references of a dataset as of a block; they cannot be changed."""
 
     def __init__(self, refs: RefStore, block: Multihash) -> None:
         self._refs = refs

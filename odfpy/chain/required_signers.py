@@ -1,4 +1,4 @@
-"""By whom a copy of a dataset must be signed."""
+"""Required signers: who must have signed a copy of a dataset."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from odfpy.values import dataclass
 
 
 class NotSigned(IntegrityError, code="E654"):
-    """A copy is not signed by whom the settings want it to be."""
+    """A copy is not signed by a required signer."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredSigners:
-    """By whom a copy must be signed: one of some, on its newest block, which vouches for all before it.
+    """The required signers of a copy: one of them must have signed its newest block, which covers all before it.
 
     Attributes:
-        names: who they are, for messages; empty where nobody must have signed.
+        names: their names, for messages; empty if no signature is required.
         keys: their keys.
-        owner: whether the dataset's own key is good, too.
-        revoked: what is known here of keys that count no more.
-        learn: remembers what another place says of such keys; called before anything is refused, so that a thief who
-            is found out is not believed elsewhere.
+        owner: whether the dataset's own key is accepted, too.
+        revoked: revoked and expired keys that are known here.
+        learn: remembers another place's statements about such keys; called before anything is refused, so that a stolen
+            key is not accepted elsewhere.
     """
 
     names: str
@@ -38,16 +38,16 @@ class RequiredSigners:
     learn: Callable[[tuple[KeyRevocation, ...]], None] = field(default=lambda _: None, compare=False)
 
     def check(self, newest: HashedBlock, signed: SignedBlock | None, revoked: RevokedKeys, where: str) -> None:
-        """Check that a chain that ends in a block is signed as it must be.
+        """Check that a chain is signed as required, by the signatures of its last block.
 
         Args:
             newest: the block.
             signed: its signatures, which have been checked.
-            revoked: tells which of them count.
+            revoked: tells which of the signatures count.
             where: the place that it is in, for the message.
 
         Raises:
-            NotSigned: it is not.
+            NotSigned: it is not signed as required.
         """
         if not self.names:
             return

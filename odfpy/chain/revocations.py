@@ -1,10 +1,13 @@
-"""Revocations: from when on signatures of a key do not count any more. They lie beside the chain, as signatures do.
+"""Revocations: statements from when on signatures of a key no longer count. They are stored beside the chain.
 
     info/revocations/<key>   what has been said of a key, each statement signed
 
-A statement says since which block of a dataset a key is revoked: the chain has an order, which no clock and no holder
-of a stolen key can change. One that names no block, and one that lets a key expire, goes by time; then it is the time
-of a block that counts, which does not go back in a chain either.
+A statement names the block of a dataset since which a key is revoked: the chain has an order, which no clock and no
+holder of a stolen key can change. A statement without a block, and one about expiry, is based on time; then the time of
+a block counts, which cannot go back in a chain either.
+
+A statement is honoured if it is signed by the key itself, or by the dataset's own key, for that dataset; or if the user
+of this workspace has made it, or has seen it before. All statements apply together: no later one can revive a key.
 
 A statement is honoured if the key itself has signed it, or the dataset's own key, for that dataset; or if whoever runs
 this has made it or has been shown it before. All of them hold together: nothing that is said later revives a key.
@@ -49,7 +52,7 @@ class ExpiredKey(RevokedKey, code="E472"):
 
 
 class UnentitledRevocation(IntegrityError, code="E473"):
-    """A revocation is not signed by who may revoke the key."""
+    """A revocation is signed by a key that may not revoke the key in question."""
 
 
 class Reason(Enum):
@@ -123,20 +126,20 @@ class KeyRevocation:
 
     @property
     def end(self) -> Timestamp:
-        """Return when the key has ended, where no block says so."""
+        """Return when the key has ended, if no block tells."""
         return self.expires or self.time
 
     @property
     def ends_all(self) -> bool:
-        """Return whether nothing that the key has ever signed counts."""
+        """Return whether all signatures of the key are invalid, whenever made."""
         return self.reason is Reason.COMPROMISED and self.expires is None
 
     def has_come(self, now: Timestamp) -> bool:
-        """Return whether the key has ended by a time: what is not an expiry has come when it was said."""
+        """Return whether the key has ended by a time: expiry takes effect later, all else immediately."""
         return self.expires is None or now > self.expires
 
     def in_words(self, dataset_id: DatasetId | None) -> str:
-        """Return when the key has ended, why, and who says so, for those who have a dataset."""
+        """Return in words when the key has ended, why, and who says so."""
         if self.expires is not None:
             return f"expired at {self.expires}"
         since = f", after block {self.since.sequence_number}" if self.since is not None else ""
@@ -145,11 +148,11 @@ class KeyRevocation:
         return f"was revoked at {self.time}{since} ({self.reason.value}), by {by}"
 
     def is_honest(self) -> bool:
-        """Return whether it is signed by whom it says."""
+        """Return whether the statement is signed by its stated signer."""
         return self.proof.is_of(self._message())
 
     def is_honoured_in(self, dataset_id: DatasetId) -> bool:
-        """Return whether its signer may say this of the key in a dataset, whoever asks."""
+        """Return whether its signer is entitled to make it in a dataset, whoever asks."""
         with suppress(InvalidValue):
             entitled = (self.actor, ActorId.owner_of(dataset_id))
             about = self.since is None or self.since.dataset_id == dataset_id
@@ -167,11 +170,11 @@ _NO_PROOF: Final = Proof("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class KnownRevocations:
-    """The keys that the user of this workspace knows to have ended, wherever a copy comes from.
+    """The statements about keys that the user of this workspace knows, wherever a copy comes from.
 
     Attributes:
-        made: statements of their own, which count for them in all datasets.
-        learnt: statements of others that they were shown.
+        made: the user's own statements, which count for the user in all datasets.
+        learnt: statements of others.
     """
 
     made: tuple[KeyRevocation, ...] = ()
@@ -245,7 +248,7 @@ def _malformed(where: str, problem: str) -> MalformedSignature:
 
 
 def honoured_in(side: SideFiles | None, dataset_id: DatasetId, keys: Iterable[ActorId]) -> tuple[KeyRevocation, ...]:
-    """Return what a place says of some keys and is honoured; what is forged, damaged or by a stranger says nothing.
+    """Return the honoured statements about some keys in a place; forged, damaged and unentitled ones are ignored.
 
     Args:
         side: side files of the dataset, None for none.
@@ -266,7 +269,7 @@ def honoured_in(side: SideFiles | None, dataset_id: DatasetId, keys: Iterable[Ac
 
 
 def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_id: DatasetId, where: str) -> None:
-    """Check that statements about a key are by who may make them.
+    """Check that statements about a key are made by entitled signers.
 
     Args:
         statements: the statements.
@@ -286,10 +289,10 @@ def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_
 
 
 def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
-    """Keep statements in a place, beside those that are there; gives whether any was new.
+    """Add statements to a place; return whether any was new.
 
-    There is room for `MAX_STATEMENTS` about a key. Of more, the strongest stay: whoever holds a stolen key can sign any
-    number of harmless ones, and must not keep out those that end it.
+    At most `MAX_STATEMENTS` about a key are stored. Of more, the strongest are retained: the holder of a stolen key can
+    sign any number of harmless ones, and must not displace those that end it.
 
     Raises:
         OdfError: they cannot be written.
@@ -312,12 +315,12 @@ def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
 
 
 def _strongest(statements: tuple[KeyRevocation, ...]) -> tuple[KeyRevocation, ...]:
-    """Statements for which there is room, in the order in which they are."""
+    """Return the statements to retain, in their order."""
 
     def weakness(one: KeyRevocation) -> tuple[bool, bool, bool, int, Timestamp]:
         is_by_itself = one.proof.verification_method == one.key
         since = one.since
-        # Those of one dataset end the key there only, and from a block on, whatever time they name.
+        # Statements of one dataset only end the key there, and from a block on, whatever time they name.
         return is_by_itself, not one.ends_all, since is not None, since.sequence_number if since else 0, one.end
 
     kept = frozenset(sorted(statements, key=weakness)[:MAX_STATEMENTS])

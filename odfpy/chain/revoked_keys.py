@@ -1,4 +1,4 @@
-"""Signatures of a chain that count no more, since their keys had ended before; see `odfpy.chain.revocations`."""
+"""Signatures of a chain that no longer count, since their keys had ended before; see `odfpy.chain.revocations`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class RevokedKeys:
 
     Attributes:
         dataset_id: which.
-        statements: what is honoured there.
-        block_at: the block of the chain that has some number; None where it is not that long.
-        vouching: keys whose signatures make up for one that counts no more beside them.
+        statements: the honoured statements about keys.
+        block_at: returns the block of the chain with a number; None if the chain is shorter.
+        vouching: keys whose signatures compensate for an invalid one on the same block.
     """
 
     dataset_id: DatasetId
@@ -33,16 +33,16 @@ class RevokedKeys:
     def require(self, signed: SignedBlock, hashed: HashedBlock, where: str, *, now: Timestamp | None = None) -> None:
         """Check that a block is not signed with a key that had ended before.
 
-        Where a key that vouches has signed it too, the other signature says nothing, and does no harm.
+        If a vouching key has signed it, too, the other signature is ignored.
 
         Args:
             signed: the signatures of the block, which have been checked.
             hashed: the block.
             where: the file that they are in.
-            now: the time here, where it is made known for the first time: what has expired by then comes too late.
+            now: the local time, for a block that was not known before: a key that has expired by then is refused.
 
         Raises:
-            RevokedKey: it is, and nobody else vouches for it.
+            RevokedKey: it is, and no other key vouches for it.
         """
         if self.vouching.intersection(self.counting(signed, hashed).signers):
             return
@@ -54,7 +54,7 @@ class RevokedKeys:
                     raise self._refused(one, hashed, where)
 
     def counting(self, signed: SignedBlock, hashed: HashedBlock) -> SignedBlock:
-        """The signatures of a block that count."""
+        """Return the signatures of a block that count."""
         kept = tuple(signature for signature in signed.signatures if self.end_of(signature, hashed) is None)
         return signed if len(kept) == len(signed.signatures) else replace(signed, signatures=kept)
 
@@ -87,11 +87,11 @@ class RevokedKeys:
 
 
 def walk_back(blocks: Sequence[HashedBlock], before: Iterable[HashedBlock]) -> Callable[[int], Multihash | None]:
-    """Finds blocks of a chain by their numbers.
+    """Return a function that finds blocks of a chain by number.
 
     Args:
         blocks: the newest of the chain, oldest first.
-        before: those before them, newest first; read as far as need be.
+        before: the blocks before those, newest first; read as far as needed.
     """
     known = {one.block.sequence_number: one.hash for one in blocks}
     rest = iter(before)

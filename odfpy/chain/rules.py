@@ -116,7 +116,7 @@ class TransformInputsMismatch(ChainRuleViolation, code="E314"):
 
 
 class InputIntervalBroken(ChainRuleViolation, code="E315"):
-    """Each input goes on where the last run ended."""
+    """Each input continues where the last run ended."""
 
 
 class InvalidTransformInputs(ChainRuleViolation, code="E316"):
@@ -160,9 +160,10 @@ def state_after(state: ChainState, hashed: HashedBlock) -> ChainState:
 
 
 def repeats(event: MetadataEvent, state: ChainState) -> bool:
-    """Return whether the event says what the chain says already.
+    """Return whether the event would not change anything.
 
-    No rule forbids this for descriptions, transforms and polling sources, and others do write such blocks; we do not.
+    No rule forbids this for descriptions, transforms and polling sources, and other implementations write such blocks;
+    odfpy does not.
     """
     in_force = (
         state.info,
@@ -197,7 +198,7 @@ def _sequence_is_unbroken(state: ChainState, block: MetadataBlock) -> None:
 
 
 def _system_time_is_monotonic(state: ChainState, block: MetadataBlock) -> None:
-    # Not `<=`: all blocks of one commit have the same time.
+    # Not `<=`: all blocks of a commit have the same time.
     if state.system_time is not None and block.system_time < state.system_time:
         raise SystemTimeWentBack(f"its system time {block.system_time} is before {state.system_time}")
 

@@ -1,13 +1,13 @@
-"""Signatures: who has made a block, and who has moved the head. They lie beside the chain and are not part of it.
+"""Signatures: who has made a block, and who has moved the head. They are stored beside the chain, not in it.
 
     info/signatures/<block>   a document with the signatures of that block
     refs/head.sig             the same for the head; where it is absent, nothing in this place is signed
 
-A signature is over the canonical JSON (RFC 8785) of dataset id, block hash, sequence number and time, together with a
-word for what is signed, so that one for a block never passes for anything else. Since blocks are linked by their
-hashes, a signature of one vouches for all before it.
+A signature covers the canonical JSON (RFC 8785) of dataset id, block hash, sequence number and time, together with the
+kind of what is signed, so that a signature of a block is never valid for anything else. Since blocks are linked by
+their hashes, the signature of a block covers all blocks before it.
 
-The dataset's id is the public key of its owner: `ActorId.owner_of(dataset_id)` needs no authority to be believed.
+The dataset's id is the public key of its owner, so verifying `ActorId.owner_of(dataset_id)` needs no authority.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WEB_PAGE: Final = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html|head|\?x
 
 
 class ForgedSignature(IntegrityError, code="E650"):
-    """A signature is not by whom it says it is, or not of what it lies beside."""
+    """A signature is not by its stated signer, or belongs to something else."""
 
 
 class MalformedSignature(MalformedData, code="E651"):
@@ -67,7 +67,7 @@ class Signature:
 
     @property
     def signer(self) -> ActorId:
-        """Whose it says it is.
+        """Return the stated signer.
 
         Raises:
             InvalidValue: not a key.
@@ -85,7 +85,7 @@ class SignedBlock:
     signatures: tuple[Signature, ...] = ()
 
     def message(self, kind: str, time: Timestamp) -> bytes:
-        """Return what a signature made at a time is over."""
+        """Return the message that a signature of a given time covers."""
         return canonical_json(
             {
                 "blockHash": str(self.block_hash),
@@ -97,7 +97,7 @@ class SignedBlock:
         )
 
     def signed_by(self, keys: Iterable[KeyPair], kind: str, time: Timestamp) -> SignedBlock:
-        """The same with signatures of some keys.
+        """Return the same document with signatures of some keys.
 
         Args:
             keys: the key pairs.
@@ -110,11 +110,11 @@ class SignedBlock:
 
     @property
     def signers(self) -> tuple[ActorId, ...]:
-        """Whose signatures these say they are; see `check`."""
+        """Return the stated signers; see `check`."""
         return tuple(signature.signer for signature in self.signatures)
 
     def check(self, kind: str, dataset_id: DatasetId, block: Multihash, number: int, where: str) -> None:
-        """Check that this is about a block, and that every signature is that of its signer.
+        """Check that the document is about a block, and that every signature is valid.
 
         Args:
             kind: the kind of document.
@@ -219,12 +219,12 @@ def _malformed(where: str, problem: str) -> MalformedSignature:
 
 
 def has_signatures(side: SideFiles) -> bool:
-    """Return whether a place has signatures: one look, so that places without any cost no more than that.
+    """Return whether a place has signatures, with a single request, so that places without any cost no more.
 
-    A web page in their place is that of a server which answers so to whatever it does not have.
+    A web page instead of the file means none: some servers answer that way for missing files.
 
     Raises:
-        MalformedSignature: there is something else, so that nobody can tell.
+        MalformedSignature: the file has other content, so that it is unknown.
     """
     data = side.read(HEAD_PATH, MAX_SIZE)
     if data is None or _WEB_PAGE.match(data):
@@ -235,7 +235,7 @@ def has_signatures(side: SideFiles) -> bool:
 
 
 def read_signatures(side: SideFiles | None, dataset_id: DatasetId, hashed: HashedBlock) -> SignedBlock | None:
-    """The signatures of a block, each checked; None where there are none.
+    """Return the signatures of a block, each checked; None if there are none.
 
     Args:
         side: side files of the dataset, None for none.
@@ -272,7 +272,7 @@ def _checked(side: SideFiles, dataset_id: DatasetId, hashed: HashedBlock, data: 
 
 
 def read_head_signatures(side: SideFiles | None, dataset_id: DatasetId, head: HashedBlock) -> SignedBlock | None:
-    """The signatures of the head, each checked; None where there are none, or where they are of another head.
+    """Return the signatures of the head, each checked; None if there are none, or they belong to an earlier head.
 
     Args:
         side: side files of the dataset, None for none.
@@ -284,7 +284,7 @@ def read_head_signatures(side: SideFiles | None, dataset_id: DatasetId, head: Ha
     """
     signed = _read(side, HEAD_PATH, HEAD_SIGNATURES)
     if side is None or signed is None or signed.block_hash != head.hash:
-        return None  # somebody who does not sign may have moved the head since
+        return None  # the head may since have been moved without signing
     signed.check(HEAD_SIGNATURES, dataset_id, head.hash, head.block.sequence_number, side.describe(HEAD_PATH))
     return signed
 
@@ -302,9 +302,9 @@ class SignatureReport:
     """The signers of some blocks.
 
     Attributes:
-        signed: how many of them somebody has signed.
-        unsigned: how many nobody has.
-        signers: who; those of the newest block first.
+        signed: number of signed blocks.
+        unsigned: number of unsigned blocks.
+        signers: the signers, those of the newest block first.
     """
 
     signed: int = 0
@@ -313,7 +313,7 @@ class SignatureReport:
 
     @classmethod
     def of(cls, blocks: Sequence[SignedBlock | None]) -> SignatureReport:
-        """A report on the signatures of some blocks, oldest first; None stands for a block without any."""
+        """Return the report on some blocks, oldest first; None is a block without signatures."""
         signed = [block for block in blocks if block is not None and block.signatures]
         signers = dict.fromkeys(signer for block in reversed(signed) for signer in block.signers)
         return cls(len(signed), len(blocks) - len(signed), tuple(signers))

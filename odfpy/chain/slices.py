@@ -1,4 +1,4 @@
-"""The slices of a dataset and the rows that each of them holds, read off its chain."""
+"""The slices of a dataset and the rows in each of them, derived from its chain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SliceOfBlock:
 
 
 def slices_of(blocks: Iterable[HashedBlock]) -> list[SliceOfBlock]:
-    """The slices that some blocks carry, in the order of the blocks."""
+    """Return the slices of some blocks, in the order of the blocks."""
     found = ((block, new_data_of(block.block.event)) for block in blocks)
     return [SliceOfBlock(block, data) for block, data in found if data is not None]
 
@@ -35,7 +35,7 @@ def newest_blocks(
     Args:
         newest_first: all blocks.
         start: offset of the first row that is wanted, None for no rows.
-        watermark: whether the last move of the watermark is wanted too.
+        watermark: whether to include the last change of the watermark.
 
     Returns:
         Blocks, the oldest first.
@@ -69,7 +69,7 @@ def overlapping(slices: Iterable[SliceOfBlock], start: int, end: int) -> list[Sl
 
 
 def slice_files(store: ObjectStore, slices: Iterable[SliceOfBlock]) -> list[Path]:
-    """The files of slices, for who wants their footers only.
+    """Return the files of slices, for readers of footers only.
 
     Raises:
         ObjectNotFound: one is missing; the message names block and file.
@@ -84,7 +84,7 @@ def slice_files(store: ObjectStore, slices: Iterable[SliceOfBlock]) -> list[Path
 
 
 def slice_paths(store: ObjectStore, slices: Iterable[SliceOfBlock], *, of: object = None) -> list[Path]:
-    """The files of slices, each compared with the hash in its block before anybody builds on its rows.
+    """Return the files of slices, each checked against the hash in its block before its rows are used.
 
     Args:
         store: where they are.
@@ -93,7 +93,7 @@ def slice_paths(store: ObjectStore, slices: Iterable[SliceOfBlock], *, of: objec
 
     Raises:
         ObjectNotFound: one is missing; the message names block and file.
-        HashMismatch: one is damaged, or another one is in its place.
+        HashMismatch: a file is damaged, or has been replaced.
     """
     paths = []
     for item in slices:

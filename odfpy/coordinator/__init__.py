@@ -1,4 +1,4 @@
-"""The coordinator: what a workspace can do, and in which order. `workspace` is where to begin.
+"""The coordinator: everything that a workspace can do. Start reading at `workspace`.
 
     verbs        what a workspace offers, by subject: `Workspace.datasets`, `.queries`, `.maintenance`...
 
@@ -12,6 +12,6 @@
     provenance   rows followed to what they are made of
     maintenance  verification, repair, clean-up
 
-Subpackages import only what stands above them (`ROOMS` in the architecture test); modules beside them tie them
-together.
+Subpackages import only those listed above them (`ROOMS` in the architecture test); the modules of this package combine
+them.
 """

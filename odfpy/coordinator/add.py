@@ -1,4 +1,4 @@
-"""Making datasets of DatasetSnapshot manifests (ODF specification, "DatasetSnapshot").
+"""Creation of datasets from DatasetSnapshot manifests (ODF specification, "DatasetSnapshot").
 
 1. read the manifests (`odfpy.coordinator.manifests`)
 2. put them in dependency order, whatever the order of the files
@@ -78,22 +78,22 @@ def add(
     dry_run: bool = False,
     approve: bool = True,
 ) -> list[AddResult]:
-    """Make datasets of snapshots: all of them, or none where anything is wrong with one or a dataset is locked.
+    """Create datasets from snapshots: all of them, or none if one has a fault or a dataset is locked.
 
-    Each is a commit of its own: if the machine goes down or the disk is full on the way, those before it stay.
+    Each is a separate commit: if the machine goes down or the disk is full meanwhile, earlier ones stay.
 
     Args:
         storage: the workspace.
-        snapshots: in any order.
-        check: what the engine says of a dataset to be.
-        replace_existing: append what has changed to datasets that exist.
-        keep_existing: leave datasets that exist as they are, and go on with the others.
-        dry_run: only check; inputs that are not there are remarked on.
-        approve: let their sources run on this machine.
+        snapshots: the snapshots, in any order.
+        check: checks a planned dataset, with the help of its engine.
+        replace_existing: whether to append the changes to datasets that exist.
+        keep_existing: whether to leave existing datasets unchanged, and continue with the others.
+        dry_run: whether only to check; missing inputs are then remarks.
+        approve: whether their sources may run on this machine.
 
     Raises:
-        DatasetLocked, ConcurrentUpdate: somebody else writes to one that exists; nothing was added.
-        OdfError: what is wrong with one of them; nothing was added, unless a file could not be written.
+        DatasetLocked, ConcurrentUpdate: another process writes to an existing one; nothing was added.
+        OdfError: a fault of one of them; nothing was added, unless a file could not be written.
     """
     may_exist = replace_existing or keep_existing
     ordered = _in_order(storage, snapshots, may_exist=may_exist, may_lack_inputs=dry_run)
@@ -105,7 +105,7 @@ def add(
         if dry_run:
             return [step.describe() for step in steps]
         with ExitStack() as held:
-            for step in steps:  # before the first commit, so that none is made if there is one that cannot be
+            for step in steps:  # before the first commit, so that none is made if one is impossible
                 step.lock(held)
             return [step.describe() if step.is_kept else step.carry_out(approve=approve) for step in steps]
 
@@ -113,7 +113,7 @@ def add(
 def _in_order(
     storage: Storage, snapshots: Sequence[DatasetSnapshot], *, may_exist: bool, may_lack_inputs: bool
 ) -> list[DatasetSnapshot]:
-    """The snapshots, inputs first, also those that are so by way of datasets that already exist."""
+    """Sort the snapshots, inputs first, also where dependencies pass through existing datasets."""
     by_name: dict[DatasetAlias, DatasetSnapshot] = {}
     for snapshot in snapshots:
         if snapshot.name in by_name:
@@ -159,7 +159,7 @@ def _require_input(
 
 
 class _Step:
-    """One dataset to be made or changed."""
+    """One dataset to be created or changed."""
 
     def __init__(self, storage: Storage, alias: DatasetAlias, new: NewBlocks, notes: tuple[str, ...]) -> None:
         self.storage = storage
@@ -187,10 +187,10 @@ class _Step:
         return AddResult(handle=handle, kind=state.kind, outcome=outcome, changes=changes, notes=notes)
 
     def lock(self, held: ExitStack) -> None:
-        """Hold the lock of a dataset that is to be changed, and make sure that it is still as it was.
+        """Lock a dataset that is to be changed, and check that it has not changed since the plan.
 
         Args:
-            held: lets go of it.
+            held: the stack that releases the lock.
         """
         if self.existing is None or self.is_kept:
             return
@@ -211,7 +211,7 @@ class _Step:
                 signing = self.storage.signing
                 layout.witnessed(lambda new: signing.sign(layout, lambda: self.key, new)).commit(self.new)
                 self.schedule.save(folder)
-                # Before the dataset appears: a crash in between leaves a key of no use, not a dataset without its key.
+                # Before the dataset appears: a crash in between leaves an unused key, not a dataset without its key.
                 self.storage.keys.save(self.key)
                 self.storage.create(self.alias, self.new.state.dataset_id, folder)
         if approve:  # last: what could not be committed is not approved
@@ -251,7 +251,7 @@ def _plan(
 
 
 def _spoken_aloud(state: ChainState, root: Path) -> tuple[str, ...]:
-    """Remarks on what pulling does on this machine: a manifest may come from a stranger, or need a secret."""
+    """Return remarks on what a pull runs on this machine: a manifest may come from a stranger, or need a secret."""
     source = state.polling_source
     if source is None:
         return ()
@@ -302,7 +302,7 @@ def _plan_existing(storage: Storage, planned: PlannedDatasets, snapshot: Dataset
 
 
 def _remarks_on_sources(before: ChainState, after: ChainState) -> tuple[str, ...]:
-    """Return what a change of sources means for what was taken in so far."""
+    """Return what a change of sources means for the data ingested so far."""
     if before.polling_source is not None and after.polling_source is None:
         return ("the polling source is disabled: the manifest has push sources instead",)
     names = {source.source_name for source in after.push_sources}
@@ -317,7 +317,7 @@ def _remarks_on_sources(before: ChainState, after: ChainState) -> tuple[str, ...
 
 
 def _disabled(snapshot: DatasetSnapshot, state: ChainState) -> Iterable[MetadataEvent]:
-    """Events for the sources that a manifest has no more; one without any source says nothing of them."""
+    """Yield events that disable sources which a manifest no longer has; a manifest without any sources changes none."""
     sources = [event for event in snapshot.metadata if isinstance(event, (SetPollingSource, AddPushSource))]
     if not sources:
         return
@@ -330,7 +330,7 @@ def _disabled(snapshot: DatasetSnapshot, state: ChainState) -> Iterable[Metadata
 
 
 def _check_vocabulary(event: MetadataEvent, state: ChainState) -> None:
-    """Refuse to rename system columns that are in slices already."""
+    """Refuse to rename system columns that existing slices have."""
     if not isinstance(event, SetVocab) or state.schema is None:
         return
     names = replace(ChainState(), set_vocab=event).vocab.columns
@@ -343,7 +343,7 @@ def _check_vocabulary(event: MetadataEvent, state: ChainState) -> None:
 
 
 def _is_same_query(event: SetTransform, recorded: SetTransform | None) -> bool:
-    """Return whether only the engine's version differs, which is recorded with every run."""
+    """Return whether only the engine's version differs, which every run records."""
     return recorded is not None and with_version(event, "") == with_version(recorded, "")
 
 
@@ -365,7 +365,7 @@ def _events(snapshot: DatasetSnapshot, planned: PlannedDatasets) -> Iterable[Met
 
 
 def _normalized(event: MetadataEvent, planned: PlannedDatasets, name: DatasetAlias) -> MetadataEvent:
-    """The event as it is stored: inputs by id with an alias, queries as steps."""
+    """Return the event as it is stored: inputs by id with an alias, queries as steps."""
     if isinstance(event, SetTransform):
         inputs = tuple(
             TransformInput(planned.id_of(item.dataset_ref, name), item.alias or str(item.dataset_ref))

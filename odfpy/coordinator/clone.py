@@ -1,4 +1,4 @@
-"""A workspace for a copy of a dataset, as `git clone` makes a folder for a copy of a repository."""
+"""`odf clone`: a new workspace for a copy of a dataset, as `git clone` makes a folder for a repository."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from odfpy.repository.registry import resolve_remote
 
 
 def place_of(text: str, folder: Path) -> str:
-    """The URL of a dataset elsewhere.
+    """Return the URL of a dataset elsewhere.
 
     Args:
-        text: a URL or path; or `repository/name`, of the workspace that the folder is in.
-        folder: where we are.
+        text: a URL or path; or `repository/name`, in the workspace that the folder is in.
+        folder: the current folder.
 
     Raises:
-        InvalidValue: none of these.
-        RepositoryNotFound: with a suggestion.
+        InvalidValue: it is none of these.
+        RepositoryNotFound: there is none; with a suggestion.
     """
     if is_url(text) or is_path(text):
         return normalize_url(text)
@@ -39,15 +39,15 @@ def place_of(text: str, folder: Path) -> str:
 
 
 def clone(request: PullRequest, folder: Path, *, progress: ProgressSink) -> Iterator[PullResult]:
-    """Make a workspace and copy a dataset into it. A workspace for nothing is removed again.
+    """Make a workspace and copy a dataset into it. A workspace without a dataset is removed again.
 
     Args:
         request: a pull of one URL.
-        folder: of the workspace to be; it may already exist, if it is empty.
+        folder: the folder of the new workspace, which must be missing or empty.
         progress: is told how far the work is.
 
     Raises:
-        AlreadyExists: there is something in the folder.
+        AlreadyExists: the folder is not empty.
     """
     was_there = folder.exists()
     if was_there and (not folder.is_dir() or any(folder.iterdir())):
@@ -64,7 +64,7 @@ def clone(request: PullRequest, folder: Path, *, progress: ProgressSink) -> Iter
 
 
 def how_to_go_on(url: str, folder: Path) -> str:
-    """The command that goes on with a copy that was broken off."""
+    """Return the command that continues an interrupted copy."""
     return f"odf -w {folder} pull {without_user(url)}"
 
 

@@ -1,6 +1,6 @@
-"""`odf system diagnose`: does this installation have what it needs, and does it work?
+"""`odf system diagnose`: checks of the installation: does it have what it needs, and does it work?
 
-Each check is a function that returns what it found, or raises an `OdfError` with what to do about it.
+Each check is a function that returns what it found, or raises an `OdfError` with a hint.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MIN_MEMORY = 1 << 30
 """Bytes of memory that Spark should find."""
 
 _PYTHONS = ((3, 10), (3, 13))
-# Imported to see that their native parts load; Spark's turn comes with the engine.
+# Imported to check that their native parts load; Spark is checked with the engine.
 _NATIVE = ("pyarrow", "duckdb", "datafusion", "cryptography", "blake3")
 _KNOWN_HASH = Multihash.parse("f16201971b5e146610008b8de28e53551e0242c35ae19c091359ef211c0edc913f2af")
 _REQUIREMENT = re.compile(r"^([\w.-]+)\s*(?:>=\s*([\d.]+))?")
@@ -51,10 +51,10 @@ class CheckResult:
     """The result of a check.
 
     Attributes:
-        name: what was checked.
-        ok: whether that is as it should be.
+        name: name of the check.
+        ok: whether it succeeded.
         detail: what was found.
-        hint: what to do, if it is not.
+        hint: what to do if it failed.
     """
 
     name: str
@@ -64,11 +64,11 @@ class CheckResult:
 
 
 def diagnose(folder: Path, *, engines: bool = True) -> Iterator[CheckResult]:
-    """Check one thing after the other.
+    """Run all checks, one after the other.
 
     Args:
-        folder: in a workspace, which is checked too; elsewhere the engines are tried in a temporary one.
-        engines: also start the engines and run a query, which takes some seconds for Spark.
+        folder: a folder in a workspace, which is checked too; elsewhere the engines are tried in a temporary workspace.
+        engines: whether to start the engines and run a query, which takes some seconds for Spark.
     """
     checks: dict[str, Callable[[], str]] = {
         "python": _python,
@@ -159,7 +159,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _bytes() -> str:
-    """Check that blocks come out with the bytes that their hashes are made of, whatever library writes them."""
+    """Check that blocks are serialized to exactly the bytes that their hashes are made of, by any library version."""
     from odfpy.chain.block import MetadataBlock
     from odfpy.chain.encoding import encode_block
     from odfpy.chain.events import SetInfo
@@ -196,7 +196,7 @@ def _java() -> str:
 def _memory() -> str:
     page = os.sysconf("SC_PAGE_SIZE")
     free, total = page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError):  # what caches hold can be had too, but only this file tells
+    with suppress(OSError):  # only this file includes reclaimable caches
         available = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
         free = int(available[1]) * 1024 if available else free
     if free < MIN_MEMORY:
@@ -208,7 +208,7 @@ def _memory() -> str:
 
 
 def _disk(folder: Path) -> str:
-    """Return whether a folder can be written to, and has room."""
+    """Check that a folder is writable and has free space."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".diagnose-") as file:
         file.write(b"odf")
@@ -223,7 +223,7 @@ def _disk(folder: Path) -> str:
 
 
 def _sandbox() -> str:
-    """Return how confined the engine and the commands of `Pipe` steps can be, which depends on the system."""
+    """Return how strictly the system allows to confine the engine and the commands of `Pipe` steps."""
     from odfpy.sandbox.check import what_there_is
     from odfpy.sandbox.command import isolation
 
@@ -244,14 +244,14 @@ def _containers() -> str:
 
 
 def _settings(workspace: Workspace) -> str:
-    """Return what is set; people show it to others, so that what may hold tokens is not told."""
+    """Return the settings without values that may contain tokens, since users share the report."""
     changed = [item for item in workspace.config.items() if item.origin != "default"]
     told = (f"{item.setting.key}={item.shown}" for item in changed)
     return ", ".join(told) or "all as they come"
 
 
 def _privacy(workspace: Workspace) -> str:
-    """Return whether other users of the machine are kept out: data may be private, and settings may hold tokens."""
+    """Check that other users of the machine have no access: data may be private, and settings may contain tokens."""
     mode = stat.S_IMODE(workspace.odf.stat().st_mode)
     if not mode & 0o077:
         return "nobody else on this machine can read it"
@@ -259,7 +259,7 @@ def _privacy(workspace: Workspace) -> str:
 
 
 def _locks(workspace: Workspace) -> str:
-    """Return whether locks keep others out, which not every network file system does."""
+    """Check that locks exclude others, which not every network file system ensures."""
     for part in ("datasets", "cache", "keys", "repos"):
         folder = workspace.odf / part
         if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
@@ -302,10 +302,10 @@ def _query(workspace: Workspace, engine: str) -> str:
 
 @contextmanager
 def _left_as_it_was(workspace: Workspace) -> Iterator[None]:
-    """An engine that was not running before does not run afterwards."""
+    """Stop an engine afterwards that was not running before."""
     try:
         was_running = workspace.engines.status() is not None
-    except OdfError:  # it does not answer, which the check will tell
+    except OdfError:  # it does not answer, which the check reports
         was_running = True
     try:
         yield
@@ -315,10 +315,10 @@ def _left_as_it_was(workspace: Workspace) -> Iterator[None]:
 
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of a command, for a report, with "***" for tokens and secret settings, and no users of URLs.
+    """Return the arguments of a command for a report, with "***" for tokens and secrets, and URLs without users.
 
     Args:
-        arguments: what follows the name of the program.
+        arguments: the arguments after the name of the program.
     """
     secret = {key for key, setting in SETTINGS.items() if setting.help.is_secret}
     shown = []

@@ -1,6 +1,6 @@
-"""`odf pull --dry-run`: what a pull would do, found out without doing it.
+"""`odf pull --dry-run`: what a pull would do.
 
-Sources are asked what they have, other places for their heads, and inputs for how many records are new. Nothing is
+Sources are asked what they have, other places for their heads, and inputs for the number of new records. Nothing is
 fetched or written, and no lock is taken.
 """
 
@@ -42,7 +42,7 @@ from odfpy.repository.transfer.clock import require_past
 
 
 class Expectation(Enum):
-    """The expected outcome of a pull for one dataset."""
+    """The expected outcomes of a pull for one dataset."""
 
     NEW = "would be updated"
     UP_TO_DATE = "up to date"
@@ -52,12 +52,12 @@ class Expectation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedInput:
-    """Something that would come in.
+    """A file, URL or dataset that would be read.
 
     Attributes:
         name: a file, a URL, or a dataset.
-        size: its bytes, as far as that is known.
-        num_records: its rows, where these can be known before it is fetched.
+        size: its size in bytes, if known.
+        num_records: number of its rows, if known before it is fetched.
         kept: bytes of it that an earlier pull has fetched, and that need not be fetched again.
     """
 
@@ -69,15 +69,15 @@ class PlannedInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullPlan:
-    """One dataset of a pull that is not carried out.
+    """The plan of a pull for one dataset.
 
     Attributes:
-        name: alias or remote reference, as the person knows it.
-        expectation: what would become of it.
-        inputs: what would come in.
-        warnings: what the person should know of what would come.
-        notes: remarks for the person.
-        seconds: time it took to find out.
+        name: alias or remote reference, as the user knows it.
+        expectation: the expected outcome.
+        inputs: what would be read.
+        warnings: warnings about what would be read.
+        notes: remarks for the user.
+        seconds: how many seconds the plan took.
         error: why it would fail.
     """
 
@@ -92,23 +92,23 @@ class PullPlan:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """Finds out what a puller would do.
+    """Determines what a puller would do.
 
     Attributes:
-        puller: the puller, which is not let loose.
+        puller: the puller, whose pull is not run.
     """
 
     puller: Puller
 
     def plan(self, refs: list[str], nameless: Sequence[DamagedDataset] = ()) -> Iterator[PullPlan]:
-        """The plans for ids, names, patterns, remote references and URLs, in the order in which they would be pulled.
+        """Yield the plans for ids, names, patterns, remote references and URLs, in the order of the pull.
 
         Args:
             refs: what to pull.
-            nameless: datasets that cannot be pulled, since they cannot be read.
+            nameless: datasets that cannot be read, and so cannot be pulled.
 
         Raises:
-            UsageError, NotFound: a reference makes no sense.
+            UsageError, NotFound: a reference is invalid.
         """
         storage = self.puller.storage
         remote = [ref for ref in refs if self.puller.is_remote(ref)]
@@ -222,7 +222,7 @@ class DryRun:
             return _plan(str(dataset.handle), (), (*notes, waiting))
         new = [item for item in intervals if item.interval.new_block_hash is not None]
         if new or first or has_changed:
-            self.puller.engines.get(require_transform(dataset, state).transform.engine)  # which may not be here
+            self.puller.engines.get(require_transform(dataset, state).transform.engine)  # raises if it is missing
         inputs = tuple(PlannedInput(str(item.dataset.handle), num_records=_new_records(item)) for item in new)
         if (first and without_data) or ((first or has_changed) and not inputs):
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
@@ -266,7 +266,7 @@ def _plan(name: str, inputs: tuple[PlannedInput, ...], notes: tuple[str, ...] = 
 
 
 def _idle(dataset: StoredDataset, plan: PullPlan) -> PullPlan:
-    """The plan for a root dataset whose source has nothing new."""
+    """Return the plan for a root dataset whose source has nothing new."""
     watermark = idle_watermark(dataset)
     if watermark is None:
         return plan

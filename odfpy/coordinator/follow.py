@@ -1,7 +1,7 @@
-"""`odf pull --follow`: copies that follow what they are copies of, as it grows.
+"""`odf pull --follow`: copies that are updated as their originals grow.
 
-Servers of datasets tell each new head (`<dataset>/events`); other places are looked at from time to time. Whatever is
-told or missed, a pull compares the heads themselves.
+Servers of datasets announce each new head (`<dataset>/events`); other places are polled. Whatever is announced or
+missed, a pull compares the heads themselves.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _LOGGER = logging.getLogger("odfpy")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowPace:
-    """The pace of looking for new data.
+    """The timing of checks for new data.
 
     Attributes:
-        interval: seconds between two looks at a place that tells no events.
-        retry: seconds until another try; twice as long each time.
-        breath: seconds between two pulls, however much a server has to tell.
+        interval: seconds between two polls of a place without events.
+        retry: seconds until the next attempt after an error; doubled each time.
+        breath: minimum seconds between two pulls, however much a server announces.
     """
 
     interval: float = INTERVAL
@@ -50,12 +50,12 @@ class FollowPace:
     retry: float = RETRY
 
     def after(self, failures: int) -> float:
-        """Seconds until another try after so many failures, one after the other."""
+        """Return the seconds until the next attempt after a number of consecutive failures."""
         return min(self.retry * 2.0 ** (failures - 1), max(self.retry, MAX_RETRY))
 
 
 class Follow:
-    """Some datasets of a workspace that follow others until somebody presses Ctrl-C."""
+    """Datasets of a workspace that follow others until the user presses Ctrl-C."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Follow:
         self._transfers = Transfers(storage)
         self._pull = pull
         self._pace = pace or FollowPace()
-        self._news: dict[DatasetId, None] = {}  # each once, however often a server tells it
+        self._news: dict[DatasetId, None] = {}  # each once, however often a server announces it
         self._has_news = threading.Event()
         self._end = threading.Event()
         self._failures: Counter[DatasetId] = Counter()
@@ -112,11 +112,11 @@ class Follow:
             self._end.set()
 
     def stop(self) -> None:
-        """End `run`, which another thread is in, when it is through with what it is at."""
+        """End `run` in another thread, after its current work."""
         self._end.set()
 
     def _sorted(self, names: Sequence[str]) -> tuple[list[tuple[StoredDataset, str]], list[str]]:
-        """The copies with the places that they come from, and the derivatives of this workspace."""
+        """Return the copies with their places, and the derivatives of this workspace."""
         copies, derivatives = [], []
         for name in dict.fromkeys(names):
             try:
@@ -124,7 +124,7 @@ class Follow:
                 url = self._transfers.pull_url(dataset)
                 kind = dataset.state.kind
             except OdfError:
-                continue  # the first pull has told what is wrong with it
+                continue  # the first pull has reported the error
             if url is not None:
                 copies.append((dataset, url))
             elif kind is DatasetKind.DERIVATIVE:
@@ -147,11 +147,11 @@ class Follow:
             yield from (item for item in results if item.outcome is not PullOutcome.UP_TO_DATE)
 
     def _again(self, *refs: str) -> PullRequest:
-        """Return the request for some datasets that the first pull has brought here."""
+        """Return the request for some of the datasets that the first pull has brought here."""
         return replace(self._request, refs=refs, all=False, recursive=False, as_name=None)
 
     def _next(self) -> list[DatasetId]:
-        """Wait for news; all there are, each dataset once, or none when it is to end."""
+        """Wait for news; return the datasets, each once, or none when it is time to end."""
         while not self._end.is_set():
             if self._has_news.wait(_TURN):
                 self._has_news.clear()
@@ -174,7 +174,7 @@ class Follow:
         timer.start()
 
     def _listen(self, dataset: StoredDataset, url: str) -> None:
-        """Put a dataset among the news whenever its place may have something new."""
+        """Add a dataset to the news whenever its place may have something new."""
         failures = 0
         while not self._end.is_set():
             try:
@@ -184,14 +184,14 @@ class Follow:
                         self._tell(dataset.handle.id)
                     if self._end.is_set():
                         return
-                pause = 0.0  # the stream has come to its end, as streams do
+                pause = 0.0  # the stream has ended, as streams do
             except NoEvents:
                 self._tell(dataset.handle.id)
                 pause = self._pace.interval
-            except OdfError:  # a pull would tell what is wrong; a server may be away for a while
+            except OdfError:  # a pull would report the error; a server may be away for a while
                 pause = self._pace.after(failures) if failures else 0.0
                 failures += 1
-            except Exception:  # of a library, or a fault of ours: else nobody would listen any more, nor say so
+            except Exception:  # a library's fault or ours: the thread must not end silently
                 _LOGGER.exception("Listening to %s failed; trying again", shown_url(url))
                 failures += 1
                 pause = self._pace.after(failures)

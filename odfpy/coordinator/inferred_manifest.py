@@ -1,4 +1,4 @@
-"""The text of a manifest for a source that was looked at: what was found, in comments why, and what else could be."""
+"""The text of an inferred manifest: what was found in the data, with comments on reasons and alternatives."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from odfpy.ingest.inference.infer import Findings
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})  # of some YAML or other
+_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})  # special in some YAML version
 _UNBROKEN: Final = re.compile(r"(?:`[^`]*`|[^ ])+")
 _MAX_LENGTH: Final = 110  # characters of a line of comment
 _MAX_NAMED: Final = 10
 
 
 def manifest_text(name: str, found: Findings) -> str:
-    """A commented manifest; every line of it is for people to check.
+    """Return a commented manifest, which users are expected to review.
 
     Args:
         name: name of the dataset.
@@ -49,13 +49,13 @@ def _lines(name: str, found: Findings) -> Iterator[str]:
 
 
 def _seen(found: Findings) -> str:
-    """Return what the findings are about, in words."""
+    """Return in words what the findings are based on."""
     files = len(found.sample.names)
     return f"{_rows(found)} of {found.sample.name}" + (f", the first of {files} files" if files > 1 else "")
 
 
 def _rows(found: Findings) -> str:
-    """Return which rows were seen."""
+    """Return which rows were examined."""
     rows = f"{found.rows} row" + "s" * (found.rows != 1)
     return f"the first {rows}" if not found.is_whole else f"all {rows}" if found.rows > 1 else f"the {rows}"
 
@@ -182,7 +182,7 @@ def _names(names: Sequence[str], between: str = ", ") -> str:
 
 
 def _comment(indent: str, text: str) -> Iterator[str]:
-    """The lines of a comment. Names and values of others cannot end it: special characters are spelled out."""
+    """Yield the lines of a comment. Names and values from the data cannot end it: special characters are escaped."""
     line = ""
     for word in _UNBROKEN.findall(_spelled(text)):
         if line and len(indent) + len(line) + len(word) > _MAX_LENGTH:
@@ -197,7 +197,7 @@ def _field(column: Column) -> str:
 
 
 def _flow(tree: Any) -> str:
-    """A tree on one line; a type that is only a kind is written as its name."""
+    """Return a tree on one line; a type without parameters is written as its name."""
     if isinstance(tree, dict):
         if tree.keys() == {"kind"}:
             return _scalar(tree["kind"])
@@ -208,14 +208,14 @@ def _flow(tree: Any) -> str:
 
 
 def _scalar(text: str) -> str:
-    """A text, in quotes where it could be taken for something else."""
+    """Return a text, quoted if it could be taken for something else."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     return '"' + _spelled(re.sub(r'(["\\])', r"\\\1", text)) + '"'
 
 
 def _spelled(text: str) -> str:
-    """The text with all that is not printed spelled out, as YAML does within quotes: it stays on its line."""
+    """Escape all non-printable characters, as YAML does in quotes, so that the text stays on its line."""
     return "".join(one if one.isprintable() else _code(ord(one)) for one in text)
 
 
@@ -224,7 +224,7 @@ def _code(code: int) -> str:
 
 
 def findings_tree(found: Findings) -> dict[str, Any]:
-    """Return what was found, for programs.
+    """Return the findings as a tree, for programs.
 
     Args:
         found: what was inferred.

@@ -1,4 +1,4 @@
-"""`odf new --from`: from a place with data to a manifest, and to the first rows as its dataset would have them."""
+"""`odf new --from`: a manifest is inferred from data, with the first rows as its dataset would have them."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _SUFFIXES: Final = frozenset({*_KNOWN, ".tab", ".psv", ".pq", ".shp", ".gzip"})
 
 @dataclass(frozen=True, slots=True)
 class InferredManifest:
-    """A manifest for a place with data.
+    """An inferred manifest.
 
     Attributes:
         name: name of the dataset.
         text: the manifest, with comments.
         rows: the first rows as the dataset would have them, with system columns.
-        findings: what was found, for programs.
+        findings: the findings, for programs.
     """
 
     name: str
@@ -55,10 +55,10 @@ class InferredManifest:
 
 
 def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManifest:
-    """Look at some data, and write the manifest of a dataset that takes it in.
+    """Examine some data, and write the manifest of a dataset that ingests it.
 
-    Nothing is written but scratch files. There need not be a workspace; if there is one, its settings hold, and paths
-    of files in it start from its folder.
+    Nothing is written but scratch files. A workspace is not required; if there is one, its settings apply, and paths of
+    files in it are relative to its folder.
 
     Args:
         place: a file, a folder, a pattern of files, or a URL.
@@ -67,7 +67,7 @@ def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManife
 
     Raises:
         IngestError: the data cannot be fetched or read, or there is none; the message says what and where.
-        UsageError: the place makes no sense, or gives no name.
+        UsageError: the place is invalid, or gives no name.
         NotFound: there is no such file.
     """
     from odfpy.ingest.fetch import FetchContext
@@ -93,7 +93,7 @@ def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManife
         found = infer(step, context, limits.unpack)
         found = replace(found, remarks=(*found.remarks, *_remarks_on_secrets(step)))
         text = manifest_text(alias, found)
-        # The rows are made by the manifest as it is written, read again: what it says is what is shown.
+        # The rows are made with the manifest as it is written and parsed again, so they show what it means.
         (snapshot,) = load_snapshots(text, "the inferred manifest", refuse_impossible)
         source = next(event for event in snapshot.metadata if isinstance(event, SetPollingSource))
         named = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
@@ -104,10 +104,10 @@ def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManife
 
 
 def name_for(place: str) -> str:
-    """A name for the dataset of a place: that of its file or folder, without what says its format.
+    """Return a name for the dataset of a place: that of its file or folder, without suffixes for the format.
 
     Raises:
-        UsageError: it is not a name of a dataset.
+        UsageError: the name is not valid for a dataset.
     """
     path = unquote(urlsplit(place).path) if _is_url(place) else place
     parts = [part for part in PurePosixPath(os.path.normpath(path)).parts if not glob.has_magic(part)]
@@ -125,7 +125,7 @@ def name_for(place: str) -> str:
 
 
 def _remarks_on_secrets(step: FetchUrl | FetchFilesGlob) -> tuple[str, ...]:
-    """Return what to do about a URL with something in it that may be nobody else's business."""
+    """Return remarks on a URL that may contain secrets."""
     url = urlsplit(step.url if isinstance(step, FetchUrl) else "")
     if "${{" in url.geturl() or not (url.password or _SECRET.search(url.query)):
         return ()
@@ -133,7 +133,7 @@ def _remarks_on_secrets(step: FetchUrl | FetchFilesGlob) -> tuple[str, ...]:
 
 
 def _root(folder: Path) -> tuple[Path, bool]:
-    """The folder that relative paths start from, and whether it is that of a workspace."""
+    """Return the folder that relative paths refer to, and whether it is that of a workspace."""
     try:
         return WorkspaceFolder.find(folder).root, True
     except WorkspaceNotFound:
@@ -145,11 +145,11 @@ def _is_url(place: str) -> bool:
 
 
 def _fetch_step(place: str, root: Path, *, is_workspace: bool) -> FetchUrl | FetchFilesGlob:
-    """The fetch step for a place, with paths that mean the same wherever the command was called.
+    """Return the fetch step for a place, with paths that do not depend on the current folder.
 
     Raises:
         NotFound: there is no such file.
-        UsageError: it is not a place.
+        UsageError: it is not a valid place.
     """
     if not place:
         raise UsageError("--from must be a file, a folder or a URL, not an empty string")
@@ -171,7 +171,7 @@ def _fetch_step(place: str, root: Path, *, is_workspace: bool) -> FetchUrl | Fet
 
 
 def _whole_file_url(url: str, root: Path, *, is_workspace: bool) -> str:
-    """The URL; a path in a `file:` URL starts from the workspace, or if there is none from the root."""
+    """Return a `file:` URL with its path relative to the workspace, or absolute without one."""
     scheme, _, rest = url.partition(":")
     if scheme.lower() != "file":
         return url
@@ -181,7 +181,7 @@ def _whole_file_url(url: str, root: Path, *, is_workspace: bool) -> str:
 
 
 def _from_root(path: Path, root: Path, *, is_workspace: bool, start: str | None = None) -> str:
-    """A path from the folder of the workspace on, if it is in there; else the whole path."""
+    """Return a path relative to the workspace's folder, if it is in there; else the absolute path."""
     if is_workspace:
         for one in (path, path.resolve()):
             if one.is_relative_to(start or root):
@@ -190,7 +190,7 @@ def _from_root(path: Path, root: Path, *, is_workspace: bool, start: str | None 
 
 
 def _pattern_in(folder: Path) -> str:
-    """A pattern for the data files of a folder: those with the ending that most of them have.
+    """Return a pattern for the data files of a folder: those with its most frequent suffix.
 
     Raises:
         NotFound: there are none.
@@ -208,7 +208,7 @@ def _pattern_in(folder: Path) -> str:
 
 
 def _endings(name: str) -> list[str]:
-    """The suffixes at the end of a name that tell a format, such as `.csv` and `.gz`."""
+    """Return the suffixes of a name that tell a format, such as `.csv` and `.gz`."""
     found: list[str] = []
     while (suffix := PurePosixPath(name).suffix) and suffix.lower() in _SUFFIXES:
         found.insert(0, suffix)

@@ -1,4 +1,4 @@
-"""Places of DatasetSnapshot manifests: files, folders, URLs, standard input."""
+"""Reading of DatasetSnapshot manifests from files, folders, URLs and standard input."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ _MARK: Final = b"DatasetSnapshot"
 def load(
     sources: Sequence[Path | str], *, recursive: bool = False, stdin: BinaryIO | None = None
 ) -> list[DatasetSnapshot]:
-    """All manifests of some files, URLs (http, https, file) and, with `recursive`, folders; `-` is standard input.
+    """Read all manifests of files, URLs (http, https, file) and, with `recursive`, folders; `-` is standard input.
 
-    Of a folder, the YAML files are taken that say they hold a DatasetSnapshot; hidden files and folders are left out.
+    In a folder, YAML files that declare a DatasetSnapshot are read; hidden files and folders are skipped.
 
     Args:
         sources: files, URLs, folders and `-`.
-        recursive: whether folders are looked through.
+        recursive: whether folders are searched.
         stdin: the stream that `-` stands for.
 
     Raises:
-        MalformedManifest: not valid, or with something that can never work; the message names source, line and path.
+        MalformedManifest: it is invalid, or has something that can never work; the message names source, line and path.
         NotFound: there is no such file, or nothing at the URL.
         OdfError: a source cannot be read, or is too large.
-        UsageError: a folder without `recursive`, or a URL of another kind.
+        UsageError: a folder without `recursive`, or an unsupported URL.
     """
     snapshots: list[DatasetSnapshot] = []
     for source in sources:
@@ -64,10 +64,10 @@ def load(
 
 
 def snapshot_of(name: DatasetAlias, state: ChainState) -> DatasetSnapshot:
-    """A manifest that would make such a dataset: what is in force of what manifests can say.
+    """Return a manifest that would create such a dataset, with everything in force that manifests can express.
 
     Args:
-        name: the name that it gives.
+        name: the name in the manifest.
         state: the state of the dataset's chain.
     """
     events = (state.set_vocab, *state.sources, state.set_transform, state.info, state.license, state.attachments)
@@ -75,19 +75,19 @@ def snapshot_of(name: DatasetAlias, state: ChainState) -> DatasetSnapshot:
 
 
 def changes_of_manifest(name: DatasetAlias, before: ChainState, after: ChainState) -> tuple[str, ...]:
-    """The lines of a manifest that differ between two states of a dataset, with some around them.
+    """Return the lines of a manifest that differ between two states of a dataset, with context.
 
     Args:
         name: name of the dataset.
-        before: the state so far.
-        after: the state to be.
+        before: the earlier state.
+        after: the later state.
     """
     old, new = (dump_snapshot(snapshot_of(name, state)).splitlines() for state in (before, after))
-    return tuple(unified_diff(old, new, lineterm="", n=2))[2:]  # without the names of files
+    return tuple(unified_diff(old, new, lineterm="", n=2))[2:]  # without the file names
 
 
 def is_from_elsewhere(source: str) -> bool:
-    """Return whether a manifest comes over the network, perhaps from a stranger, and not from a local file."""
+    """Return whether a manifest comes over the network, perhaps from a stranger."""
     scheme = _SCHEME.match(source)
     return scheme is not None and scheme[1].lower() != "file" and not Path(source).exists()
 

@@ -1,4 +1,4 @@
-"""The datasets that the manifests of one `add` will make, and the inputs that they name."""
+"""Planned datasets: those that the manifests of one `add` will create, with the inputs that they name."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from odfpy.errors import DatasetNotFound
 
 
 class PlannedDatasets:
-    """Datasets that the manifests of one `add` will make, next to those that are there.
+    """Datasets that the manifests of one `add` will create, together with existing ones.
 
     Attributes:
-        absent: inputs that are neither, by the ids that stand for them in a dry run; what to say of each.
-        schemas: those that inputs have, or will have, as far as they have been found out.
+        absent: remarks on missing inputs, by the placeholder ids that stand for them in a dry run.
+        schemas: schemas that inputs have, or will have, as far as they are known.
     """
 
     def __init__(self, storage: Storage, *, may_lack_inputs: bool) -> None:
@@ -29,10 +29,10 @@ class PlannedDatasets:
         self._may_lack_inputs = may_lack_inputs
 
     def id_of(self, ref: DatasetRef, wanted_by: DatasetAlias) -> DatasetId:
-        """Id of an input, planned or existing; in a dry run some id for one that is neither.
+        """Return the id of an input, planned or existing; in a dry run a placeholder for a missing one.
 
         Raises:
-            DatasetNotFound: neither.
+            DatasetNotFound: it is neither planned nor existing.
         """
         planned = ref if isinstance(ref, DatasetId) else self.names.get(ref)
         if planned in self.states or planned in self.absent:
@@ -51,34 +51,34 @@ class PlannedDatasets:
             return stand_in
 
     def state_of(self, dataset_id: DatasetId) -> ChainState:
-        """State of a dataset, planned or existing.
+        """Return the state of a dataset, planned or existing.
 
         Raises:
-            DatasetNotFound: neither.
+            DatasetNotFound: it is neither planned nor existing.
         """
         return self.states[dataset_id] if dataset_id in self.states else self.storage.get(dataset_id).state
 
     def put(self, alias: DatasetAlias, state: ChainState) -> None:
-        """Remember a dataset."""
+        """Remember a planned dataset."""
         self.names[alias] = state.dataset_id
         self.states[state.dataset_id] = state
 
 
 def absent(ref: DatasetRef) -> str:
-    """Return what to say of an input that is nowhere."""
+    """Return the remark on a missing input."""
     return f"the input {str(ref)!r} is neither in the workspace nor among the manifests"
 
 
 def similar_input(
     storage: Storage, ref: DatasetRef, wanted_by: DatasetAlias, planned: Iterable[DatasetAlias]
 ) -> str | None:
-    """A hint with inputs that may be meant: anything but the dataset that wants one.
+    """Return a hint with inputs of similar names, other than the dataset that names the input.
 
     Args:
         storage: the workspace.
-        ref: the input that is nowhere.
+        ref: the missing input.
         wanted_by: the dataset that names it.
-        planned: names of datasets that are going to be.
+        planned: names of planned datasets.
     """
     names = {str(dataset.handle) for dataset in storage.datasets()} | {str(name) for name in planned}
     return did_you_mean_dataset(str(ref), sorted(names - {str(wanted_by)}))

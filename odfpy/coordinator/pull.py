@@ -1,6 +1,6 @@
-"""Bringing datasets up to date: roots from their sources, derivatives from their inputs, copies from elsewhere.
+"""Pulls: roots are updated from their sources, derivatives from their inputs, copies from elsewhere.
 
-A pull takes datasets in dependency order. When one fails, the others go on, except for those that are derived from it.
+A pull processes datasets in dependency order. When one fails, the others continue, except for its derivatives.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Puller:
-    """Carries a pull out in one workspace.
+    """Carries out a pull in one workspace.
 
     Attributes:
         places: the other places that the workspace knows.
-        request: what is asked for.
-        limits: what fetching may cost.
-        observer: is told when each dataset begins and ends.
+        request: the request.
+        limits: limits on fetching.
+        observer: is notified when each dataset begins and ends.
     """
 
     storage: Storage
@@ -71,7 +71,7 @@ class Puller:
 
     @property
     def copies(self) -> CopyPuller:
-        """Return who pulls copies from other places, which is imported only where there is one to pull."""
+        """Return the puller for copies, which is only imported if needed."""
         from odfpy.coordinator.pull_copies import CopyPuller
 
         return CopyPuller(self.storage, self.request, self.progress, self.observer)
@@ -80,7 +80,7 @@ class Puller:
         """Pull ids, names, patterns, remote references and URLs, in dependency order.
 
         Raises:
-            UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
+            UsageError, NotFound: a reference is invalid; nothing has been pulled then.
         """
         local: list[StoredDataset] = []
         remote: list[str] = []
@@ -106,7 +106,7 @@ class Puller:
             self.observer.finished(dataset, result)
             if result.error is not None:
                 failed.add(dataset.handle.id)
-            # Somebody else who writes to the dataset, or an input that failed, says nothing of the dataset itself.
+            # A concurrent writer, or a failed input, is no fault of the dataset itself.
             if result.outcome is not PullOutcome.SKIPPED and not isinstance(result.error, DatasetLocked):
                 remember(dataset, result.error)
             yield result
@@ -121,10 +121,10 @@ class Puller:
     # --- What to pull ---
 
     def check_branch(self, remote: list[str]) -> None:
-        """Check that only datasets that are here are pulled to a branch, and no inputs with them.
+        """Check that only local datasets are pulled to a branch, without inputs.
 
         Raises:
-            UsageError, InvalidValue: it is not so, or that is not a name of a branch.
+            UsageError, InvalidValue: that is not the case, or the name of the branch is invalid.
         """
         if self.request.branch is None:
             return
@@ -136,10 +136,10 @@ class Puller:
             raise UsageError(f"--branch cannot be combined with {what}", hint="Pull it without --branch first.")
 
     def check_name(self, local: list[StoredDataset], remote: list[str]) -> None:
-        """Check that a name is only given to one dataset from elsewhere.
+        """Check that a name is only given to a single dataset from elsewhere.
 
         Raises:
-            UsageError: it is not.
+            UsageError: that is not the case.
         """
         if self.request.as_name is not None and (local or len(remote) != 1):
             raise UsageError("--as takes exactly one remote dataset", hint="odf pull URL --as NAME")
@@ -203,7 +203,7 @@ class Puller:
         return self._poll(dataset, source)
 
     def _poll(self, dataset: StoredDataset, source: SetPollingSource) -> PullResult:
-        """Take in every new file of a polling source, one commit each; an error does not undo those before it."""
+        """Ingest every new file of a polling source, one commit each; an error does not undo earlier commits."""
         results = [up_to_date(dataset)]
         try:
             return self._take_in_files(dataset, source, results)
@@ -213,14 +213,14 @@ class Puller:
             return replace(sum_up(results), outcome=PullOutcome.FAILED, error=error)
 
     def _take_in_files(self, dataset: StoredDataset, source: SetPollingSource, results: list[PullResult]) -> PullResult:
-        """Take in every new file, and add a result for each.
+        """Ingest every new file, and add a result for each.
 
-        The next file is only fetched when the one before it has been committed, so that a source may count on that.
+        The next file is only fetched when the previous one has been committed, so a source may rely on that.
         """
         from odfpy.ingest.fetch import fetch
         from odfpy.ingest.prepare import PrepareContext, check_steps, prepare
 
-        check_steps(source.prepare)  # what cannot be prepared need not be fetched
+        check_steps(source.prepare)  # do not fetch what cannot be prepared
         memory = FolderMemory.of_source(dataset, source)
         with self.storage.scratch() as scratch, saving(memory):
             clock = SourceClock(any_time=self.request.overrides.future)
@@ -240,7 +240,8 @@ class Puller:
                     before = content_of(fetched.path)
                     with stage("prepare"):
                         prepared = prepare(source.prepare, fetched.path, preparing, name=fetched.name)
-                    # Each of several that have only the time of their ingest has its own: else all but one were late.
+                    # Files that only have the time of their ingest get different times: otherwise all but one would be
+                    # late.
                     time = Timestamp.now() if fetched.event_time == context.now else fetched.event_time
                     file = SourceFile(prepared, fetched.name, time, fetched.state)
                     with rows_told(self.progress, str(dataset.handle), fetched.name):
@@ -296,7 +297,7 @@ class Puller:
 
 
 def failed_inputs(storage: Storage, dataset: StoredDataset, failed: Container[DatasetId]) -> str:
-    """Names of the inputs of a dataset that are among those that have failed.
+    """Return the names of a dataset's inputs that have failed.
 
     Args:
         storage: the workspace.
@@ -307,17 +308,17 @@ def failed_inputs(storage: Storage, dataset: StoredDataset, failed: Container[Da
 
 
 def fetched_folder(dataset: StoredDataset) -> Path:
-    """Return where a dataset keeps what has been fetched and not yet committed."""
+    """Return the folder for files of a dataset that have been fetched and not yet committed."""
     return dataset.cache / "fetched"
 
 
 def is_asked(source: SetPollingSource, context: FetchContext) -> bool:
-    """Return whether a pull asks the source at all: one that tells no versions apart only until it has left data."""
+    """Return whether a pull asks the source at all: one without versions is only asked until it has delivered data."""
     return not (context.is_uncacheable and isinstance(source.fetch, (FetchUrl, FetchContainer)))
 
 
 def sum_up(results: list[PullResult]) -> PullResult:
-    """Several commits to one dataset as one result."""
+    """Return several commits to one dataset as one result."""
     counts: dict[str, int] = {}
     for result in results:
         for key, count in result.counts.items():

@@ -1,4 +1,4 @@
-"""Pulls of copies: datasets that are in another place, which they come from, with tags and with inputs."""
+"""Pulls of copies: datasets that come from another place, with tags and inputs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from odfpy.stages import stage
 
 @dataclass(frozen=True, slots=True)
 class CopyPuller:
-    """The part of a pull that other places are asked for.
+    """The part of a pull that contacts other places.
 
     Attributes:
         storage: the workspace.
-        request: what is asked for.
-        progress: is told how far the work is.
-        observer: is told of datasets that are new here.
+        request: the request.
+        progress: is notified of the progress.
+        observer: is notified of new datasets.
     """
 
     storage: Storage
@@ -41,16 +41,16 @@ class CopyPuller:
 
     @property
     def transfers(self) -> Transfers:
-        """Return the way to other places."""
+        """Return the transfers to other places."""
         return Transfers(self.storage)
 
     @property
     def taking(self) -> CopyLimits:
-        """Return the limits on what copies may take from elsewhere."""
+        """Return the permissions of copies."""
         return CopyLimits(force=self.request.force, future=self.request.overrides.future, files=self.request.choice)
 
     def pull_from(self, dataset: StoredDataset, url: str) -> PullResult:
-        """Bring a copy that is here up to date with the place that it is from."""
+        """Bring an existing copy up to date with its place."""
         with dataset.writing() as locked, stage("transfer"):
             result = self.transfers.pull(locked, url, self.taking, progress=self.progress)
         if dataset.handle.id not in self.storage.keys:
@@ -60,7 +60,7 @@ class CopyPuller:
         return replace(result, notes=(*result.notes, f"it was made here, and is fetched from {place}: {own}"))
 
     def pull_remote(self, ref: str) -> Iterator[PullResult]:
-        """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
+        """Pull a dataset from elsewhere; with `recursive` also its inputs that are beside it there."""
         result = with_time(without_user(ref), partial(self._pull_new, ref))
         self._tell_of_new(result)
         yield without_memory_of_user(result, ref) if result.old_head is None else result
@@ -71,7 +71,7 @@ class CopyPuller:
             yield from self._pull_inputs(result.name, ref)
 
     def _pull_inputs(self, name: str, ref: str) -> Iterator[PullResult]:
-        """Yield what a copy is derived from and the workspace lacks, and what that is derived from."""
+        """Pull the inputs of a copy that the workspace lacks, and their inputs."""
         tried: set[DatasetId] = set()
         wanted = self.transfers.missing_inputs(self.storage.get(name), ref)
         while wanted:
@@ -93,13 +93,13 @@ class CopyPuller:
     def pull_tag(
         self, dataset: StoredDataset, name: ReferenceName, *, place: str | None = None, skip: bool = False
     ) -> PullResult:
-        """Bring a tag of a copy here.
+        """Fetch a tag of a copy.
 
         Args:
             dataset: the copy.
             name: the tag.
-            place: where it comes from; None for where the copy is pulled from.
-            skip: whether it is passed over where the dataset is not a copy, or its place does not have the tag.
+            place: the place; None for the one that the copy is pulled from.
+            skip: whether to skip datasets that are not copies, or whose place lacks the tag.
         """
 
         def pull() -> PullResult:
@@ -137,6 +137,6 @@ class CopyPuller:
 
     @staticmethod
     def found_nowhere(name: ReferenceName, count: int) -> PullResult:
-        """The result for a tag that none of so many datasets is a copy with."""
+        """Return the result for a tag that was found for none of several datasets."""
         missing = ReferenceNotThere(f"None of the {count} datasets is a copy of one with a {name}")
         return PullResult(name=str(name), outcome=PullOutcome.FAILED, error=missing)

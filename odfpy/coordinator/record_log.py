@@ -1,4 +1,4 @@
-"""Records that must not be lost, as an ODF dataset of the workspace: on the disk at once, then committed in batches.
+"""Durable records in an ODF dataset of the workspace: synced to the disk at once, committed in batches.
 
     .odf/<folder>/<id>.ndjson     records on their way into the dataset, each on the disk within a second
 
@@ -6,7 +6,7 @@
 2. after some time the file is closed and taken into the dataset, in one commit, and removed then
 3. a file that a killed process has left is taken in by the next one, or by whoever wants to read the dataset
 
-Each record has an id, and the dataset is a ledger of ids: what is taken in twice is there once.
+Each record has an id, and the dataset is a ledger keyed by id: a record that is ingested twice is stored once.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ content:
 
 @dataclass(frozen=True, slots=True)
 class RecordedDataset:
-    """A dataset of the workspace that records go into; it is made when there are some.
+    """A dataset of the workspace for records, which is created on demand.
 
     Attributes:
-        name: of the dataset.
-        folder: in `.odf`, for records on their way.
-        description: of the dataset.
-        columns: with their SQL types; among them `id` and `at`, the event time.
-        longest: characters of a text; the rest is cut off.
+        name: name of the dataset.
+        folder: name of the folder in `.odf` for records that are not yet committed.
+        description: description of the dataset.
+        columns: columns with their SQL types; among them `id` and `at`, the event time.
+        longest: the maximum number of characters of a text; the rest is cut off.
     """
 
     name: str
@@ -76,24 +76,24 @@ class RecordedDataset:
     longest: int = 500
 
     def line_of(self, record: Mapping[str, Any]) -> bytes:
-        """A record as it is written; where it has no id and no time, it gets them.
+        """Serialize a record; id and time are added if missing.
 
         Args:
-            record: values of the columns by name.
+            record: values of the columns, by name.
         """
         tree = {"id": str(uuid.uuid4()), "at": str(Timestamp.now()), **record}
         cut = {name: self._clean(value) if isinstance(value, str) else value for name, value in tree.items()}
         return json.dumps(cut).encode() + b"\n"
 
     def _clean(self, text: str) -> str:
-        """A text that any reader takes: what others send may be long, and no text at all."""
+        """Return a text that any reader accepts: what others send may be long, or not valid text."""
         return text[: self.longest].encode("utf-8", "replace").decode()
 
     def take_in(self, workspace: Workspace) -> int:
-        """Take all that was recorded, and that nobody is still writing, into the dataset; gives how many files.
+        """Ingest all recorded files that nobody is still writing into the dataset; return how many files.
 
         Args:
-            workspace: whose dataset it is.
+            workspace: the workspace of the dataset.
 
         Raises:
             OdfError: the dataset cannot be written; nothing is lost.
@@ -104,7 +104,7 @@ class RecordedDataset:
             self._make(workspace)
             for some in _portions(files):
                 lines = (line for file in some for line in _whole_lines(file).splitlines(keepends=True))
-                # A place of its own: another call may hold other files at the same time.
+                # A scratch folder of its own: another call may hold other files at the same time.
                 with workspace.storage.scratch() as scratch:
                     together = scratch / "together"
                     together.write_bytes(b"".join(dict.fromkeys(lines)))
@@ -125,22 +125,22 @@ class RecordedDataset:
     def records(
         self, workspace: Workspace, *, num: int, condition: str | None = None, columns: Iterable[str] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """The last records, the newest first.
+        """Return the last records, newest first.
 
         Args:
-            workspace: whose.
-            num: how many at most.
-            condition: in SQL, over the columns and `offset`, which numbers records in the order in which they came.
-            columns: names of those that are wanted; all by default.
+            workspace: the workspace of the dataset.
+            num: the maximum number of records.
+            condition: a condition in SQL, over the columns and `offset`, the order of arrival.
+            columns: names of the wanted columns; by default all.
         """
         names = tuple(self.columns if columns is None else columns)
         try:
             count = workspace.storage.get(self.name).state.num_records
         except DatasetNotFound:
             return
-        if not count:  # another process makes it just now
+        if not count:  # another process is just creating it
             return
-        # What people want is mostly among the last ones, and then nothing else is read.
+        # Usually the wanted records are among the last ones, and nothing else has to be read.
         found = self._select(workspace, names, num, condition, max(0, count - _LAST))
         if len(found) < num and count > _LAST:
             found = self._select(workspace, names, num, condition, 0)
@@ -159,14 +159,14 @@ class RecordedDataset:
 
 
 class RecordLog:
-    """Takes records in, from any thread, and brings them into their dataset."""
+    """Accepts records from any thread, and ingests them into their dataset."""
 
     def __init__(self, workspace: Workspace, dataset: RecordedDataset, interval: float) -> None:
         """
         Args:
-            workspace: whose records they are.
-            dataset: where they go.
-            interval: seconds after which records are taken into the dataset, at most.
+            workspace: the workspace of the dataset.
+            dataset: the dataset.
+            interval: the maximum number of seconds until records are ingested.
         """
         self._workspace = workspace
         self._dataset = dataset
@@ -183,10 +183,10 @@ class RecordLog:
         self._began = 0.0
 
     def record(self, record: Mapping[str, Any]) -> None:
-        """Hand in a record; it is on the disk a second later.
+        """Accept a record; it is on the disk a second later.
 
         Args:
-            record: values of the columns by name.
+            record: values of the columns, by name.
         """
         line = self._dataset.line_of(record)
         with self._lock:
@@ -200,10 +200,10 @@ class RecordLog:
                 self._thread.start()
 
     def sync(self) -> None:
-        """Write what was handed in to the disk now.
+        """Write accepted records to the disk now.
 
         Raises:
-            OSError: it cannot be written; it stays in memory, and is tried again.
+            OSError: they cannot be written; they stay in memory, and writing is tried again.
         """
         with self._writing:
             with self._lock:
@@ -225,11 +225,11 @@ class RecordLog:
                 with self._lock:
                     self._waiting = lines + self._waiting
                     self._waiting_bytes += sum(map(len, lines))
-                self._close()  # its end may be half a line, after which nothing can come
+                self._close()  # it may end with half a line, after which nothing can be appended
                 raise
 
     def bring_in(self) -> None:
-        """Bring all that was handed in so far into the dataset now, for somebody who looks at it."""
+        """Ingest all records so far into the dataset now, for a reader."""
         try:
             self.sync()
         except OSError as error:
@@ -239,7 +239,7 @@ class RecordLog:
         self._try_to_take_in()
 
     def stop(self) -> None:
-        """Bring all that was handed in into the dataset."""
+        """Stop, and ingest all records into the dataset."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
@@ -247,7 +247,7 @@ class RecordLog:
     # --- The thread ---
 
     def _run(self) -> None:
-        self._try_to_take_in()  # what a killed process has left
+        self._try_to_take_in()  # left by a killed process
         while True:
             is_last = self._stopped.wait(_SYNC)
             try:
@@ -268,26 +268,26 @@ class RecordLog:
             path = self._folder / f"{uuid.uuid4()}.ndjson"
             file = path.open("xb")
             fcntl.flock(file, fcntl.LOCK_EX)
-            if still_named(file, path):  # else another process has taken it in and removed it, empty as it was
+            if still_named(file, path):  # else another process has ingested and removed the empty file
                 sync_folder(self._folder)
                 return file
             file.close()
 
     def _close(self) -> None:
         if self._file is not None:
-            with suppress(OSError):  # the disk is full, and some of it was not written
+            with suppress(OSError):  # the disk is full, and a part was not written
                 self._file.close()
             self._file = None
 
     def _try_to_take_in(self) -> None:
         try:
-            with self._taking:  # who wants all to be there waits for what another thread takes in just now
+            with self._taking:  # wait for an ingest in another thread
                 self._dataset.take_in(self._workspace)
         except OdfError as error:  # it stays where it is, and is tried again
             self._warn("taken in", error.message)
         except OSError as error:
             self._warn("taken in", error.strerror or str(error))
-        except Exception:  # the thread must live on: what is handed in later would be lost with it
+        except Exception:  # the thread must go on, or later records would be lost
             logging.getLogger("odfpy").exception("%s log not taken in", self._dataset.folder)
 
     def _warn(self, what: str, why: str) -> None:
@@ -296,7 +296,7 @@ class RecordLog:
 
 @contextmanager
 def _complete(folder: Path) -> Iterator[list[Path]]:
-    """The files that nobody writes any more; held, so that of several processes one takes them in."""
+    """Yield the files that are no longer written; held, so that only one process ingests them."""
     with ExitStack() as held:
         found = []
         for path in sorted(folder.glob("*.ndjson")):
@@ -306,13 +306,13 @@ def _complete(folder: Path) -> Iterator[list[Path]]:
                     file.close()
                     continue
                 held.enter_context(file)
-                if still_named(file, path):  # else another process has just taken it in
+                if still_named(file, path):  # else another process has just ingested it
                     found.append(path)
         yield found
 
 
 def _portions(files: Iterable[Path]) -> Iterator[list[Path]]:
-    """Files to be taken in together: after a long time without, all of them may be more than fits into memory."""
+    """Group files to be ingested together: a backlog may be larger than the memory."""
     some: list[Path] = []
     size = 0
     for file in files:
@@ -326,6 +326,6 @@ def _portions(files: Iterable[Path]) -> Iterator[list[Path]]:
 
 
 def _whole_lines(file: Path) -> bytes:
-    """The lines of a file; the last one may be cut off by a power failure, and was never promised then."""
+    """Return the lines of a file; a last line cut off by a power failure was never confirmed."""
     data = file.read_bytes()
     return data[: data.rfind(b"\n") + 1]

@@ -1,7 +1,7 @@
-"""Requests: one frozen value for a pull, a push, a verification, an export.
+"""Requests: immutable arguments of pull, push, verify and export.
 
-The command line makes them, or `Workspace` from the arguments of its verbs; they go as they are to whoever does the
-work. A new option is a field here. `IngestRequest` is in the subpackage `ingest`.
+The command line makes them, or `Workspace` from the arguments of its methods; they are passed unchanged to the code
+that does the work. A new option is a field here. `IngestRequest` is in the subpackage `ingest`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class PullRequest:
 
     Attributes:
         refs: names, ids, patterns, remote references (`repository/name`, `repository/pattern%`), URLs.
-        all: every dataset of the workspace; those with a source that nobody has approved are passed over.
-        recursive: also what they are derived from.
-        force: fetch sources again; overwrite copies that have diverged.
-        fetch_uncacheable: also fetch sources again that do not tell versions apart.
-        as_name: name of a dataset that comes from elsewhere.
-        reset_derivatives: make derivatives again whose inputs have another history now.
-        branch: stage what is new there instead of moving the head.
-        tags: also these tags, of copies.
-        files: the objects that rows link to and that copies have: `all`, `none`, `available` or conditions; remembered.
-            None for what was said before.
-        overrides: what is refused otherwise.
+        all: whether to pull every dataset of the workspace; those with an unapproved source are skipped.
+        recursive: whether to include their inputs.
+        force: whether to fetch sources again, and overwrite copies that have diverged.
+        fetch_uncacheable: whether to fetch sources without versions again.
+        as_name: local name for a dataset from elsewhere.
+        reset_derivatives: whether to rebuild derivatives whose inputs have another history now.
+        branch: branch for the new blocks, instead of moving the head.
+        tags: further tags to fetch, for copies.
+        files: the choice of linked objects of copies: `all`, `none`, `available` or conditions; it is remembered. None
+            for the remembered choice.
+        overrides: exceptions to what is refused by default.
 
     Raises:
         UsageError: neither names nor all, or both.
@@ -69,13 +69,13 @@ class PullRequest:
         allow_future: bool = False,
         **options: Any,
     ) -> PullRequest:
-        """Make a request of the arguments of `Workspace.pull`; `options` are fields as they are.
+        """Make a request from the arguments of `Workspace.pull`; `options` are other fields.
 
         Args:
             refs: names, ids or patterns of datasets.
-            tags: tags to bring along.
-            allow_retractions: whether a state may retract most rows.
-            allow_future: whether blocks of the future may come.
+            tags: tags to fetch.
+            allow_retractions: whether a snapshot may retract most rows.
+            allow_future: whether blocks may lie in the future.
             options: other fields of the request.
         """
         overrides = Overrides(allow_retractions, allow_future)
@@ -88,17 +88,17 @@ class PullRequest:
 
     @property
     def alias(self) -> DatasetAlias | None:
-        """The name of a dataset that comes from elsewhere."""
+        """Return the local name for a dataset from elsewhere."""
         return None if self.as_name is None else DatasetAlias.parse(self.as_name)
 
     @property
     def choice(self) -> LinkFilter | None:
-        """The objects that copies have."""
+        """Return the choice of linked objects."""
         return None if self.files is None else LinkFilter.parse(self.files)
 
     @property
     def tag_names(self) -> tuple[ReferenceName, ...]:
-        """The tags as references."""
+        """Return the tags as references."""
         return tuple(ReferenceName.of(ReferenceKind.TAG, tag) for tag in self.tags)
 
 
@@ -109,14 +109,14 @@ class PushRequest:
     Attributes:
         refs: names, ids, patterns.
         to: `repository/name`, a repository, a path or a URL; the push alias by default.
-        all: every dataset of the workspace.
-        recursive: also what they are derived from.
-        force: overwrite a copy that has diverged.
-        public: let everybody read what is new on a node.
-        branches: also these branches; of several datasets, those that have them.
-        tags: also these tags, the same.
-        files: the objects that rows link to and that go along: `all`, `none`, `available` or conditions; where both
-            sides have the same rows, what is missing there is sent. None for all of what is new.
+        all: whether to push every dataset of the workspace.
+        recursive: whether to include their inputs.
+        force: whether to overwrite a copy that has diverged.
+        public: whether everybody may read new datasets on a node.
+        branches: further branches to push; of several datasets, those that have them.
+        tags: further tags to push, likewise.
+        files: the choice of linked objects to send: `all`, `none`, `available` or conditions; missing ones are also
+            sent where both sides have the same rows. None for all links of new rows.
 
     Raises:
         UsageError: neither names nor all, or both.
@@ -139,12 +139,12 @@ class PushRequest:
 
     @property
     def choice(self) -> LinkFilter | None:
-        """The objects that go along."""
+        """Return the choice of linked objects."""
         return None if self.files is None else LinkFilter.parse(self.files)
 
     @property
     def references(self) -> list[ReferenceName]:
-        """The branches, then the tags."""
+        """Return the branches, then the tags."""
         branches = [ReferenceName.of(ReferenceKind.BRANCH, name) for name in self.branches]
         return branches + [ReferenceName.of(ReferenceKind.TAG, name) for name in self.tags]
 
@@ -155,17 +155,17 @@ class VerifyRequest:
 
     Attributes:
         refs: names, ids, patterns.
-        all: every dataset of the workspace.
-        integrity_only: no replay.
-        from_start: replay without the checkpoints that are recorded.
-        against_batch: compare what derivatives amount to with their queries run once over what their inputs
-            amounted to, in an engine of its own; `VerifyReport.against_batch` has what came of it.
-        each_transform: with `against_batch`, after each transform, not only after the last one.
-        recursive: also what they are derived from.
-        repair: fetch what is missing or damaged from where the datasets were pulled from or pushed to.
+        all: whether to verify every dataset of the workspace.
+        integrity_only: whether to skip replays.
+        from_start: whether to replay without recorded checkpoints.
+        against_batch: whether to compare derivatives with their queries run once over the state of their inputs, in a
+            separate engine; the results are in `VerifyReport.against_batch`.
+        each_transform: with `against_batch`, whether to compare after each transform, not only after the last one.
+        recursive: whether to include their inputs.
+        repair: whether to fetch missing or damaged files from where the datasets were pulled from or pushed to.
 
     Raises:
-        UsageError: what is asked for does not go together.
+        UsageError: the options exclude each other.
     """
 
     refs: tuple[str, ...] = ()
@@ -188,23 +188,23 @@ class VerifyRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRequest:
-    """A request to write a dataset, or an answer, to files.
+    """A request to export a dataset, or the result of a query, to files.
 
     Attributes:
-        ref: the dataset: its log, unless something else of it is asked for.
-        to: the file; its name says the format. A folder, if it is partitioned or cut.
+        ref: the dataset: its log, unless another view is requested.
+        to: the file, whose name determines the format. A folder, for several files.
         sql: a query instead of a dataset.
         engine: `spark` (default of queries) or `datafusion` (default of datasets).
-        current: its current state.
-        as_at: what was known at a system time, or up to a block, tag or branch.
-        as_of: what held at an event time.
-        files: how files are written; by their name if None.
+        current: whether to export the current state.
+        as_at: export the state that was known at a system time, or at a block, tag or branch.
+        as_of: export the state that was valid at an event time.
+        files: options of the format; by the name of the file if None.
         partition_by: columns whose values become names of folders.
-        rows_per_file: rows of a file at most.
-        overwrite: take the place of what was exported there before.
+        rows_per_file: the maximum number of rows of a file.
+        overwrite: whether to replace an earlier export.
 
     Raises:
-        UsageError: what is asked for does not go together.
+        UsageError: the options exclude each other.
     """
 
     ref: str | None = None
@@ -230,23 +230,23 @@ class ExportRequest:
 
 
 def _take_one_as_several(request: object, *fields: str) -> None:
-    """Make tuples of fields of a request for which a program gave one text, or a list.
+    """Convert fields of a request to tuples, for which a program gave a single text, or a list.
 
     Args:
-        request: a value that is just being made.
-        fields: their names.
+        request: the request, which is being initialized.
+        fields: names of the fields.
     """
     for field in fields:
         object.__setattr__(request, field, all_of(getattr(request, field)))
 
 
 def _check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa: A002
-    """Check that datasets are named, or all are meant, but not both.
+    """Check that either datasets are named, or all are requested.
 
     Args:
-        verb: what is to be done with them.
+        verb: the operation, for the message.
         refs: the names.
-        all: that all are meant.
+        all: whether all are requested.
     """
     if all and refs:
         raise UsageError(f"Either all datasets or {', '.join(refs)}", hint="Leave out the names, or --all.")

@@ -1,7 +1,7 @@
-"""Revoking a key beside the datasets that it has signed.
+"""Revocation of a key, recorded beside the datasets that it has signed.
 
-Only the key itself and a dataset's own key are believed by others. A statement of a user about somebody else's key
-counts for the user, and in datasets whose own key is in the workspace for everybody.
+Others only accept statements by the key itself and by a dataset's own key. A user's statement about somebody else's key
+counts for the user, and for everybody in datasets whose own key is in the workspace.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Revoked:
     """The outcome of a revocation.
 
     Attributes:
-        key: which.
-        by_itself: whether the key has said it, so that everybody believes it.
-        datasets: beside which it is written now; who has copies gets it with the next push and pull.
+        key: the key.
+        by_itself: whether the statement is by the key itself, so that everybody accepts it.
+        datasets: the datasets beside which it is now recorded; owners of copies get it with the next push and pull.
     """
 
     key: ActorId
@@ -45,19 +45,19 @@ def say(
     expires: Timestamp | None = None,
     only: Iterable[StoredDataset] | None = None,
 ) -> Revoked:
-    """Say of a key that it has ended, or will.
+    """State that a key has ended, or when it will.
 
     Args:
-        storage: the workspace, beside whose datasets it is written; None outside of one.
-        key: which.
-        reason: why.
-        holder: the pair of that key, if it is at hand.
-        me: the key of the user, who says it where it is not.
-        expires: when it ends; now if None.
-        only: the datasets that are meant; all in which the key has signed if None.
+        storage: the workspace, beside whose datasets it is recorded; None outside of one.
+        key: the key.
+        reason: the reason.
+        holder: the pair of that key, if it is available.
+        me: the key of the user, which signs the statement otherwise.
+        expires: when the key ends; now if None.
+        only: the datasets in question; all that the key has signed if None.
 
     Raises:
-        OdfError: it cannot be written down, or there is no room for it beside a dataset.
+        OdfError: it cannot be written, or there is no room for it beside a dataset.
     """
     now = Timestamp.now()
     general = KeyRevocation.made_by(holder or me, key, reason, now, expires=expires)
@@ -102,7 +102,7 @@ def _has_signed(dataset: StoredDataset, key: ActorId) -> bool:
 def _about(
     dataset: StoredDataset, signer: KeyPair, key: ActorId, reason: Reason, now: Timestamp, expires: Timestamp | None
 ) -> list[KeyRevocation]:
-    """Return what is said of a key in a dataset: by time, and since which block where it has ended."""
+    """Return the statements about a key in a dataset: by time and, if it has ended, from which block on."""
     layout, dataset_id = dataset.layout, dataset.handle.id
     statements = [KeyRevocation.made_by(signer, key, reason, now, expires=expires)]
     if expires is None:

@@ -1,4 +1,4 @@
-"""`odf status`: datasets that need attention, found without a lock, and without a network unless asked for."""
+"""`odf status`: datasets that need attention, found without a lock, and without a network unless requested."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Condition(Enum):
-    """Something that is to be done about a dataset, the worst first."""
+    """The conditions that a dataset may be in, worst first."""
 
     DAMAGED = "damaged"
     FAILED = "failed"
@@ -52,18 +52,18 @@ class Condition(Enum):
 
     @property
     def is_a_choice(self) -> bool:
-        """True where nothing is wrong: a person may want it like that."""
+        """True where nothing is wrong, since the user may want it that way."""
         return self is Condition.UNSIGNED
 
 
 @dataclass(frozen=True, slots=True)
 class StatusRemark:
-    """Something to be done.
+    """A condition that needs attention.
 
     Attributes:
-        condition: what is the case.
-        message: the same with numbers and names, to stand behind a colon.
-        command: what to type.
+        condition: the kind of the condition.
+        message: the condition with numbers and names, as the text after a colon.
+        command: the command that resolves it.
     """
 
     condition: Condition
@@ -73,7 +73,7 @@ class StatusRemark:
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatus:
-    """A dataset and what is to be done about it, nothing if `remarks` is empty."""
+    """A dataset with its conditions; everything is fine if `remarks` is empty."""
 
     name: str
     remarks: tuple[StatusRemark, ...] = ()
@@ -81,12 +81,12 @@ class DatasetStatus:
 
 @dataclass(frozen=True, slots=True)
 class StatusReader:
-    """Finds out what there is to do.
+    """Determines the conditions of datasets.
 
     Attributes:
         places: the other places that the workspace knows.
-        remote: whether other places are asked for their heads; else it counts what was seen of them last.
-        sign: whether commits are to be signed.
+        remote: whether to ask other places for their heads, instead of using those last seen.
+        sign: whether commits should be signed.
     """
 
     storage: Storage
@@ -96,18 +96,18 @@ class StatusReader:
     sign: bool = True
 
     def statuses(self, refs: str | Sequence[str] = ()) -> Iterator[DatasetStatus]:
-        """The datasets of some ids, names and patterns, or all, inputs first.
+        """Return the status of datasets by id, name and pattern, or of all, inputs first.
 
         Raises:
-            DatasetNotFound: a name, or a pattern that fits nothing.
+            DatasetNotFound: a name, or a pattern, matches nothing.
         """
         refs = all_of(refs)
         chosen = {dataset.handle.id for dataset in self.storage.match(refs)} if refs else None
         named, nameless = self.storage.scan()
         yield from (_damaged(one) for one in nameless if chosen is None)
         lineage = Lineage(self.storage)
-        waiting: set[DatasetId] = set()  # those that cannot be as new as what they are derived from
-        # All datasets are looked at: what is behind far above makes what is chosen stale.
+        waiting: set[DatasetId] = set()  # datasets that cannot be up to date before their inputs
+        # All datasets are examined: one far upstream that is out of date makes the chosen ones stale.
         for dataset in lineage.in_order(named, with_inputs=False):
             status = self._status(dataset, waiting)
             if chosen is None or dataset.handle.id in chosen:
@@ -127,7 +127,7 @@ class StatusReader:
             return _damaged(DamagedDataset(name, error))
 
     def _remarks(self, dataset: StoredDataset, waiting: set[DatasetId]) -> Iterator[StatusRemark]:
-        """Remarks on a dataset itself; what is derived from it waits for some of that."""
+        """Return remarks on a dataset itself; for some of them, its derivatives have to wait."""
         name, copy = dataset.handle, is_copy(dataset)
         state = dataset.state
         is_derived = not copy and state.kind is DatasetKind.DERIVATIVE
@@ -135,7 +135,7 @@ class StatusReader:
         failure = last_failure(dataset)
         if failure is not None and not copy and _is_mended(failure, _last_verification(dataset)):
             failure = None
-        # That an input has another history is said below, with what helps against it: another pull does not.
+        # A diverged input is reported below with its remedy: another pull does not help.
         if failure is not None and not (failure.code == InputDiverged.code and _have_diverged(beside_inputs)):
             yield _of_failed_pull(str(name), failure)
         yield from _beside_its_promise(dataset)
@@ -147,7 +147,7 @@ class StatusReader:
             yield StatusRemark(Condition.STALE, f"waits for {inputs}", f"odf pull {name} --recursive")
 
     def _remarks_for_others(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
-        """Remarks on whether others have the dataset, and know whose it is."""
+        """Return remarks on whether others have the dataset, and can tell whose it is."""
         state = dataset.state
         yield from _or_why_not(self._beside_its_pushed_copy(dataset))
         if self.sign and not is_copy(dataset) and state.head is not None and not _is_signed(dataset, state.head):
@@ -195,7 +195,7 @@ class StatusReader:
             )
 
     def _beside_its_pushed_copy(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
-        """Compare a dataset with the place that it was pushed to last, as far as that is known."""
+        """Compare a dataset with the place that it was last pushed to, as far as that is known."""
         places = self.places.aliases(dataset).list("push")
         if not places or dataset.state.head is None:
             return
@@ -210,7 +210,7 @@ class StatusReader:
         if number is not None:
             text = f"{count_of(dataset.state.sequence_number - number, 'block')} more than {place}"
             yield StatusRemark(Condition.UNPUSHED, text, f"odf push {name}")
-        elif url != self.places.pull_url(dataset):  # what is to be said of that has been said
+        elif url != self.places.pull_url(dataset):  # that has been reported already
             yield self._beside_another_history(dataset, url, there, place)
 
     def _beside_another_history(self, dataset: StoredDataset, url: str, there: Multihash, place: str) -> StatusRemark:
@@ -218,9 +218,9 @@ class StatusReader:
 
         Args:
             dataset: the dataset.
-            url: address of the place.
-            there: the head that it has, or had when it was seen last.
-            place: what it is called.
+            url: URL of the place.
+            there: the head of the place, now or when last seen.
+            place: name of the place.
         """
         name, was_here = dataset.handle, there in dataset.layout.blocks
         if not self.remote and not was_here:
@@ -259,13 +259,13 @@ _HOLDS_BACK = (Condition.DAMAGED, Condition.FAILED, Condition.DIVERGED, Conditio
 def _last_verification(dataset: StoredDataset) -> LastVerification | None:
     if not (dataset.folder / "info" / "verification.yaml").exists():
         return None
-    from odfpy.coordinator.maintenance.last_verification import last_verification  # only who verifies pays for it
+    from odfpy.coordinator.maintenance.last_verification import last_verification  # only needed for verified datasets
 
     return last_verification(dataset)
 
 
 def _of_failed_verification(dataset: StoredDataset) -> Iterator[StatusRemark]:
-    """Remark on a verification that failed, as long as what it looked at is part of the history."""
+    """Return a remark on a failed verification, as long as its blocks are part of the history."""
     found = _last_verification(dataset)
     if found is None or found.ok or dataset.number_in_history(found.head) is None:
         return
@@ -281,7 +281,7 @@ def _of_failed_verification(dataset: StoredDataset) -> Iterator[StatusRemark]:
 
 
 def _is_mended(failure: LastFailure, verified: LastVerification | None) -> bool:
-    """Return whether a pull failed for a damaged file of a dataset in which nothing was wrong later."""
+    """Return whether a pull failed because of a damaged file, but a later verification found no error."""
     return verified is not None and verified.ok and verified.time > failure.time and failure.code in _DAMAGES
 
 
@@ -297,7 +297,7 @@ def _of_failed_pull(name: str, failure: LastFailure) -> StatusRemark:
 
 
 def _beside_its_promise(dataset: StoredDataset) -> Iterator[StatusRemark]:
-    """Compare the age of the last rows with what the dataset's schedule promises."""
+    """Compare the age of the last rows with the promise in the dataset's schedule."""
     try:
         schedule = load_schedule(dataset.folder)
     except OdfError as error:
@@ -316,7 +316,7 @@ def _have_diverged(remarks: Sequence[StatusRemark]) -> bool:
 
 
 def _or_why_not(remarks: Iterator[StatusRemark]) -> Iterator[StatusRemark]:
-    """Remarks that other places have a part in: that one of them cannot be asked damages nothing here."""
+    """Yield remarks that depend on other places; an unreachable place is no fault of the dataset."""
     try:
         yield from remarks
     except OdfError as error:
@@ -329,7 +329,7 @@ def _damaged(dataset: DamagedDataset) -> DatasetStatus:
 
 
 def _new(item: InputInterval) -> str | None:
-    """Return what an input has that was not taken in yet."""
+    """Return in words what an input has that was not read yet."""
     interval = item.interval
     if interval.new_block_hash is None:
         return None

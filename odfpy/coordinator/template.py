@@ -1,4 +1,4 @@
-"""The template that `odf init` lays down: the files of `workspace_template/` and the empty folders beside them."""
+"""The files of a new workspace: those of `workspace_template/`, and the empty folders beside them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FOLDERS = {"datasets": 0o755, "repos": 0o755, "cache": 0o755, "run": 0o700, "key
 
 
 def lay_down(folder: Path) -> None:
-    """Make an empty workspace in a folder: `.odf/` with its files and folders, all of it or none of it.
+    """Make an empty workspace in a folder: `.odf/` with its files and folders, atomically.
 
     Args:
-        folder: an existing folder; what else is in it does not matter and is not touched.
+        folder: an existing folder; its other content is not touched.
 
     Raises:
         NotFound: there is no such folder.
@@ -39,7 +39,7 @@ def lay_down(folder: Path) -> None:
     already = AlreadyExists(f"{folder} is a workspace already", hint="Use it as it is; `odf list` shows what is in it.")
     if target.exists() or target.is_symlink():
         raise already if target.joinpath("version").exists() else version_missing(folder)
-    # Built aside under a name of its own and renamed, so that nobody ever meets half a workspace.
+    # Built under a temporary name and renamed, so that nobody ever sees half a workspace.
     scratch = folder / f"{ODF_FOLDER}.{secrets.token_hex(8)}"
     try:
         try:
@@ -57,14 +57,14 @@ def lay_down(folder: Path) -> None:
 
 
 def _build(scratch: Path) -> None:
-    scratch.mkdir(mode=PRIVATE)  # nobody else gets in, whatever the modes of what is inside
+    scratch.mkdir(mode=PRIVATE)  # private, whatever the modes of its content
     for path, file in _files(_template(), ()):
         copy = scratch.joinpath(*path)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(file.read_bytes())
     for name, mode in FOLDERS.items():
         (scratch / name).mkdir()
-        (scratch / name).chmod(mode)  # mkdir's own mode is cut by the umask
+        (scratch / name).chmod(mode)  # the mode of mkdir is limited by the umask
 
 
 def _template() -> Traversable:
@@ -72,7 +72,7 @@ def _template() -> Traversable:
 
 
 def _files(folder: Traversable, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Traversable]]:
-    """Every file below a folder of the package, with its path as a tuple of names."""
+    """Yield every file below a folder of the package, with its path as a tuple of names."""
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         path = (*above, entry.name)
         if entry.is_dir():

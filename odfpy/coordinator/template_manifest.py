@@ -1,4 +1,4 @@
-"""Commented manifests to start from."""
+"""Commented manifests as a starting point."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ content:
 
 
 def template(name: str, kind: DatasetKind) -> str:
-    """A commented manifest for a dataset of that name.
+    """Return a commented manifest for a dataset with a name.
 
     Raises:
-        InvalidValue: not a name of a dataset.
+        InvalidValue: the name is invalid.
     """
     DatasetAlias.parse(name)
     return (_ROOT if kind is DatasetKind.ROOT else _DERIVATIVE).format(name=name)

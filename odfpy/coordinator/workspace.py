@@ -5,9 +5,9 @@
     >>> for result in workspace.pull(all=True):
     ...     print(result.name, result.outcome.value, result.num_records)
 
-Verbs are by subject, `workspace.datasets`, `workspace.queries` and so on; those of every day are beside them, too.
-Datasets are named by text: an alias (`com.example.rates`), an id (`did:odf:f...`), or where several are meant a
-pattern (`com.example.%`).
+Operations are grouped by subject, `workspace.datasets`, `workspace.queries` and so on; the most common ones are also
+methods of the workspace. Datasets are named by text: an alias (`com.example.rates`), an id (`did:odf:f...`), or where
+several are allowed a pattern (`com.example.%`).
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
 
 @with_checked_arguments
 class Workspace(Subjects):
-    """A folder with datasets in it.
+    """A folder with datasets in it; the entry point for programs.
 
     Attributes:
-        storage: its files.
+        storage: its storage.
         datasets, branches, sources, updates, remotes, queries, graph, maintenance, engines: its verbs by subject; see
             `odfpy.coordinator.verbs`.
     """
 
     @classmethod
     def init(cls, folder: str | Path = ".") -> Workspace:
-        """Make a workspace in a folder, which is made if need be.
+        """Make a workspace in a folder, which is created if necessary.
 
         Raises:
-            AlreadyExists: the folder has one.
+            AlreadyExists: the folder has a workspace.
             UsageError: its path is not text.
         """
         from odfpy.coordinator.template import lay_down
@@ -87,17 +87,17 @@ class Workspace(Subjects):
 
     @property
     def root(self) -> Path:
-        """The folder that the person works in."""
+        """Return the folder that the user works in."""
         return self.storage.root
 
     @property
     def odf(self) -> Path:
-        """The folder `.odf` in it."""
+        """Return the folder `.odf` in it."""
         return self.storage.odf
 
     @property
     def config(self) -> Config:
-        """Settings, from this workspace, the folders above it, the user, and defaults."""
+        """Return the settings, from this workspace, the folders above it, the user, and defaults."""
         return self._context.config
 
     # --- Verbs of every day: each makes a request, if it has many options, and hands it on ---
@@ -117,7 +117,7 @@ class Workspace(Subjects):
         dry_run: bool = False,
         approve: bool = True,
     ) -> list[AddResult]:
-        """Make datasets of snapshots, in dependency order; see `datasets.add`."""
+        """Create datasets from snapshots, in dependency order; see `datasets.add`."""
         return self.datasets.add(snapshots, replace=replace, keep=keep, dry_run=dry_run, approve=approve)
 
     def pull(
@@ -141,24 +141,24 @@ class Workspace(Subjects):
 
         Args:
             refs: names, ids, patterns, remote references (`repository/name`, `repository/pattern%`), URLs.
-            all: every dataset of the workspace.
-            recursive: also what they are derived from.
-            force: fetch sources again; overwrite copies that have diverged.
-            fetch_uncacheable: also fetch sources again that do not tell versions apart.
-            as_name: name of a dataset that comes from elsewhere.
-            reset_derivatives: make derivatives again whose inputs have another history now.
-            branch: stage what is new there instead of moving the head; see `branches`.
-            tags: also these tags, of copies.
-            files: files that rows link to, which copies have: `all`, `none`, `available`, conditions; remembered.
-            allow_retractions: let a snapshot retract any number of rows.
-            allow_future: let blocks be written and copied that are of the future.
-            progress: is told how far the work is.
+            all: whether to pull every dataset of the workspace.
+            recursive: whether to include their inputs.
+            force: whether to fetch sources again, and overwrite copies that have diverged.
+            fetch_uncacheable: whether to fetch sources without versions again.
+            as_name: local name for a dataset from elsewhere.
+            reset_derivatives: whether to rebuild derivatives whose inputs have another history now.
+            branch: branch for the new blocks, instead of moving the head; see `branches`.
+            tags: further tags to fetch, for copies.
+            files: the choice of linked files of copies: `all`, `none`, `available`, conditions; it is remembered.
+            allow_retractions: whether a snapshot may retract any number of rows.
+            allow_future: whether blocks may be written and copied that lie in the future.
+            progress: is notified of the progress.
 
         Yields:
-            One result a dataset; one that failed has `error` set.
+            One result per dataset; `error` is set if it failed.
 
         Raises:
-            UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
+            UsageError, NotFound: a reference is invalid; nothing has been pulled then.
         """
         from odfpy.coordinator.requests import PullRequest
 
@@ -185,8 +185,8 @@ class Workspace(Subjects):
 
         Args:
             refs: what to pull.
-            progress: is told how far the work is.
-            options: those of `pull`, but for `branch` and `tags`.
+            progress: is notified of the progress.
+            options: those of `pull`, except for `branch` and `tags`.
         """
         from odfpy.coordinator.requests import PullRequest
 
@@ -205,21 +205,21 @@ class Workspace(Subjects):
         allow_retractions: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
-        """Take files, or a stream, into a push source; one commit each, made as the results are asked for.
+        """Ingest files, or a stream, into a push source; one commit each, made as the results are consumed.
 
         Args:
             ref: the dataset.
-            files: files, in this order.
-            stdin: a stream to take in after them.
-            source_name: which push source, where there are several.
-            event_time: event time of rows that have none; the time of the ingest by default.
-            input_format: format of the input where it is not that of the source (csv, json, ndjson, parquet).
-            branch: stage what is new there instead of moving the head; see `branches`.
-            allow_retractions: let a snapshot retract any number of rows.
-            progress: is told how far the work is.
+            files: files to ingest, in this order.
+            stdin: a stream to ingest after them.
+            source_name: name of the push source, where there are several.
+            event_time: event time of rows that have none; by default the time of the ingest.
+            input_format: format of the input if it differs from that of the source (csv, json, ndjson, parquet).
+            branch: branch for the new blocks, instead of moving the head; see `branches`.
+            allow_retractions: whether a snapshot may retract any number of rows.
+            progress: is notified of the progress.
 
         Raises:
-            OdfError: the file at fault was not taken in, nor any after it.
+            OdfError: the file at fault was not ingested, nor any file after it.
         """
         from odfpy.coordinator.ingest.ingest_request import IngestRequest
 
@@ -246,16 +246,16 @@ class Workspace(Subjects):
         progress: ProgressSink = silent,
         **options: Any,
     ) -> Iterator[PullResult]:
-        """Take in the files of a folder as they come, each once, until interrupted while waiting; see `updates.watch`.
+        """Ingest the files of a folder as they come, each once, until interrupted while waiting; see `updates.watch`.
 
         Args:
             ref: the dataset.
-            folder: where files come; they are neither moved nor changed.
-            pattern: names of the files that are meant, such as `*.csv`.
-            settle: seconds for which a file must not change before it is taken in; one by default.
-            pause: waits between two looks at the folder; a second by default. KeyboardInterrupt in it ends the watch.
-            progress: is told how far the work is.
-            options: those of `ingest`, but for `stdin` and `branch`.
+            folder: the watched folder; its files are neither moved nor changed.
+            pattern: pattern for the names of files, such as `*.csv`.
+            settle: seconds for which a file must not change before it is ingested; by default one.
+            pause: waits between two scans of the folder; by default a second. KeyboardInterrupt in it ends the watch.
+            progress: is notified of the progress.
+            options: those of `ingest`, except for `stdin` and `branch`.
         """
         from odfpy.coordinator.ingest.ingest_request import IngestRequest
 
@@ -288,12 +288,12 @@ class Workspace(Subjects):
         Args:
             refs: names, ids, patterns.
             to: `repository/name`, a repository, a path or a URL; the push alias by default.
-            all: every dataset of the workspace.
-            recursive: also what they are derived from.
-            force: overwrite a copy that has diverged.
-            branches: also these branches; of several datasets, those that have them.
-            tags: also these tags, the same.
-            progress: is told how far the work is.
+            all: whether to push every dataset of the workspace.
+            recursive: whether to include their inputs.
+            force: whether to overwrite a copy that has diverged.
+            branches: further branches to push; of several datasets, those that have them.
+            tags: further tags to push, likewise.
+            progress: is notified of the progress.
             options: the other fields of `PushRequest`: `public=True`, `files="none"`.
 
         Raises:
@@ -316,16 +316,16 @@ class Workspace(Subjects):
     def verify(
         self, refs: str | Sequence[str] = (), *, progress: ProgressSink = silent, **options: bool
     ) -> Iterator[VerifyReport]:
-        """Check every file, every chain rule and, by replay, every transform; inputs come before what is derived.
+        """Check every file, every chain rule and, by replay, every transform; inputs come before their derivatives.
 
         Args:
             refs: names, ids, patterns.
-            progress: is told how far the work is.
+            progress: is notified of the progress.
             options: the other fields of `VerifyRequest`, such as `all=True`.
 
         Raises:
             IntegrityError: with `all`, and after everything else: a dataset has lost its name.
-            UsageError: what is asked for does not go together.
+            UsageError: the options exclude each other.
         """
         from odfpy.coordinator.requests import VerifyRequest
 
@@ -342,7 +342,7 @@ class Workspace(Subjects):
         Args:
             query: SQL; dotted names in backquotes for Spark, in double quotes for DataFusion.
             engine: `spark` (default) or `datafusion`.
-            limit: rows at most.
+            limit: the maximum number of rows.
         """
         from odfpy.query.query import Query
 
@@ -350,23 +350,23 @@ class Workspace(Subjects):
 
     @property
     def query_service(self) -> QueryService:
-        """The service that answers SQL in pieces; see `queries.service`."""
+        """Return the service that answers SQL in pieces; see `queries.service`."""
         return self.queries.service
 
     def export(
         self, ref: str | None = None, *, to: str | Path, progress: ProgressSink = silent, **options: Any
     ) -> Exported:
-        """Write a dataset, or the answer to a query, to a file or a folder of files, with a sidecar.
+        """Export a dataset, or the result of a query, to a file or a folder of files, with a sidecar.
 
         Args:
-            ref: the dataset: its log, unless something else of it is asked for.
-            to: the file; its name says the format. A folder, if it is partitioned or cut.
-            progress: is told how far the work is.
+            ref: the dataset: its log, unless another view is requested.
+            to: the file, whose name determines the format. A folder, for several files.
+            progress: is notified of the progress.
             options: the other fields of `ExportRequest`, such as `current=True` or `sql=...`.
 
         Raises:
             AlreadyExists: something is there.
-            CannotExport: the format has no such columns.
+            CannotExport: the format does not support the columns.
         """
         from odfpy.coordinator.requests import ExportRequest
 

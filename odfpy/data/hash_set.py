@@ -1,4 +1,4 @@
-"""Sets of many hashes in little memory: 34 bytes each, sorted, instead of objects in a Python set.
+"""Sets of many hashes with little memory: 34 bytes each, in sorted arrays, instead of objects in a Python set.
 
 They are arrays of numpy of the type `S34`: the bytes of a multihash with a digest of 32 bytes, as those of sha3-256 and
 blake3 have. An empty item stands for none. numpy leaves out zeros at the end, which is undone by their common length.

@@ -1,7 +1,7 @@
-"""Late rows: those with an event time at or before the watermark that their dataset had before they came.
+"""Late rows: event time at or before the watermark that their dataset had before they came.
 
-The watermark is a promise that no such row comes. An *entry* of a changelog is late whichever its operation type. Of
-*rows*, only new ones are: what an entry retracts or corrects was there before.
+The watermark promises that there are no such rows. A late *entry* of a changelog may have any operation type. Late
+*rows* are only new ones: the row that an entry retracts or corrects was there before.
 """
 
 from __future__ import annotations

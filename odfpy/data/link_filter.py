@@ -1,4 +1,4 @@
-"""The linked objects that a copy has: all, none, those that can be had, or those of rows that meet conditions.
+"""Filter for the linked objects of a copy: all, none, available ones, or those of rows that meet conditions.
 
     all | none | available | CONDITION;CONDITION...
     CONDITION: COLUMN=VALUE,VALUE... | since=TIME | until=TIME
@@ -116,7 +116,7 @@ class LinkFilter:
                 )
 
     def mask(self, vocab: DatasetVocabulary) -> RowMask | None:
-        """Make what chooses rows of batches that have `columns`; None where all are chosen."""
+        """Return a function that selects rows of batches with `columns`; None if all rows are selected."""
         if self.word is not None:
             return None
 

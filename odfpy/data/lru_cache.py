@@ -1,4 +1,4 @@
-"""Values of most recent use, under keys."""
+"""A cache that evicts the least recently used values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """A dictionary that forgets what was used longest ago. For all threads."""
+    """A dictionary that evicts the least recently used value. It is thread-safe."""
 
     def __init__(self, most: int) -> None:
         """
@@ -27,7 +27,7 @@ class LruCache(Generic[K, V]):
         return key in self._kept
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value of a key; made if it is not there. Two threads may make it at the same time; the first one stays.
+        """Return the value of a key, made on demand. Two threads may make it at the same time; the first one is stored.
 
         Args:
             key: the key.
@@ -44,7 +44,7 @@ class LruCache(Generic[K, V]):
         return found
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value in the place of the one that the key had.
+        """Store a value, replacing that of the key.
 
         Args:
             key: the key.

@@ -1,8 +1,8 @@
-"""Values under NULL. An array has a place for every value, also where it says that there is none.
+"""Values under NULL: an Arrow array has a slot for every value, also for nulls.
 
-Engines leave there what they like: DataFusion makes `CASE WHEN a THEN b END` of `b` and other bits of validity, and
-DuckDB leaves what was in memory before. Arrow's formats send these places as they are. So whoever sends rows to
-others empties them first.
+Engines leave arbitrary data in these slots: DataFusion implements `CASE WHEN a THEN b END` as `b` with another validity
+bitmap, and DuckDB leaves old memory. Arrow's formats transmit the slots as they are. So they are cleared before rows
+are sent to others.
 """
 
 from __future__ import annotations

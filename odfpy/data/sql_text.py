@@ -1,7 +1,7 @@
-"""Limits on the text of a query, checked by reading it once before a parser, which may not be able to stop.
+"""Limits on the text of a query, checked in one pass before a parser reads it, which might be unable to stop.
 
-Parsers and planners work through a query by calling themselves, once for each level; what nests deeply enough takes
-minutes or breaks them. Levels are brackets, CASE, and operators in a row: `a + b + c` is `(a + b) + c` to a parser.
+Parsers and planners are recursive; text with deep nesting takes them minutes or breaks them. Levels are brackets, CASE,
+and consecutive operators: `a + b + c` is `(a + b) + c` to a parser.
 """
 
 from __future__ import annotations

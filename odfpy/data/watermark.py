@@ -1,7 +1,7 @@
-"""Policies by which the watermark of a root dataset moves (ODF specification, "Watermark").
+"""Watermark policies of root datasets (ODF specification, "Watermark").
 
-A policy is a pure function of what the blocks say, of the rows that come, and of the system time of the commit; it
-only ever moves a watermark forward. The blocks record what came of it: nobody needs the policy to verify them.
+A policy is a pure function of the blocks, of the new rows, and of the system time of the commit; it only moves a
+watermark forward. The blocks record the result: the policy is not needed to verify them.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WatermarkPolicy:
-    """The rule for one dataset.
+    """The watermark policy of one dataset.
 
     Attributes:
         lag: how far the watermark stays behind the greatest event time, so that rows may come that much out of order.
-        idle: for how long nothing new must have come, until the watermark follows system time; None for never.
+        idle: for how long nothing new must have come before the watermark follows system time; None for never.
     """
 
     lag: Duration = ZERO
     idle: Duration | None = None
 
     def after_rows(self, before: Timestamp | None, event_times: Iterable[Timestamp]) -> Timestamp | None:
-        """The watermark when rows have come: the greatest event time less the lag.
+        """Return the watermark after new rows: the greatest event time less the lag.
 
         Args:
             before: the watermark so far.
-            event_times: of the rows; the greatest of each slice is enough.
+            event_times: event times of the rows; the greatest of each slice is enough.
         """
         return _latest(before, *map(self.lag.before, event_times))
 
     def when_idle(self, before: Timestamp | None, last_rows: Timestamp | None, now: Timestamp) -> Timestamp | None:
-        """The watermark when a source was looked at and had nothing new: system time less the lag, once idle.
+        """Return the watermark when a source had nothing new: system time less the lag, once idle.
 
         Args:
             before: the watermark so far.

@@ -1,9 +1,9 @@
-"""Arrangements of a derivative dataset: earlier rows of its inputs by key, for queries that always need all of them.
+"""Arrangements: earlier rows of a derivative's inputs, indexed by key, for queries that always need all of them.
 
-Such queries (joins by key, running sums, EXCEPT...) keep no rows in the checkpoint. Without an arrangement, a pull
+Such queries (joins by key, running sums, EXCEPT...) store no rows in the checkpoint. Without an arrangement, a pull
 reads the whole history of the inputs for the rows of the few keys that it touches. An arrangement is a cache of the
-workspace, a folder beside the dataset: it is in no chain, is used only at the very point of the inputs that it was
-made for, and can be made again at any time. Results are the same with and without it.
+workspace, in a folder beside the dataset: it is in no chain, it is used only at the exact position in the inputs that
+it was made for, and it can be rebuilt at any time. Results are the same with and without it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _MANIFEST: Final = "manifest"
 
 @dataclass(frozen=True, slots=True)
 class ArrangedRows:
-    """The rows of one stateful input.
+    """The arranged rows of one stateful input.
 
     Attributes:
-        name: of the stateful input.
+        name: name of the state of the stateful input.
         only_appends: whether all of them have the weight 1.
-        runs: the files that have them, the oldest first; none if nobody has looked them up, or if that does not pay.
-        too_many: how many rows there were when it was found out that to look them up does not pay; else 0.
-        unused: pulls since somebody has looked them up.
+        runs: the files with the rows, the oldest first; none if the rows were never looked up, or if that does not pay.
+        too_many: the number of rows at which looking them up turned out not to pay; else 0.
+        unused: number of pulls since the rows were last looked up.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ArrangedRows:
 
     @property
     def num_rows(self) -> int:
-        """Number of rows that are arranged."""
+        """Return the number of arranged rows."""
         return sum(run.rows for run in self.runs)
 
 
@@ -58,10 +58,10 @@ class ArrangementManifest:
     """The identity of an arrangement, and its parts.
 
     Attributes:
-        format: version of the files.
+        format: version of the file format.
         engine: version of the engine.
-        transform: digest of queries and columns, as that of a checkpoint.
-        inputs: up to where the inputs have been processed, in declared order.
+        transform: digest of queries and columns, as for a checkpoint.
+        inputs: the positions up to which the inputs have been processed, in declared order.
         arranged: the rows of each stateful input.
     """
 
@@ -73,12 +73,12 @@ class ArrangementManifest:
 
     @property
     def files(self) -> frozenset[str]:
-        """Names of the files with rows."""
+        """Return the names of the files with rows."""
         return frozenset(run.name for rows in self.arranged for run in rows.runs)
 
     @classmethod
     def after(cls, request: TransformRequest, engine: str, arranged: Sequence[ArrangedRows]) -> ArrangementManifest:
-        """The manifest of what a run leaves.
+        """Return the manifest of the arrangement that a run leaves.
 
         Args:
             request: the request.
@@ -88,7 +88,7 @@ class ArrangementManifest:
         return cls(FORMAT, engine, transform_digest(request), positions_after(request), tuple(arranged))
 
     def write(self, folder: Path) -> None:
-        """Write it into a folder.
+        """Write the manifest into a folder.
 
         Raises:
             OSError: it cannot be written.
@@ -99,18 +99,18 @@ class ArrangementManifest:
 
     @classmethod
     def read(cls, folder: Path) -> ArrangementManifest | None:
-        """The manifest in a folder; None if there is none that this release can use."""
+        """Return the manifest in a folder; None if there is none that this release can use."""
         try:
             with damage_found():
                 found: ArrangementManifest = from_tree(cls, json.loads(unsealed((folder / _MANIFEST).read_bytes())))
         except (StateDamaged, OdfError):
             return None
-        # A name may not lead out of the folder.
+        # A name must not lead out of the folder.
         return found if found.format == FORMAT and all(map(is_run_name, found.files)) else None
 
 
 def usable(request: TransformRequest, engine: str) -> ArrangementManifest | None:
-    """The arrangement of a request, if it is of this transform and engine, and of the point that the run goes on from.
+    """Return the arrangement of a request, if it has the same transform, engine, and position in the inputs.
 
     Args:
         request: the request.

@@ -1,4 +1,4 @@
-"""Bounds of columns from the footers of Parquet files: the least and the greatest values."""
+"""Least and greatest values of columns, from the statistics in the footers of Parquet files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def bounds_of(path: str, column: str) -> Iterator[tuple[Any, Any] | None]:
-    """The least and the greatest value of a column in each row group, None where the file does not tell."""
+    """Yield the least and the greatest value of a column for each row group, None where the file has no statistics."""
     with open_parquet(path) as file:
         metadata = file.metadata
         names = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
@@ -21,7 +21,7 @@ def bounds_of(path: str, column: str) -> Iterator[tuple[Any, Any] | None]:
 
 
 def is_append_only(paths: Iterable[str], operation_type: str) -> bool:
-    """Return whether files tell that all their rows are appended; true of no rows.
+    """Return whether the files show that all their rows are appended; True for no rows.
 
     Args:
         paths: the files.
@@ -32,7 +32,7 @@ def is_append_only(paths: Iterable[str], operation_type: str) -> bool:
 
 
 def least_time(paths: Iterable[str], column: str) -> int | None:
-    """The least time of a column, in microseconds; None when a file does not tell it, or there are no rows."""
+    """Return the least time of a column, in microseconds; None without statistics or rows."""
     found = [bounds for path in paths for bounds in bounds_of(path, column)]
     known = [_micros(bounds[0]) for bounds in found if bounds is not None]
     return min(known) if known and len(known) == len(found) else None

@@ -1,4 +1,4 @@
-"""Cancellation of work under way, from any thread, by a person or the clock; and how the work gets on."""
+"""Cancellation of running work, from any thread, by a user or a time-out; and reports of its progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STOPPED = "The query was stopped"
 
 
 class Stage(Enum):
-    """The stage of a job."""
+    """The stages of a job."""
 
     STARTING = "starting"
     QUEUED = "queued"
@@ -25,12 +25,12 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """A job is not done yet.
+    """The progress of a job that is not done yet.
 
     Attributes:
-        stage: whether the engine still starts, does other jobs first, or is at this one.
-        tasks_done: tasks of Spark's present stages that are done.
-        tasks: tasks of Spark's present stages.
+        stage: whether the engine is still starting, is busy with other jobs, or works on this one.
+        tasks_done: the number of finished tasks of Spark's current stages.
+        tasks: the number of tasks of Spark's current stages.
     """
 
     stage: Stage
@@ -39,10 +39,10 @@ class JobProgress:
 
 
 class CancellationToken:
-    """The cancellation of work under way; a context manager, at whose end the clock stops.
+    """A token for the cancellation of running work. It is a context manager, whose end stops the clock.
 
     Attributes:
-        on_progress: hears now and then how the engine gets on.
+        on_progress: is called from time to time with the progress of the engine.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class CancellationToken:
         *,
         parent: CancellationToken | None = None,
     ) -> None:
-        """Begin.
+        """Make a token, and start its clock.
 
         Args:
-            timeout: seconds after which it is stopped.
-            on_progress: hears now and then how the engine gets on.
-            parent: something larger; when that is stopped, so is this.
+            timeout: seconds after which the work is stopped.
+            on_progress: is called from time to time with the progress of the engine.
+            parent: a token of enclosing work; when that is stopped, so is this.
         """
         inherited = None if parent is None else parent.on_progress
         self.on_progress: Callable[[JobProgress], None] | None = on_progress or inherited
@@ -75,15 +75,15 @@ class CancellationToken:
 
     @property
     def is_stopped(self) -> bool:
-        """True if nobody wants it any more."""
+        """True if the work has been stopped."""
         return self._why is not None
 
     def cancel(self) -> None:
-        """Nobody wants it any more."""
+        """Cancel the work."""
         self._stop(QueryCancelled(_STOPPED))
 
     def on_stop(self, callback: Callable[[], None]) -> None:
-        """Have something called, by any thread, when it is stopped; at once if it is already."""
+        """Register a callback for when the work is stopped; any thread may call it, at once if already stopped."""
         with self._lock:
             if self._why is None:
                 self._callbacks.append(callback)
@@ -91,10 +91,10 @@ class CancellationToken:
         callback()
 
     def check(self) -> None:
-        """Go on only if it is wanted.
+        """Continue only if the work has not been stopped.
 
         Raises:
-            QueryCancelled, QueryTimedOut: it is not.
+            QueryCancelled, QueryTimedOut: it has been stopped.
         """
         if self._parent is not None and self._why is None:
             self._parent.check()
@@ -102,12 +102,12 @@ class CancellationToken:
             raise self._why
 
     def stop_clock(self) -> None:
-        """The work is done; how long its result is read does not count."""
+        """Stop the clock when the work is done; the time for reading its result does not count."""
         if self._timer is not None:
             self._timer.cancel()
 
     def close(self) -> None:
-        """It is done: the clock stops, and nobody is called any more."""
+        """End the token: the clock stops, and no callback is called any longer."""
         self.stop_clock()
         with self._lock:
             self._callbacks.clear()
@@ -115,19 +115,19 @@ class CancellationToken:
             self._parent.forget(self._stop_with)
 
     def forget(self, callback: Callable[[], None]) -> None:
-        """Have something not called any more, which was to be called when it is stopped."""
+        """Unregister a callback."""
         with self._lock:
             if callback in self._callbacks:
                 self._callbacks.remove(callback)
 
     def _stop_with(self) -> None:
-        """Stop together with its parent."""
+        """Stop together with the parent."""
         if self._parent is not None:
             self._stop(self._parent.why)
 
     @property
     def why(self) -> OdfError:
-        """Why it was stopped."""
+        """Return why the work was stopped."""
         return self._why or QueryCancelled(_STOPPED)
 
     def _stop(self, why: OdfError) -> None:
@@ -140,7 +140,7 @@ class CancellationToken:
         for callback in callbacks:
             try:
                 callback()
-            except Exception:  # such as of a database that does not answer: the others have to hear of it all the same
+            except Exception:  # e.g. a database that does not answer: others are still called
                 logging.getLogger("odfpy").exception("A part of a query could not be stopped")
 
     def __enter__(self) -> CancellationToken:  # noqa: PYI034
@@ -153,7 +153,7 @@ class CancellationToken:
 
 
 def timed_out(timeout: float) -> QueryTimedOut:
-    """The error of a query that took longer than some seconds."""
+    """Return the error for a query that took longer than some seconds."""
     return QueryTimedOut(
         f"The query took longer than {timeout:g} s, and was stopped",
         hint="Give it more time, or ask for less: a shorter time, fewer columns, a LIMIT.",

@@ -1,8 +1,8 @@
-"""Checkpoints: what an engine keeps between pulls, in one file (ODF specification, "Checkpoint").
+"""Checkpoints: the state that an engine stores between pulls, in one file (ODF specification, "Checkpoint").
 
-A checkpoint is a cache. Whatever is in it can be made again from the history of the inputs, and it is used only where
-it is known to be of the same transform, the same engine and the same point in the inputs; anything else, and any
-damage, is as if there were none.
+A checkpoint is a cache. All of its content can be recomputed from the history of the inputs, and it is used only if it
+is known to have the same transform, the same engine and the same position in the inputs; otherwise, and if it is
+damaged, it is ignored.
 
 The file is a ZIP archive without compression: `manifest.json`, and Parquet files. Its bytes need not be the same every
 time; the output of the transform is.
@@ -42,7 +42,7 @@ _DAMAGE: Final = (OSError, EOFError, ValueError, KeyError, RuntimeError, zipfile
 
 @dataclass(frozen=True, slots=True)
 class InputPosition:
-    """Up to where an input has been processed: its last row, and its watermark then."""
+    """The position up to which an input has been processed: its last row, and its watermark at that time."""
 
     offset: U64 | None = None
     watermark: Timestamp | None = None
@@ -50,12 +50,12 @@ class InputPosition:
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """Rows that are kept.
+    """A file of stored rows.
 
     Attributes:
-        name: of the Parquet file.
+        name: name of the Parquet file.
         only_appends: whether all of them have the weight 1.
-        count: how many there are.
+        count: the number of rows.
     """
 
     name: str
@@ -65,16 +65,16 @@ class KeptRows:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointManifest:
-    """The identity of a checkpoint: the transform and the blocks that it is of.
+    """The identity of a checkpoint: its transform, and its position in the inputs.
 
     Attributes:
-        format: version of the file.
+        format: version of the file format.
         engine: version of the engine.
         transform: digest of queries and columns, see `transform_digest`.
-        inputs: up to where the inputs have been processed, in declared order.
-        rows: what is kept.
-        arranged: what is kept in the arrangement of the dataset instead (`odfpy.engine.arrangement`), None for nothing.
-            Without the arrangement, it is made again from history.
+        inputs: the positions up to which the inputs have been processed, in declared order.
+        rows: the stored rows.
+        arranged: the rows stored in the arrangement of the dataset instead (`odfpy.engine.arrangement`), None for none.
+            Without the arrangement, they are recomputed from history.
     """
 
     format: U64
@@ -87,10 +87,10 @@ class CheckpointManifest:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRows:
-    """Rows that a checkpoint keeps, by name.
+    """The stored rows of a checkpoint, by name.
 
     Attributes:
-        files: rows in files of their own.
+        files: rows in files of the checkpoint.
         arranged: rows in the arrangement of the dataset.
     """
 
@@ -98,15 +98,15 @@ class CheckpointRows:
     arranged: dict[str, KeptRows] = field(default_factory=dict)
 
     def update(self, other: CheckpointRows) -> None:
-        """Add what another part keeps."""
+        """Add the stored rows of another part."""
         self.files.update(other.files)
         self.arranged.update(other.arranged)
 
 
 def transform_digest(request: TransformRequest) -> str:
-    """A digest of what a transform computes and over which columns, whatever version of the engine it asks for.
+    """Return a digest of what a transform computes and over which columns, whatever engine version it asks for.
 
-    A column that an input gets may be one more that is kept, in the place where another one was.
+    A column that an input gains may become part of the state, in the position of another column.
     """
     tree: Any = to_tree(request.transform.normalized())
     tree.pop("version", None)
@@ -118,12 +118,12 @@ def transform_digest(request: TransformRequest) -> str:
 
 
 def positions_before(request: TransformRequest) -> tuple[InputPosition, ...]:
-    """Return up to where the inputs had been processed before a run, in declared order."""
+    """Return the positions of the inputs before a run, in declared order."""
     return tuple(InputPosition(source.prev_offset, source.prev_watermark) for source in request.query_inputs)
 
 
 def positions_after(request: TransformRequest) -> tuple[InputPosition, ...]:
-    """Return up to where the inputs have been processed after a run, in declared order."""
+    """Return the positions of the inputs after a run, in declared order."""
     return tuple(
         InputPosition(
             source.offset_interval.end if source.offset_interval else source.prev_offset, input_watermark(source)
@@ -135,13 +135,13 @@ def positions_after(request: TransformRequest) -> tuple[InputPosition, ...]:
 def manifest_after(
     request: TransformRequest, engine: str, rows: Iterable[KeptRows], arranged: Iterable[KeptRows] = ()
 ) -> CheckpointManifest:
-    """The manifest of the checkpoint that a run leaves.
+    """Return the manifest of the checkpoint that a run leaves.
 
     Args:
         request: the request.
         engine: name and version of the engine.
-        rows: the kept rows of each stateful input.
-        arranged: those that are in the arrangement of the dataset.
+        rows: the stored rows of each stateful input.
+        arranged: those of them in the arrangement of the dataset.
     """
     digest, positions = transform_digest(request), positions_after(request)
     return CheckpointManifest(FORMAT, engine, digest, positions, tuple(rows), tuple(arranged) or None)
@@ -152,21 +152,21 @@ def write_checkpoint(path: Path, manifest: CheckpointManifest, files: Mapping[st
 
     Args:
         path: the file.
-        manifest: what it is of.
+        manifest: the manifest.
         files: the Parquet files by name.
     """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        # A `ZipInfo` has a fixed date; under a plain name, the entry would get that of the clock.
+        # A `ZipInfo` has a fixed date; with a plain name, the entry would get the current time.
         archive.writestr(zipfile.ZipInfo(_MANIFEST), json.dumps(to_tree(manifest), indent=1))
         for name, file in files.items():
-            # The size is not known beforehand, and without ZIP64 it could not be more than 2 GiB.
+            # The size is not known beforehand, and without ZIP64 it could not exceed 2 GiB.
             with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as target, file.open("rb") as source:
                 while chunk := source.read(_CHUNK):
                     target.write(chunk)
 
 
 def read_manifest(path: Path) -> CheckpointManifest | None:
-    """Return what a checkpoint is of; None when it cannot be read."""
+    """Return the manifest of a checkpoint; None when it cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:
             found: CheckpointManifest = from_tree(CheckpointManifest, json.loads(archive.read(_MANIFEST)))
@@ -176,12 +176,12 @@ def read_manifest(path: Path) -> CheckpointManifest | None:
 
 
 def kept_rows(request: TransformRequest, engine: str, folder: Path) -> CheckpointRows | None:
-    """The rows that the checkpoint of a request keeps, taken out into a folder; None when it is of no use.
+    """Extract the stored rows of a request's checkpoint into a folder; return None when it cannot be used.
 
     Args:
-        request: the run that goes on from it.
+        request: the run that continues from it.
         engine: version of this engine.
-        folder: where to put the files.
+        folder: the folder for the files.
     """
     if request.prev_checkpoint_path is None:
         return None
@@ -197,7 +197,7 @@ def kept_rows(request: TransformRequest, engine: str, folder: Path) -> Checkpoin
     try:
         with zipfile.ZipFile(path) as archive:
             for rows in manifest.rows:
-                # Not under the name in the archive: others may have made it, and the name may lead out of the folder.
+                # Not under its name in the archive, which others may have made: the name may lead out of the folder.
                 target = folder / f"kept-{len(found)}.parquet"
                 with archive.open(rows.name) as source, target.open("wb") as copy:
                     while chunk := source.read(_CHUNK):

@@ -1,7 +1,7 @@
-"""Requests to engines and their responses (ODF specification, "Engine Contract").
+"""The engine contract: requests to engines, and their responses (ODF specification, "Engine Contract").
 
-The values are those of the specification; what odfpy adds stands at the end of a class and says so. Times are in UTC,
-offset intervals are inclusive, paths are absolute paths on the machine of the engine.
+The values are those of the specification; additions of odfpy are at the end of a class, and marked as such. Times are
+in UTC, offset intervals are inclusive, paths are absolute paths on the machine of the engine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """At `system_time` it was known that no row at or before `event_time` comes later."""
+    """A watermark: at `system_time` it was known that no row at or before `event_time` comes later."""
 
     system_time: Timestamp
     event_time: Timestamp
@@ -34,11 +34,11 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The watermark of an input when a slice of it came (odfpy).
+    """The watermark of an input when one of its slices came (odfpy).
 
     Attributes:
         path: the slice.
-        watermark: of the input before the block that brought the slice: a row of it at or before that time is late.
+        watermark: the watermark before the block that brought the slice: rows of the slice at or before it are late.
     """
 
     path: str
@@ -51,20 +51,19 @@ class TransformRequestInput:
 
     Attributes:
         query_alias: name of the input in the query.
-        offset_interval: rows to process, or None when there are no new ones.
+        offset_interval: the rows to process, or None when there are no new ones.
         data_paths: the slices that hold these rows (perhaps among others), in order of offset.
         schema_file: a Parquet file without rows that has the input's schema in force.
         explicit_watermarks: watermarks of the input up to the end of the interval, oldest first. The last one is the
-            latest that is known, even when it was set before the interval (odfpy: so queries row by row need no
+            latest that is known, even if it was set before the interval (odfpy: so row-by-row queries need no
             checkpoint to remember it).
-        history_paths: the slices that hold the rows before the interval, in order of offset; None when they are not
-            given, which they are once the engine has asked for them (odfpy: state that is not in the checkpoint is
-            made from them).
+        history_paths: the slices that hold the rows before the interval, in order of offset; None until the engine has
+            asked for them (odfpy: state that is not in the checkpoint is computed from them).
         prev_offset: the last row before the interval, or None when there is none (odfpy).
         prev_watermark: the watermark of the input at the end of the previous interval (odfpy).
-        arrivals: of the slices that are given, those that came when the input had a watermark (odfpy).
-        primary_key: columns by which a row is known in what the input stands for, as far as its chain says; none of
-            them if that has one row at most (odfpy).
+        arrivals: the watermarks at which the given slices came, for those that came when the input had one (odfpy).
+        primary_key: the columns that identify a row in the current state of the input, according to its chain; empty if
+            the state has at most one row (odfpy).
     """
 
     dataset_id: DatasetId
@@ -87,8 +86,8 @@ class OutputSoFar:
     """The output of a dataset before this run (odfpy).
 
     Attributes:
-        schema_file: a Parquet file without rows that has its schema.
-        data_paths: its slices, in order of offset.
+        schema_file: a Parquet file without rows that has the schema of the output.
+        data_paths: the slices of the output, in order of offset.
     """
 
     schema_file: str
@@ -97,23 +96,23 @@ class OutputSoFar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformRequest:
-    """One run of a derivative dataset's query over what is new in its inputs.
+    """One run of a derivative dataset's query over the new rows of its inputs.
 
     Attributes:
-        system_time: what goes into the system time column of every new row.
-        vocab: the system columns of the output.
-        query_inputs: in declared order.
-        next_offset: offset of the first new row.
-        prev_checkpoint_path: the engine's state after the previous run.
-        new_checkpoint_path: where to put the state after this run, if there is any.
-        new_data_path: where to put the slice, if there are rows.
-        recorded_schema: schema of the output so far (odfpy), of which offsets and operation types keep their types.
-        query_changed: whether queries, inputs or columns of inputs are others than those of the previous run (odfpy):
-            the new ones are to give what makes the state of the output theirs, unless they are row by row.
-        output_so_far: the output of all runs before; None when it is not given, which it is once the engine has asked
-            for it (odfpy).
-        prev_arrangement_path: folder with an arrangement of earlier rows, see `odfpy.engine.arrangement` (odfpy).
-        new_arrangement_path: folder for that after this run; None if none is wanted (odfpy).
+        system_time: the value for the system time column of every new row.
+        vocab: names of the system columns of the output.
+        query_inputs: the inputs, in declared order.
+        next_offset: the offset of the first new row.
+        prev_checkpoint_path: the checkpoint of the previous run.
+        new_checkpoint_path: where to write the checkpoint of this run, if there is any.
+        new_data_path: where to write the slice, if there are rows.
+        recorded_schema: the schema of the output so far (odfpy), from which offsets and operation types keep their
+            types.
+        query_changed: whether the queries, the inputs or their columns differ from those of the previous run (odfpy):
+            the run then has to turn the state of the output into that of the new queries, unless they work row by row.
+        output_so_far: the output of all earlier runs; None until the engine has asked for it (odfpy).
+        prev_arrangement_path: folder of an arrangement of earlier rows, see `odfpy.engine.arrangement` (odfpy).
+        new_arrangement_path: folder for the arrangement after this run; None if none is wanted (odfpy).
     """
 
     dataset_id: DatasetId
@@ -135,7 +134,7 @@ class TransformRequest:
 
 @dataclass(frozen=True, slots=True)
 class SliceDescription:
-    """A slice the engine has written, hashed in the same pass; an addition of odfpy."""
+    """A slice that the engine has written, hashed in the same pass; an addition of odfpy."""
 
     path: str
     offset_interval: OffsetInterval
@@ -146,20 +145,20 @@ class SliceDescription:
 
 @dataclass(frozen=True, slots=True)
 class TransformResponseProgress:
-    """Still at work."""
+    """The engine is still working."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransformResponseSuccess:
-    """Done; without an interval there were no rows, without a watermark it did not move.
+    """The run succeeded; without an interval there were no rows, without a watermark it did not change.
 
     Attributes:
         slices: the slices written (odfpy).
-        engine_version: version of engine, Spark and settings that made them (odfpy).
-        output_schema: schema of the output with its system columns, also when there were no rows; where the query tells
-            the primary key of the output, it is an attribute of the schema (odfpy).
-        late_rows: how many new rows of the inputs were late (odfpy).
-        ignored_rows: how many entries of their changelogs were ignored because of that (odfpy).
+        engine_version: the versions of engine, Spark and settings that made them (odfpy).
+        output_schema: the schema of the output with its system columns, even without rows; if the query determines the
+            primary key of the output, it is an attribute of the schema (odfpy).
+        late_rows: the number of new rows of the inputs that were late (odfpy).
+        ignored_rows: the number of changelog entries that were ignored for that reason (odfpy).
     """
 
     new_offset_interval: OffsetInterval | None = None
@@ -176,10 +175,10 @@ class TransformResponseInvalidQuery:
     """The query is at fault.
 
     Attributes:
-        fault: `invalid`, `unsupported`, `nondeterministic`, `too-large`, `too-long` or `too-deep` (odfpy); of a scan,
-            also what is wrong with a slice: `damaged` or `missing`.
-        hint: what to write instead (odfpy).
-        error: the error as it was raised, None from engines that are not ours (odfpy).
+        fault: `invalid`, `unsupported`, `nondeterministic`, `too-large`, `too-long` or `too-deep` (odfpy); for a scan,
+            also a problem with a slice: `damaged` or `missing`.
+        hint: an alternative (odfpy).
+        error: the error as it was raised; None from other engines (odfpy).
     """
 
     message: str
@@ -193,7 +192,7 @@ class TransformResponseInternalError:
     """The engine is at fault.
 
     Attributes:
-        error: the error as it was raised, None from engines that are not ours, or if it is none of ours (odfpy).
+        error: the error as it was raised; None from other engines, or if it is not an error of odfpy (odfpy).
     """
 
     message: str
@@ -203,10 +202,10 @@ class TransformResponseInternalError:
 
 @dataclass(frozen=True, slots=True)
 class TransformResponseNeedsHistory:
-    """Rows of before are needed: ask again with them (odfpy).
+    """The engine needs earlier rows: the request has to be repeated with them (odfpy).
 
     Attributes:
-        inputs: those whose rows before the interval are needed, by position.
+        inputs: positions of the inputs whose rows before the interval are needed.
         output: whether the rows of the output so far are needed.
     """
 
@@ -225,7 +224,7 @@ TransformResponse: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class InputSchema:
-    """An input as the analysis of a query sees it: only its schema, and its primary key (odfpy)."""
+    """An input as the analysis of a query sees it: only its schema and its primary key (odfpy)."""
 
     query_alias: str
     vocab: DatasetVocabulary
@@ -235,7 +234,7 @@ class InputSchema:
 
 @dataclass(frozen=True, slots=True)
 class AnalyzeRequest:
-    """Asks what a query is, without running it (odfpy)."""
+    """A request to analyze a query, without running it (odfpy)."""
 
     transform: Transform
     vocab: DatasetVocabulary
@@ -248,14 +247,14 @@ ROW_BY_ROW: Final = "row-by-row"
 
 @dataclass(frozen=True, slots=True)
 class StepAnalysis:
-    """One step (odfpy).
+    """The analysis of one step (odfpy).
 
     Attributes:
         alias: its name for later steps.
-        query: its text.
+        query: the text of its query.
         query_class: for example `row-by-row`.
-        reason: why it is of that class.
-        state: what has to be known of the past.
+        reason: why it belongs to that class.
+        state: the state that it needs.
     """
 
     alias: str | None
@@ -270,14 +269,14 @@ class AnalyzeResponseSuccess:
     """The query can be processed (odfpy).
 
     Attributes:
-        steps: what each query is.
+        steps: the analysis of each query.
         output_columns: columns of the output, system columns first.
-        output_schema: schema of the slices it would write.
-        notes: what the author should know, one sentence each.
-        primary_key: columns by which a row is known in the state of the output, none of them if that has one row at
-            most; None when the query does not tell.
-        watermark: what that of the output follows from, in words; None when it does not advance.
-        late: what becomes of late rows, in words.
+        output_schema: the schema of the slices that it would write.
+        notes: notes for the author, one sentence each.
+        primary_key: the columns that identify a row in the state of the output, empty if that has at most one row; None
+            when the query does not determine them.
+        watermark: how the watermark of the output is derived, in words; None when it does not advance.
+        late: the policy for late rows, in words.
     """
 
     steps: tuple[StepAnalysis, ...]
@@ -297,13 +296,13 @@ SqlResponse: TypeAlias = SqlResponseSuccess | TransformResponseInvalidQuery | Tr
 
 @dataclass(frozen=True, slots=True)
 class PreprocessTable:
-    """Rows that were read, as a table of a preprocessing query (odfpy).
+    """A table of a preprocessing query, with the rows that were read (odfpy).
 
     Attributes:
         name: its name in the query.
-        data_path: a Parquet file with the rows; beside their columns it has their running number, see
+        data_path: a Parquet file with the rows; besides their columns it has their running number, see
             `odfpy.engine.spark.rows.handover`.
-        watched: columns of which the answer is to tell where they come out unchanged.
+        watched: columns for which the response is to tell where they are passed on unchanged.
     """
 
     name: str
@@ -313,7 +312,7 @@ class PreprocessTable:
 
 @dataclass(frozen=True, slots=True)
 class PreprocessRequest:
-    """Runs the queries of an ingest; the result goes to `output_path` as an Arrow IPC stream (odfpy)."""
+    """A request to run the queries of an ingest; the result goes to `output_path` as an Arrow IPC stream (odfpy)."""
 
     transform: Transform
     tables: tuple[PreprocessTable, ...]
@@ -325,7 +324,7 @@ class UnchangedColumn:
     """A column of a result that has the values of a column of a table (odfpy).
 
     Attributes:
-        position: of the column in the result, from 0.
+        position: position of the column in the result, from 0.
         table: name of the table.
         column: name of its column.
     """
@@ -337,7 +336,7 @@ class UnchangedColumn:
 
 @dataclass(frozen=True, slots=True)
 class PreprocessResponseSuccess:
-    """The result has been written; `unchanged` tells of the columns that were to be watched (odfpy)."""
+    """The result has been written; `unchanged` lists watched columns that were passed on unchanged (odfpy)."""
 
     num_rows: U64
     unchanged: tuple[UnchangedColumn, ...] = ()
@@ -350,13 +349,13 @@ PreprocessResponse: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """Runs a function of another package in the worker; see `odfpy.engine.jobs` (odfpy).
+    """A request to run a function of another package in the worker; see `odfpy.engine.jobs` (odfpy).
 
     Attributes:
         function: `module:name`.
-        arguments: text for it.
-        folder: a folder for what it writes, which is emptied when nobody waits for the job any more.
-        reads: files that it reads besides those in the folder; a confined engine sees no others.
+        arguments: text that is passed to it.
+        folder: a folder for the files that it writes, which is emptied when nobody waits for the job any longer.
+        reads: files that it reads, besides those in the folder; a confined engine sees no others.
     """
 
     function: str

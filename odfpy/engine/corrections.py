@@ -1,7 +1,7 @@
-"""Pairs of corrections in the rows of a result (ADR 0013, "Steps").
+"""Correction pairs in the rows of a result (ADR 0013, "Steps").
 
-In an input, `-C` is followed at once by its `+C`. A query may lose one half of a pair, when a filter lets only the old
-or only the new row through: then the half that is left is a retraction (`-R`) or an appended row (`+A`).
+In an input, `-C` is followed immediately by its `+C`. A query may lose one half of a pair, when a filter passes only
+the old or only the new row: then the other half becomes a retraction (`-R`) or an appended row (`+A`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TaggedRows:
-    """Rows of a result in their final order, and where they come from.
+    """Rows of a result in their final order, with their origin.
 
     Attributes:
         rows: all columns of the result.
-        operation_types: what they had in the input.
-        branches: numbers of the branches of the plan they took; -1 on branches where one row may become several, which
-            makes no pairs.
-        offsets: what they had in the input.
+        operation_types: their operation types in the input.
+        branches: numbers of the branches of the plan that they came through; -1 for branches where one row may become
+            several, in which there are no pairs.
+        offsets: their offsets in the input.
     """
 
     rows: pa.RecordBatch
@@ -36,15 +36,15 @@ class TaggedRows:
     offsets: Numbers
 
     def part(self, start: int, stop: int) -> TaggedRows:
-        """Rows `start` to `stop`, exclusive."""
+        """Return the rows from `start` to `stop`, exclusive."""
         cut = slice(start, stop)
         rows = self.rows.slice(start, stop - start)
         return TaggedRows(rows, self.operation_types[cut], self.branches[cut], self.offsets[cut])
 
 
 def finalize_correction_pairs(stream: Iterable[TaggedRows]) -> Iterator[TaggedRows]:
-    """The same rows with their final operation types; how they were cut into batches makes no difference."""
-    waiting: TaggedRows | None = None  # one `-C` at the end of a batch, whose `+C` may begin the next
+    """Yield the same rows with their final operation types, independent of how they are divided into batches."""
+    waiting: TaggedRows | None = None  # a `-C` at the end of a batch, whose `+C` may follow
     for batch in stream:
         if not len(batch.offsets):
             continue
@@ -78,10 +78,10 @@ def _finalize(batch: TaggedRows, *, first_is_paired: bool) -> TaggedRows:
 
 
 def _is_pair(batch: TaggedRows) -> npt.NDArray[np.bool_]:
-    """Of each row but the last, whether it makes a pair with the next."""
+    """Return, for each row but the last, whether it forms a pair with the next."""
     before, after = batch.operation_types[:-1], batch.operation_types[1:]
     same_branch = (batch.branches[:-1] == batch.branches[1:]) & (batch.branches[:-1] >= 0)
-    # Where a filter has taken halves of two pairs, the `-C` of one may stand right before the `+C` of the other.
+    # If a filter has removed halves of two pairs, the `-C` of one may come right before the `+C` of the other.
     adjacent = batch.offsets[:-1] + 1 == batch.offsets[1:]
     is_pair: npt.NDArray[np.bool_] = (
         (before == OperationType.CORRECT_FROM) & (after == OperationType.CORRECT_TO) & same_branch & adjacent
@@ -90,7 +90,7 @@ def _is_pair(batch: TaggedRows) -> npt.NDArray[np.bool_]:
 
 
 def _ends(waiting: TaggedRows, batch: TaggedRows) -> TaggedRows:
-    """The last row that waits, as it came, and the first of the next batch; without their columns."""
+    """Return the waiting last row and the first row of the next batch, without their columns."""
     return TaggedRows(
         batch.rows.slice(0, 0),
         np.array([OperationType.CORRECT_FROM, batch.operation_types[0]]),

@@ -1,4 +1,4 @@
-"""Normal form of floating point numbers that compare equal but differ in their bits, and so in a logical hash."""
+"""Normal form of floating point numbers that are equal but differ in their bits, and so in logical hashes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 
 def normalize_floats(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with `-0.0` as `0.0` and one NaN, also inside of lists and structs."""
+    """Replace `-0.0` by `0.0`, and every NaN by the same one, also within lists and structs."""
     columns = [_normalize(column) if _has_floats(column.type) else column for column in rows.columns]
     return pa.record_batch(columns, schema=rows.schema)
 
@@ -29,7 +29,7 @@ def _normalize(array: pa.Array) -> pa.Array:
         children = [_normalize(array.field(at)) for at in range(array.type.num_fields)]
         return pa.StructArray.from_arrays(children, fields=array.type.fields, mask=mask)
     if pa.types.is_list(array.type):
-        # `flatten` leaves out what is below null lists and outside of a slice, so offsets are counted anew.
+        # `flatten` omits what is below null lists and outside of a slice, so offsets are recomputed.
         offsets = np.zeros(len(array) + 1, np.int32)
         np.cumsum(pc.fill_null(pc.list_value_length(array), 0).to_numpy(), out=offsets[1:])
         return pa.ListArray.from_arrays(pa.array(offsets), _normalize(array.flatten()), type=array.type, mask=mask)

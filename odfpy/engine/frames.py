@@ -1,4 +1,4 @@
-"""Rows as a frame of a Spark that is not ours: the session of whoever asks."""
+"""Conversion of rows to DataFrames of the caller's own Spark session."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def spark_frame(table: pa.Table, session: SparkSession | None = None) -> DataFrame:
-    """Rows as a DataFrame, in the types in which the engine itself would give them.
+    """Return rows as a DataFrame, with the types that the engine itself would use.
 
     Args:
         table: the rows.
-        session: whose frame it becomes; the session that is active in this thread by default.
+        session: the session of the DataFrame; by default, the one that is active in this thread.
 
     Raises:
         UsageError: there is no session.
@@ -47,15 +47,15 @@ def spark_frame(table: pa.Table, session: SparkSession | None = None) -> DataFra
 def spark_frame_of_slices(
     source: SqlTable, columns: Sequence[tuple[str, str]], session: SparkSession | None = None
 ) -> DataFrame | None:
-    """Columns of a log as a DataFrame that reads the slices itself, when it is used: its rows pass no other process.
+    """Return columns of a log as a DataFrame that reads the slices itself when it is used, without another process.
 
     Args:
         source: the log.
-        columns: names of its columns, and what they are to be called.
-        session: as of `spark_frame`.
+        columns: names of its columns, each with its name in the DataFrame.
+        session: the session, as for `spark_frame`.
 
     Returns:
-        None if the session cannot: it runs elsewhere, or has no such types as the slices.
+        None if the session cannot read them: it runs elsewhere, or lacks types of the slices.
     """
     from odfpy.engine.spark.plan.types import spark_schema, to_spark
     from odfpy.engine.spark.process.shared_files import read_parquet
@@ -80,14 +80,14 @@ def spark_frame_of_slices(
 
 
 def _unpruned(column: Column, kind: pa.DataType) -> Column:
-    """The same values; of fractions, so that Spark does not compare a condition with statistics that know no NaN."""
+    """Return the same values, so that Spark does not compare fractions with statistics, which ignore NaN."""
     from pyspark.sql import functions
 
     return functions.nanvl(column, column) if pa.types.is_floating(kind) else column
 
 
 def _is_here(session: SparkSession) -> bool:
-    """Return whether its tasks see the files of this machine; of Spark Connect nobody knows."""
+    """Return whether its tasks see the files of this machine; False for Spark Connect, where that is unknown."""
     from pyspark.errors import PySparkException
 
     from odfpy.engine.spark.process.shared_files import on_cluster
@@ -99,7 +99,7 @@ def _is_here(session: SparkSession) -> bool:
 
 
 def _active() -> SparkSession | None:
-    """The session of this thread. Who has not imported PySpark has none."""
+    """Return the session of this thread; None if PySpark has not been imported."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark.sql import SparkSession

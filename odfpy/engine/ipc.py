@@ -1,4 +1,4 @@
-"""Results of queries as Arrow IPC streams in files."""
+"""Query results as Arrow IPC streams in files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def write_stream(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
         batches: the rows.
 
     Returns:
-        the number of rows.
+        The number of rows.
 
     Raises:
-        OdfError: the file cannot be written; nothing is left of it.
+        OdfError: the file cannot be written; it is removed.
     """
     plain = plain_schema(schema)
     rows = 0
@@ -49,16 +49,16 @@ def write_stream(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 def within(
     batches: Iterable[pa.RecordBatch], skip: int, limit: int | None, max_bytes: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """Some of the rows.
+    """Yield some of the rows.
 
     Args:
         batches: the rows.
-        skip: how many to leave out first.
-        limit: how many at most.
-        max_bytes: bytes of them at most.
+        skip: how many rows to skip.
+        limit: the maximum number of rows.
+        max_bytes: the maximum number of bytes.
 
     Raises:
-        ResultTooLarge: they are more.
+        ResultTooLarge: the rows have more bytes.
     """
     size = 0
     for batch in batches if limit != 0 else ():
@@ -80,7 +80,7 @@ def within(
 
 
 def map_stream(path: str) -> pa.Table:
-    """The rows of a stream in a file, of which only what is looked at gets into memory; the file may be unlinked."""
+    """Map the rows of a stream in a file, which are loaded only as needed; the file may be unlinked."""
     with pa.memory_map(path) as file, pa.ipc.open_stream(file) as reader:
         return reader.read_all()
 

@@ -1,7 +1,7 @@
-"""Jobs: functions that run in the engine's worker with Spark at hand, and are not operations of the engine.
+"""Jobs: functions that run in the engine's worker and use Spark, but are not operations of the engine.
 
-They are of other packages, of which the engine knows nothing, or must not share a process with its operations. Those of
-the modules in `PLACES` are run, and their errors brought back.
+They belong to packages that the engine does not know, or must not share a process with its operations. Only functions
+of the modules in `PLACES` are run, and their errors are passed back.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def run_job(spark: SparkSession, request: JobRequest) -> JobResponseDone:
 
 
 def result_of(response: JobResponseDone) -> str:
-    """Return what the job gave back.
+    """Return the result of a job.
 
     Raises:
-        OdfError: what the job raised.
+        OdfError: the error that the job raised.
     """
     if response.error is not None:
         raise error_of(response.error)

@@ -1,7 +1,7 @@
-"""The output layout that every engine gives to rows of a result: system columns, final types, one slice.
+"""The output layout: every engine gives its result rows the same system columns and final types, in one slice.
 
-The columns of a slice are offset, operation type, system time, event time, then those of the result in its order
-(ODF specification, "Common Data Schema").
+The columns of a slice are offset, operation type, system time, event time, then those of the result in its order (ODF
+specification, "Common Data Schema").
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OutputLayout:
         schema: all columns of the slice.
         sources: for each column from the event time on, its position in the result.
         operation_type: position of the operation type in the result, if the query selects it.
-        key: positions in the result of the columns by which rows are known.
+        key: positions in the result of the columns that identify a row.
     """
 
     vocab: DatasetVocabulary
@@ -51,17 +51,17 @@ class OutputLayout:
 
 
 def output_layout(result: pa.Schema, vocab: DatasetVocabulary, recorded: DataSchema | None = None) -> OutputLayout:
-    """The layout of the slice for a result with these columns.
+    """Return the layout of the slice for a result with some columns.
 
     Args:
         result: columns of the query.
         vocab: names of the system columns of the output.
-        recorded: schema of the output so far. Offsets and operation types keep the types that they have in it; what is
-            optional in it stays so, and what is new is optional, since rows so far do not have it.
+        recorded: the schema of the output so far. Offsets and operation types keep their types; optional columns stay
+            optional, and new ones are optional, since earlier rows lack them.
 
     Raises:
-        InvalidQuery: system columns are missing, or there where the engine makes them; two columns of a name.
-        UnsupportedQuery: a column has a type that no slice can hold.
+        InvalidQuery: a system column is missing, or present although the engine makes it; duplicate column names.
+        UnsupportedQuery: a column has a type that slices cannot have.
     """
     names = result.names
     _check_names(names, vocab)
@@ -89,7 +89,7 @@ def output_layout(result: pa.Schema, vocab: DatasetVocabulary, recorded: DataSch
 
 
 def _recorded_type(name: str, default: pa.DataType, recorded: DataSchema | None) -> pa.DataType:
-    """The type of a system column: as recorded, since other writers may have begun with another one."""
+    """Return the type of a system column: the recorded one, since other writers may have begun with another type."""
     field = next((field for field in recorded.fields if field.name == name), None) if recorded else None
     arrow = default if field is None else to_arrow_type(field.type)
     return arrow if pa.types.is_integer(arrow) else default
@@ -141,16 +141,16 @@ def _storable(schema: pa.Schema) -> pa.Schema:
 
 
 def _has_empty_struct(kind: pa.DataType) -> bool:
-    """Return whether a type is a struct without fields, which Parquet does not have, or one is inside of it."""
+    """Return whether a type is, or contains, a struct without fields, which Parquet does not have."""
     if pa.types.is_list(kind):
         return _has_empty_struct(kind.value_type)
     return pa.types.is_struct(kind) and (not kind.num_fields or any(_has_empty_struct(one.type) for one in kind.fields))
 
 
 class OutputSlice(AbstractContextManager["OutputSlice"]):
-    """Writes the rows of a result, given in their final order, to one slice; no rows, no file.
+    """The writer of a result's rows, in their final order, to one slice; without rows, there is no file.
 
-    Use it as a context manager and call `finish`; leaving it without removes the file.
+    Use it as a context manager and call `finish`; leaving it without that removes the file.
     """
 
     def __init__(self, path: str, layout: OutputLayout, *, next_offset: int, system_time: Timestamp) -> None:
@@ -166,13 +166,13 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
         """Append rows.
 
         Args:
-            rows: columns of the result, of which more than those of the layout may be there behind them.
-            operation_types: of the rows, as int32.
-            where: says of a row, by its position in the batch, which input row it stands for.
+            rows: columns of the result; columns after those of the layout are ignored.
+            operation_types: their operation types, as int32.
+            where: describes, for messages, the input row of a row, by its position in the batch.
 
         Raises:
             InvalidQuery: a row has no event time.
-            UnsupportedQuery: rows are known by a time that is finer than what is stored.
+            UnsupportedQuery: a key column has a time that is finer than what is stored.
             SchemaError: a value does not fit.
         """
         if not rows.num_rows:
@@ -196,7 +196,7 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
         self._next_offset += rows.num_rows
 
     def finish(self) -> tuple[SliceDescription, ...]:
-        """Complete the file; nothing when there were no rows."""
+        """Complete the file; return nothing when there were no rows."""
         if self._writer is None:
             return ()
         info = self._writer.finish()
@@ -211,10 +211,10 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
 
 
 def final_columns(rows: pa.RecordBatch, layout: OutputLayout) -> list[pa.Array]:
-    """The columns of a slice from the event time on, of rows as `OutputSlice.write` takes them.
+    """Return the columns of a slice from the event time on, for rows as `OutputSlice.write` takes them.
 
     Raises:
-        UnsupportedQuery: rows are known by a time that is finer than what is stored, so that two would have one key.
+        UnsupportedQuery: a key column has a time that is finer than what is stored, so that keys would collide.
     """
     return [
         _final(rows.column(at), layout.schema.field(position), is_key=at in layout.key)
@@ -223,7 +223,7 @@ def final_columns(rows: pa.RecordBatch, layout: OutputLayout) -> list[pa.Array]:
 
 
 def _final(array: pa.Array, wanted: pa.Field, *, is_key: bool) -> pa.Array:
-    """Values in plain layout; timestamps cut to milliseconds, downwards also before 1970."""
+    """Return values in plain layout; timestamps are truncated to milliseconds, downwards also before 1970."""
     plain = plain_array(array)
     if pa.types.is_timestamp(plain.type) and plain.type.unit in ("us", "ns"):
         cut = floored(plain, "millisecond")

@@ -1,4 +1,4 @@
-"""Engines by the name that queries give them."""
+"""Registry of engines, by the name that queries give them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Runs queries. A user's mistake is a response; what goes wrong otherwise is a response or an `EngineError`."""
+    """Interface of engines. A user's mistake is a response; other failures are responses or raise `EngineError`."""
 
     @property
     def name(self) -> str:
-        """Its name in queries."""
+        """Return its name in queries."""
 
     @property
     def version(self) -> str:
-        """Everything that results depend on besides query and inputs, as recorded with every transform."""
+        """Return everything that results depend on besides query and inputs, as recorded with every transform."""
 
     def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
-        """Return what the queries of a transform are, without running them.
+        """Return the properties of the queries of a transform, without running them.
 
         Raises:
             EngineUnavailable: the engine cannot be reached.
@@ -61,19 +61,19 @@ class Engine(Protocol):
         """
 
     def stream(self, request: SqlRequest, control: CancellationToken) -> RowStream:
-        """The rows of a query over whole datasets, as they are made.
+        """Return the rows of a query over whole datasets, as they are computed.
 
         Raises:
-            InvalidQuery: the query is at fault; also while the rows are read.
+            InvalidQuery: the query is at fault; may also be raised while the rows are read.
             EngineUnavailable: the engine cannot be reached.
-            QueryCancelled, QueryTimedOut: the token says that it is not wanted any more.
+            QueryCancelled, QueryTimedOut: the token has been stopped.
         """
 
     def with_cancellation(self, token: CancellationToken) -> Engine:
-        """The same engine, whose work ends when a token is cancelled, and tells it how it gets on.
+        """Return the same engine with a token that can cancel its work, and is notified of its progress.
 
         Args:
-            token: whoever asks has it; once it is stopped, the engine raises why.
+            token: the token of the caller; once it is stopped, the engine raises the reason.
         """
 
     def preprocess(
@@ -83,8 +83,9 @@ class Engine(Protocol):
 
         Args:
             transform: the queries.
-            tables: by the names that the queries give them.
-            spool: a new file for the rows of the result, which are then mapped into memory; else it holds them.
+            tables: the tables, by the names that the queries use.
+            spool: a new file for the result rows, which are then mapped into memory; without one, they are held in
+                memory.
 
         Raises:
             InvalidQuery, UnsupportedQuery, NondeterministicQuery: a query is at fault; the message names the step.
@@ -93,7 +94,7 @@ class Engine(Protocol):
 
 
 class EngineRegistry:
-    """Engines by name; each is made when it is first asked for."""
+    """Engines by name; each is created on first use."""
 
     def __init__(self, factories: Mapping[str, Callable[[], Engine]]) -> None:
         self._factories = dict(factories)
@@ -103,11 +104,11 @@ class EngineRegistry:
 
     @classmethod
     def standard(cls, run_dir: Path, settings: EngineSettings | None = None) -> EngineRegistry:
-        """The engines of this release.
+        """Return the engines of this release.
 
         Args:
-            run_dir: the workspace's folder for what runs.
-            settings: of the Spark engine; its memory and time are those of DataFusion's processes, too.
+            run_dir: the workspace's run folder.
+            settings: settings of the Spark engine; DataFusion's processes use its memory and time, too.
         """
         chosen = settings or EngineSettings()
         found = cls({"datafusion": partial(_datafusion, chosen.most_memory, chosen.job_seconds)})
@@ -122,7 +123,7 @@ class EngineRegistry:
 
     @contextmanager
     def reporting_to(self, listener: Callable[[JobProgress], None]) -> Iterator[None]:
-        """Report to somebody how the engines get on with jobs that have no `CancellationToken`."""
+        """Report the progress of jobs that have no `CancellationToken` to a listener."""
         before, self._listener = self._listener, listener
         try:
             yield
@@ -134,11 +135,11 @@ class EngineRegistry:
             self._listener(progress)
 
     def with_limits(self, memory: int, seconds: float) -> EngineRegistry:
-        """The same engines for servers, where DataFusion gets less.
+        """Return the same engines for servers, with lower limits for DataFusion.
 
         Args:
-            memory: bytes that each of its processes may take.
-            seconds: how long one may work at an ingest; queries have their own time.
+            memory: bytes that each of its processes may use.
+            seconds: how long one may work on an ingest; queries have their own time.
         """
         datafusion = partial(_datafusion, memory, seconds)
 
@@ -147,7 +148,7 @@ class EngineRegistry:
         return found
 
     def scan(self, request: ScanRequest, control: CancellationToken) -> RowStream | None:
-        """The rows of a scan in a process of its own; None where this process may read them itself.
+        """Return the rows of a scan in a process of its own; None where this process may read them itself.
 
         Raises:
             OdfError: it was stopped, or a slice cannot be read.
@@ -159,7 +160,7 @@ class EngineRegistry:
         return IsolatedQuery(fork_server(self._isolated_memory), request, control)
 
     def sandboxed_only(self) -> EngineRegistry:
-        """The same engines for queries of strangers: Spark answers them in a whole sandbox, or refuses to."""
+        """Return the same engines for untrusted queries: Spark answers them only when it is fully sandboxed."""
 
         def spark() -> Engine:
             from odfpy.engine.worker.client import SparkEngine
@@ -172,10 +173,10 @@ class EngineRegistry:
         return found
 
     def with_cancellation(self, token: CancellationToken) -> EngineRegistry:
-        """The same engines, whose work ends when a token is cancelled, and tells it how it gets on.
+        """Return the same engines with a token that can cancel their work, and is notified of its progress.
 
         Args:
-            token: that of a request; several may be under way, each with its own.
+            token: the token of a request; several requests may run at once, each with its own.
         """
 
         def bound(name: str) -> Engine:
@@ -186,20 +187,20 @@ class EngineRegistry:
         return found
 
     def expect(self, name: str) -> None:
-        """Make an engine that will be needed soon, as far as there is one of that name: its start takes a while."""
+        """Create an engine that will be needed soon, if it exists: its start takes a while."""
         if name.lower() in self._factories:
             self.get(name)
 
     @property
     def names(self) -> list[str]:
-        """Return what there is."""
+        """Return the names of all engines."""
         return sorted(self._factories)
 
     def get(self, name: str) -> Engine:
-        """The engine of that name; case does not matter.
+        """Return the engine with a name; case does not matter.
 
         Raises:
-            EngineNotFound: with a suggestion.
+            EngineNotFound: there is none; with a suggestion.
         """
         key = name.lower()
         if key not in self._factories:
@@ -216,5 +217,5 @@ def _datafusion(memory: int | None, seconds: float | None) -> Engine:
     from odfpy.sandbox.limits import most_memory
 
     processes = fork_server(memory or most_memory())
-    processes.begin()  # who asks for an engine will need it in a moment
+    processes.begin()  # whoever requests an engine will need it in a moment
     return DataFusionEngine(processes, seconds)

@@ -1,4 +1,4 @@
-"""Our errors as responses of an engine, and back."""
+"""Conversion of errors to responses of an engine, and back."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _OF_FILES: dict[str, type[OdfError]] = {"damaged": IntegrityError, "missing": Ob
 def respond(
     work: Callable[[], Response],
 ) -> Response | TransformResponseInvalidQuery | TransformResponseInternalError:
-    """The result of some work of an engine, or the response that says why there is none.
+    """Return the result of an engine's work, or the response that explains its failure.
 
-    What is wrong with a query is the user's mistake; everything else is the engine's, or the disk's.
+    Faults of a query are the user's mistakes; all others are the engine's, or the disk's.
     """
     try:
         return work()
@@ -59,9 +59,9 @@ def respond(
 def with_files(
     work: Callable[[], Response],
 ) -> Response | TransformResponseInvalidQuery:
-    """The result of some work that reads files for its caller, who is told which of them is at fault.
+    """Return the result of work that reads files for its caller, or a response that names the file at fault.
 
-    Raises as the work does, otherwise.
+    Other errors are raised as by the work.
     """
     try:
         return work()
@@ -71,7 +71,7 @@ def with_files(
 
 
 def as_error(response: TransformResponseInvalidQuery | TransformResponseInternalError) -> OdfError:
-    """The error that a response stands for: the one that was raised, or what the engine makes of it in its words."""
+    """Return the error of a response: the original error, or one that is made from the engine's message."""
     if response.error is not None:
         return error_of(response.error)
     if isinstance(response, TransformResponseInternalError):
@@ -84,6 +84,6 @@ def _invalid_query(error: OdfError) -> TransformResponseInvalidQuery | None:
     for fault, subclass in _ERRORS.items():
         if isinstance(error, subclass):
             return TransformResponseInvalidQuery(error.message, fault, error.hint, as_value(error))
-    if isinstance(error, UsageError):  # the transform itself makes no sense: no steps, for example
+    if isinstance(error, UsageError):  # the transform itself is invalid: no steps, for example
         return TransformResponseInvalidQuery(error.message, "invalid", error.hint, as_value(error))
     return None

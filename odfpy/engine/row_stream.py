@@ -1,4 +1,4 @@
-"""Rows of a query as they are made, by another process into a file that grows."""
+"""Streams of query rows that another process writes into a growing file."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ class RowStream(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """Their columns."""
+        """Return their columns."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they are made.
+        """Yield the rows as they are computed.
 
         Raises:
             OdfError: the query has failed or was stopped.
         """
 
     def close(self) -> None:
-        """Make no more of them."""
+        """Stop computing rows."""
 
 
 class Spooled:
-    """An Arrow IPC stream in a file, which somebody else still writes; slow readers do not hold the writer back.
+    """An Arrow IPC stream in a file that is still being written; slow readers do not block the writer.
 
     Attributes:
-        schema: of the rows.
+        schema: schema of the rows.
     """
 
     def __init__(self, path: Path, write: Callable[[], None], control: CancellationToken) -> None:
-        """Have it written, and wait for its first bytes.
+        """Start the writer, and wait for its first bytes.
 
         Args:
-            path: the file, which is not there yet.
-            write: writes it and comes back when it is complete; it ends soon once it is cancelled.
-            control: says whether it is still wanted.
+            path: the file, which does not exist yet.
+            write: writes the file and returns when it is complete; it ends soon once it is cancelled.
+            control: the token that can stop it.
 
         Raises:
             OdfError: as `write` does, or because it was stopped.
@@ -103,7 +103,7 @@ class Spooled:
 
 
 class _Growing(io.RawIOBase):
-    """A file to be read while it grows: reading waits for what is not there yet."""
+    """A file that is read while it grows: reading waits for missing data."""
 
     def __init__(self, path: Path, control: CancellationToken) -> None:
         self.complete = threading.Event()
@@ -116,11 +116,11 @@ class _Growing(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes; fewer only at the end of the complete file."""
+        """Return some bytes; fewer than requested only at the end of the complete file."""
         parts: list[bytes] = []
         pause = _POLL_SECONDS
         while size > 0:
-            # Asked before the file is read: else what is written in between would be cut off.
+            # Checked before the file is read; otherwise, what is written in between would be cut off.
             is_complete = self.complete.is_set()
             self._control.check()
             if is_complete and self.error is not None:
@@ -146,14 +146,14 @@ class _Growing(io.RawIOBase):
         return self._file.read(size) or b""
 
     def finish(self) -> None:
-        """The stream is at its end; whether the query is, and well, its maker says."""
+        """End the stream; whether the query succeeded is reported by its writer."""
         while not self.complete.wait(_MAX_POLL):
             self._control.check()
         if self.error is not None:
             raise self.error
 
     def why(self, error: BaseException) -> BaseException:
-        """Return what to tell when reading has failed: that it was stopped, or what the writer says, comes first."""
+        """Return the error to raise when reading has failed: a stop, or the writer's error, takes precedence."""
         if not isinstance(error, Exception):
             return error  # an interruption
         if self._control.is_stopped:
@@ -171,7 +171,7 @@ class _Growing(io.RawIOBase):
 
 
 def _plain_file(path: str, flags: int) -> int:
-    """Open what an engine has written, which must be a file: a link might lead to what it may not see itself."""
+    """Open what an engine has written, which must be a file: a link might lead to files that it may not see."""
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):

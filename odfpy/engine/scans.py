@@ -1,4 +1,4 @@
-"""Rows of slices by offset, read without any engine: in this process or, for servers, in one of their own."""
+"""Scans of slices by offset, without an engine: in this process or, on servers, in a separate one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class ScanPart:
     Attributes:
         path: its file.
         where: the slice, for messages: dataset and block.
-        num_rows: rows that its block says it has.
-        first: position of the first row that is wanted, from 0.
-        last: position of the last one.
+        num_rows: the number of rows according to its block.
+        first: position of the first wanted row, from 0.
+        last: position of the last wanted row.
     """
 
     path: str
@@ -38,15 +38,15 @@ class ScanPart:
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """Some rows of some slices.
+    """A request for some rows of some slices.
 
     Attributes:
         parts: the slices, in order of offset.
         names: columns.
-        schema: what they are to be called and of which types, as Arrow writes it; those that a slice lacks are null.
+        schema: their names and types in the result, as a serialized Arrow schema; columns that a slice lacks are null.
         vocab: names of the system columns.
         is_reversed: whether the last row comes first.
-        max_bytes: bytes of rows at most.
+        max_bytes: the maximum number of bytes of the rows.
     """
 
     parts: tuple[ScanPart, ...]
@@ -57,19 +57,19 @@ class ScanRequest:
     max_bytes: U64 | None = None
 
     def arrow_schema(self) -> pa.Schema:
-        """The schema."""
+        """Return the schema."""
         import pyarrow as pa
 
         return pa.ipc.read_schema(pa.py_buffer(self.schema))
 
 
 def scan(request: ScanRequest) -> Iterator[pa.RecordBatch]:
-    """The rows of a request.
+    """Return the rows of a request.
 
     Raises:
-        ResultTooLarge: they have more bytes than they may.
+        ResultTooLarge: the rows have more bytes than allowed.
         IntegrityError: a slice is not what its block says, or cannot be read; the message names dataset and block.
-        ObjectNotFound: it is not there.
+        ObjectNotFound: a slice is missing.
     """
     from odfpy.engine.ipc import within
 
@@ -92,7 +92,7 @@ def _rows_of(part: ScanPart, request: ScanRequest, schema: pa.Schema) -> Iterato
         _check_rows(part)
         present = set(slice_schema(part.path, vocab=request.vocab).names)
         read = list(dict.fromkeys(name for name in request.names if name in present))
-        # A slice that has none of the columns has its rows all the same.
+        # A slice without any of the columns still contributes its rows.
         wanted = read or [request.vocab.offset_column]
         for batch in iter_slice(part.path, columns=wanted, vocab=request.vocab, first=part.first, last=part.last):
             columns = [
@@ -105,7 +105,7 @@ def _rows_of(part: ScanPart, request: ScanRequest, schema: pa.Schema) -> Iterato
 
 
 def _name(part: ScanPart) -> str:
-    """The name of a file, which is its hash: where it lies is nothing for those who ask over the network."""
+    """Return the name of a file, which is its hash: remote clients must not see its path."""
     return os.path.basename(part.path)  # noqa: PTH119
 
 
@@ -119,10 +119,10 @@ def _check_rows(part: ScanPart) -> None:
 
 
 def fitting(column: pa.Array, field: pa.Field) -> pa.Array:
-    """A column of a slice in the type that the schema says.
+    """Return a column of a slice with the type of the schema.
 
     Raises:
-        IntegrityError: its values are of another type, or none at all.
+        IntegrityError: its values have another type, or are invalid.
     """
     import pyarrow as pa
 
@@ -138,7 +138,7 @@ def fitting(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _may_be_wrong(kind: pa.DataType) -> bool:
-    """Return whether bytes in a file may not be a value of a type: text need not be UTF-8."""
+    """Return whether bytes in a file may not be a valid value of a type: text need not be UTF-8."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_nested(kind))

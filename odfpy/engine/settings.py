@@ -1,4 +1,4 @@
-"""Settings of the Spark engine of a workspace. None of them may change a result."""
+"""Settings of a workspace's Spark engine. None of them may change a result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odfpy.values import dataclass
 
 
 class SandboxMode(Enum):
-    """The demand for a sandbox: required, used where the system allows it, or none."""
+    """The demands for a sandbox: required, used where the system allows it, or none."""
 
     REQUIRED = "required"
     BEST_EFFORT = "best-effort"
@@ -27,22 +27,23 @@ class EngineSettings:
     """Settings of the engine's process; the defaults are those of the settings `engine.*`.
 
     Attributes:
-        idle_seconds: an engine without work ends after so long.
-        start_seconds: a start that takes longer has failed.
-        job_seconds: a job that Spark is at for longer is cancelled; None means that it may take any time.
-        memory: greatest heap of the Java process as `-Xmx` has it, for example `2g`; None means half of the memory.
-        master: where Spark runs its tasks: `local[2]`, or the address of a cluster as Spark has it.
-        host: address at which the executors of a cluster reach this machine; None for that of the way to the cluster.
-        storage: folder in a file system of Hadoop (`s3a://bucket/folder`, `hdfs://...`) through which executors get
-            files; None means that they see those of the workspace under the same paths.
-        properties: file with properties of Spark for a cluster, as `spark-defaults.conf` has them.
-        startup_cache: keep a cache of loaded classes in the user's cache folder, which halves a cold start.
+        idle_seconds: seconds after which an idle engine ends.
+        start_seconds: seconds after which a start has failed.
+        job_seconds: seconds after which a job of Spark is cancelled; None for no limit.
+        memory: the maximum heap of the Java process as in `-Xmx`, for example `2g`; None means half of the memory.
+        master: where Spark runs its tasks: `local[2]`, or the address of a cluster in Spark's notation.
+        host: address at which the executors of a cluster reach this machine; None to determine it from the route to the
+            cluster.
+        storage: folder in a Hadoop file system (`s3a://bucket/folder`, `hdfs://...`) through which executors get files;
+            None means that they see those of the workspace under the same paths.
+        properties: file with Spark properties for a cluster, in the format of `spark-defaults.conf`.
+        startup_cache: whether to store a cache of loaded classes in the user's cache folder, which halves a cold start.
         sandbox: see `SandboxMode`.
-        max_memory: what all processes of the engine may hold in memory, for example `4g`; None means nine tenths of
+        max_memory: how much memory all processes of the engine may hold, for example `4g`; None means nine tenths of
             the machine's. Only in a sandbox.
-        max_disk: what a job may write to the disk, for example `100g`; None means as long as there is space. Only in a
-            sandbox.
-        jobs_only: run the functions of `odfpy.engine.jobs`, and load nothing that does anything else.
+        max_disk: how much a job may write to the disk, for example `100g`; None means no limit but the free space. Only
+            in a sandbox.
+        jobs_only: whether to run only the functions of `odfpy.engine.jobs`, without loading anything else.
     """
 
     idle_seconds: U64 = EngineSection.idle_timeout
@@ -61,15 +62,15 @@ class EngineSettings:
 
     @property
     def is_cluster(self) -> bool:
-        """True if tasks run in other processes than the engine's, perhaps on other machines."""
+        """True if tasks run in processes other than the engine's, perhaps on other machines."""
         return not self.master.startswith("local")
 
     @property
     def most_memory(self) -> int | None:
-        """`max_memory` in bytes."""
+        """Return `max_memory` in bytes."""
         return None if self.max_memory is None else parse_size(self.max_memory)
 
     @property
     def most_disk(self) -> int | None:
-        """`max_disk` in bytes."""
+        """Return `max_disk` in bytes."""
         return None if self.max_disk is None else parse_size(self.max_disk)

@@ -1,4 +1,4 @@
-"""The rows of an output that somebody asks about, how they are told apart, and the answer what they are made of."""
+"""Tracing: the output rows of a request, how they are distinguished, and the file with the answer."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _ANSWER: Final = pa.schema(
 
 @dataclass(frozen=True)
 class TraceTarget:
-    """Rows of an output.
+    """The output rows that a trace is about.
 
     Attributes:
         layout: the columns of the output.
         rows: the rows, without system columns.
-        numbers: of the rows that have some values and a weight; several where rows are the same.
+        numbers: numbers of the rows, by values and weight; several where rows are identical.
     """
 
     layout: OutputLayout
@@ -41,7 +41,7 @@ class TraceTarget:
 
     @classmethod
     def read(cls, path: str, layout: OutputLayout) -> TraceTarget:
-        """The rows of a request; columns that they do not have yet are NULL."""
+        """Read the rows of a request; columns that they do not have yet are NULL."""
         with open_parquet(path) as file:
             table = file.read()
         fields = list(layout.schema)[3:]
@@ -61,19 +61,19 @@ class TraceTarget:
 
 
 def keys_of(columns: Iterable[pa.Array]) -> Iterable[RowKey]:
-    """Return what tells rows apart of which the columns are given."""
+    """Return keys that distinguish rows with the given columns."""
     return zip(*([repr(value) for value in array.to_pylist()] for array in columns), strict=True)
 
 
 def write_answer(path: str, ways: Mapping[int, Sequence[Sequence[SourceRow]]]) -> int:
-    """Write what rows are made of.
+    """Write the origins of rows.
 
     Args:
         path: a new file.
-        ways: by the numbers of the rows, all ways in which each is made; what is made of nothing has an input of -1.
+        ways: by number of the row, all its alternative origins; a row without any has input -1.
 
     Returns:
-        how many rows the file has.
+        The number of rows in the file.
     """
     found = [
         (number, way, *source)

@@ -1,11 +1,10 @@
-"""Requests to trace rows of an output to rows of the inputs, and the engine's responses (odfpy).
+"""Requests to trace output rows back to input rows, and the engine's responses (odfpy).
 
-The rows that are asked about come in a file, and so do those that they are made of. In the columns of the first,
-`WANTED` numbers the rows, `WEIGHT` is 1 or, for a row that takes another one back, -1; the others are those of the
-output. The second has one row for each row of an input that one of them is made of: the number, `WAY`, which tells
-several equal rows of the result apart, the number of the input, the offset there, and `BRANCH`, which says through
-which branch of the query the row came: its readings of inputs are numbered from left to right. It is -1 where that is
-not known.
+The rows in question are passed in a file, and so are their origins. In the first file, `WANTED` numbers the rows,
+`WEIGHT` is 1, or -1 for a row that retracts another one, and the other columns are those of the output. The second file
+has a row for each input row from which one of them was computed: the number; `WAY`, which distinguishes identical rows
+of the result; the number of the input; the offset there; and `BRANCH`, which tells through which reference to an input,
+counted from left to right in the query, the row came, or -1 where that is unknown.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ BRANCH: Final = "branch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRequest:
-    """Asks which rows of the inputs rows of an output are made of.
+    """A request for the input rows from which output rows were computed.
 
     Attributes:
         transform: the queries.
         vocab: the system columns of the output.
-        query_inputs: the inputs as they were when the rows were made: interval, history and watermarks are those of
-            the run that made them. Row by row, the interval may be that of several runs.
+        query_inputs: the inputs at the time when the rows were computed: interval, history and watermarks are those of
+            that run. For row-by-row queries, the interval may span several runs.
         wanted_path: a Parquet file with the rows.
-        output_path: where to put the answer, an Arrow IPC stream.
+        output_path: where to write the answer, an Arrow IPC stream.
         recorded_schema: schema of the output.
-        has_earlier: whether some of the rows are asked about as of earlier runs. That does only if what came later can
-            have done no more than add to what rows are made of; else there is no answer.
+        has_earlier: whether some of the rows are traced as of earlier runs. That is possible only if later input can
+            only have added to their origins; otherwise there is no answer.
     """
 
     transform: Transform
@@ -58,16 +57,16 @@ class TraceRequest:
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrigin:
-    """A column of an input from which one of the output comes.
+    """An input column from which an output column is computed.
 
     Attributes:
-        column: of the output.
+        column: the output column.
         input: number of the input.
-        source: the column there; None where it is none that the input has, such as `valid_to`.
-        is_copy: whether the values are those of the input.
-        through: the expressions on the way, from the output on, as SQL.
-        is_one_of: whether other rows of the output have it from elsewhere (UNION).
-        branch: the branch through which those come that have it from here, where that is known of rows.
+        source: the input column; None where it is not one of the input's, such as `valid_to`.
+        is_copy: whether the values are copied from the input.
+        through: the expressions in between, from the output on, as SQL.
+        is_one_of: whether other rows of the output have another origin (UNION).
+        branch: the branch of the rows that have this origin, where it is known.
     """
 
     column: str
@@ -84,9 +83,9 @@ class TraceResponseSuccess:
     """The answer has been written.
 
     Attributes:
-        num_rows: of the answer.
-        origins: of all columns of the output.
-        is_complete: False where there is no answer for rows of earlier runs, and none has been written.
+        num_rows: number of rows of the answer.
+        origins: the origins of all columns of the output.
+        is_complete: False where earlier runs could not be traced, and nothing has been written.
     """
 
     num_rows: U64
@@ -99,10 +98,10 @@ TraceResponse: TypeAlias = TraceResponseSuccess | TransformResponseInvalidQuery 
 
 @runtime_checkable
 class Tracer(Protocol):
-    """An engine that knows where rows come from."""
+    """The interface of engines that can trace rows."""
 
     def trace(self, request: TraceRequest) -> TraceResponse:
-        """Return which rows of the inputs rows of an output are made of.
+        """Return the input rows from which output rows were computed.
 
         Raises:
             EngineUnavailable: the engine cannot be reached.

@@ -11,12 +11,12 @@ from odfpy.errors import InvalidValue
 
 
 def input_watermark(source: TransformRequestInput) -> Timestamp | None:
-    """The latest watermark that is known of an input, or None when it has never had one."""
+    """Return the latest known watermark of an input, or None when it has never had one."""
     return max((watermark.event_time for watermark in source.explicit_watermarks), default=None)
 
 
 def least_watermark(watermarks: Iterable[Timestamp | None]) -> Timestamp | None:
-    """The least of them: later, rows may still come from any of the inputs. None as long as one is unknown."""
+    """Return the least of several watermarks, as rows may still come from any input; None if one is unknown."""
     known = list(watermarks)
     if not known or any(watermark is None for watermark in known):
         return None
@@ -24,10 +24,10 @@ def least_watermark(watermarks: Iterable[Timestamp | None]) -> Timestamp | None:
 
 
 def watermark_at(millis: int | None) -> Timestamp | None:
-    """The watermark at so many milliseconds since the epoch, None where it is not known.
+    """Return the watermark at a number of milliseconds since the epoch, None where it is not known.
 
-    A function of a watermark may be a time that no dataset can have: after the year 9999 it is the last of that year,
-    before the year 1 it is none.
+    A function of a watermark may be a time that no dataset can have: after the year 9999 it becomes the last time of
+    that year, before the year 1 it is None.
     """
     if millis is None:
         return None

@@ -1,8 +1,8 @@
-"""Compressed files and zip archives from strangers: unpacked as streams, within limits, or refused with the reason.
+"""Compressed files and zip archives from untrusted sources: unpacked as streams, within limits, or refused.
 
 Nothing is ever written under a name that an archive gives. Even so, an archive with names that lead out of it is
-refused: whoever made it was up to something. So are bombs: what is unpacked is counted as it comes, whatever the
-archive says of it.
+refused: it was made with bad intent. So are decompression bombs: output is counted as it comes, whatever the archive
+states about its size.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from odfpy.settings.sections import PrepareSection
 from odfpy.values import dataclass
 
 _BLOCK = 1 << 20
-_GENEROUS = 64 << 20  # small files may be as repetitive as they like
+_GENEROUS = 64 << 20  # small files may be highly repetitive
 _MAX_NAMES = 10  # of members in a message
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -40,31 +40,31 @@ _DAMAGE = (
 )
 _DRIVE = re.compile(r"[A-Za-z]:")
 _SHAPEFILE = b"\x00\x00\x27\x0a"
-_CLUTTER = ("__MACOSX", ".DS_Store")  # what archivers of macOS add for themselves
+_CLUTTER = ("__MACOSX", ".DS_Store")  # added by the archivers of macOS
 
 
 @dataclass(frozen=True, slots=True)
 class UnpackLimits:
-    """Limits on what comes out of a file.
+    """Limits on the output of unpacking a file.
 
     Attributes:
-        max_bytes: of one unpacked file.
-        max_ratio: times the size of what it was packed in; does not apply to less than 64 MiB.
+        max_bytes: the maximum size of one unpacked file.
+        max_ratio: the maximum ratio of unpacked to packed size; not applied below 64 MiB.
     """
 
     max_bytes: int = PrepareSection.max_size
     max_ratio: int = PrepareSection.max_ratio
 
     def check(self, unpacked: int, packed: int, name: str) -> None:
-        """Check that there is not too much.
+        """Check that the output is within the limits.
 
         Args:
-            unpacked: bytes that have come out so far.
-            packed: bytes that have gone in so far.
-            name: what messages call the file.
+            unpacked: bytes that have been unpacked so far.
+            packed: packed bytes that have been read so far.
+            name: the name of the file in messages.
 
         Raises:
-            PrepareError: there is.
+            PrepareError: it is not.
         """
         if unpacked > self.max_bytes:
             raise PrepareError(
@@ -91,12 +91,12 @@ def unpack(stream: Stream, target: BinaryIO, packed: int, name: str, limits: Unp
     Args:
         stream: what to read.
         target: where to write.
-        packed: bytes that the content has when packed.
+        packed: packed size of the content in bytes.
         name: of the content, for errors.
-        limits: how much may come.
+        limits: limits on the output.
 
     Raises:
-        PrepareError: the content is damaged, or too much.
+        PrepareError: the content is damaged, or exceeds the limits.
         OSError: the target cannot be written.
     """
     count = 0
@@ -117,7 +117,7 @@ def _blocks(stream: Stream, name: str) -> Iterator[bytes]:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Turn what libraries raise for damaged content into our error.
+    """Turn errors of libraries about damaged content into ours.
 
     Raises:
         PrepareError: always instead of them.
@@ -136,8 +136,8 @@ class ZipArchive:
     """A zip file.
 
     Attributes:
-        name: what it is called in errors.
-        names: its files, in its order; folders and clutter left out.
+        name: its name in errors.
+        names: its files, in its order, without folders and clutter.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
@@ -165,8 +165,7 @@ class ZipArchive:
         self.names = [info.filename for info in self._files]
 
     def find(self, sub_path: str | None, names: Sequence[str] | None = None, what: str = "file") -> str:
-        """The file that `subPath` means: the one of that name, or the only one that it matches as a pattern, in which
-        `*` and `?` stay within a folder and `**` does not. Without it, the only file.
+        """Return the file that `subPath` means: the one with that name, or the only one that matches it as a pattern.
 
         Args:
             sub_path: as the source has it.
@@ -217,7 +216,7 @@ class ZipArchive:
         with reading(name):
             stream = self._zip.open(info)
         with stream:
-            # The archive itself says how much it has packed. A large number there must not allow for a large ratio.
+            # The archive itself states its packed size. A large number must not permit a large ratio.
             unpack(stream, target, min(info.compress_size, self._size), name, limits)
 
 

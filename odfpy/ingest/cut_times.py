@@ -1,7 +1,7 @@
-"""Times that are finer than what slices store: they are cut to milliseconds, and the person is told.
+"""Times that are finer than what slices store: they are truncated to milliseconds, with a warning.
 
-Two rows whose keys differ in that only have the same key then, and one of them is dropped, or takes the place of the
-other.
+Two rows whose keys differ only in the truncated part then have the same key, and one of them is dropped, or replaces
+the other.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ Source = SetPollingSource | AddPushSource
 
 
 def with_fine_keys(source: Source) -> Source:
-    """A source of texts whose keys are read with microseconds, so that it is known whether something is cut off.
+    """Return a text source whose keys are read with microseconds, to find out whether something is truncated.
 
-    A query would see the difference, and numbers are counted in the unit of their type; these are read as declared.
+    A query would see the difference, and numbers are counted in the unit of their type; such sources are read as
+    declared.
     """
     read = source.read
     if source.preprocess is not None or not isinstance(read, ReadCsv) or (schema := schema_of(read)) is None:
@@ -45,10 +46,10 @@ def _fine(kind: odf.DataType) -> odf.DataType:
 
 
 def warnings_of_cut_times(cut: Mapping[str, int], strategy: MergeStrategy) -> tuple[DataWarning, ...]:
-    """Return what to say of times that were cut.
+    """Return warnings about truncated times.
 
     Args:
-        cut: how many of each column.
+        cut: number of truncated times by column.
         strategy: merge strategy of the source.
     """
     keys = [name for name in primary_key(strategy) if cut.get(name)]

@@ -1,4 +1,4 @@
-"""Event time of a whole input, for rows that bring none (ODF specification, "EventTimeSource")."""
+"""Event time of a whole input, for rows without one (ODF specification, "EventTimeSource")."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def event_time_of(source: EventTimeSource, *, path: str, modified: Timestamp | N
     """The event time that a source gives to an input.
 
     Args:
-        source: where it comes from.
-        path: of the input, in which `FromPath` looks for its pattern; the first group is the time.
-        modified: when the input was last modified, if that is known; else it is `now`.
+        source: the definition of the event time.
+        path: path of the input, in which `FromPath` searches for its pattern; the first group is the time.
+        modified: when the input was last modified, if known; otherwise `now` is used.
         now: time of the ingest.
 
     Raises:
         FetchError: the path has no such time.
-        InvalidValue: the pattern or the format cannot be used.
+        InvalidValue: the pattern or the format is invalid.
     """
     if isinstance(source, EventTimeFromPath):
         return _from_path(source, path)

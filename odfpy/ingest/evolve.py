@@ -1,10 +1,9 @@
-"""The schema of a dataset as new rows come in (ODF specification, "Schema Evolution").
+"""Schema evolution: how the schema of a dataset grows with new rows (ODF specification, "Schema Evolution").
 
-The first rows set the schema. Later ones follow it: a column that is optional may be missing, a new one makes the
-schema grow, and whether a required column has nulls is asked of the values, not of how they were declared.
+The first rows set the schema. Later ones follow it: an optional column may be missing, a new one extends the schema,
+and whether a required column has nulls is decided by its values, not by its declaration.
 
-A column of only nulls has any type. If it is new, nobody knows which: it waits until a value comes, and so does a
-member of a struct.
+A column of only nulls has no type yet. If it is new, it is left out until a value comes; so is a member of a struct.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from odfpy.errors import SchemaError
 
 
 def untyped_columns(rows: pa.Schema) -> tuple[str, ...]:
-    """Columns whose type nobody knows yet, since what is in them, if anything, is nulls or empty lists."""
+    """Return columns whose type is unknown, since they have nothing but nulls or empty lists."""
     return tuple(field.name for field in rows if _is_untyped(field.type))
 
 
 def first_schema(rows: pa.Schema, vocabulary: DatasetVocabulary) -> DataSchema:
-    """The schema that the first rows of a dataset give it. Columns without a type wait until a value comes.
+    """Return the schema that the first rows of a dataset define, without columns whose type is unknown.
 
     Args:
         rows: event time, which is required, and data columns in the order of the input.
         vocabulary: names of the system columns, which come first.
 
     Raises:
-        SchemaError: a column has a type that datasets cannot have, or lists of which nobody knows what they hold.
+        SchemaError: a column has a type that datasets cannot have, or lists with items of unknown type.
     """
     untyped = [field.name for field in rows if _has_empty_lists(field.type)]
     if untyped:
@@ -48,9 +47,9 @@ def first_schema(rows: pa.Schema, vocabulary: DatasetVocabulary) -> DataSchema:
 
 
 def next_schema(rows: pa.Schema, recorded: DataSchema, vocabulary: DatasetVocabulary) -> DataSchema:
-    """The schema once rows like these are added: `recorded`, or `recorded` with new optional columns at its end.
+    """Return the schema once such rows are added: `recorded`, perhaps with new optional columns at its end.
 
-    New columns without a type wait until a value comes.
+    New columns without a type are left out until a value comes.
 
     Args:
         rows: the schema of the new rows.
@@ -68,7 +67,7 @@ def next_schema(rows: pa.Schema, recorded: DataSchema, vocabulary: DatasetVocabu
 
 
 def _typed_only(fields: Iterable[pa.Field], recorded: Container[str] = ()) -> pa.Schema:
-    """The columns that are recorded, or have a type; of structs only the members that have one."""
+    """Return the columns that are recorded, or have a type; of structs only the members that have one."""
     found = [field if field.name in recorded else _typed(field) for field in fields]
     return pa.schema([field for field in found if field is not None])
 
@@ -85,21 +84,21 @@ def _is_untyped(arrow: pa.DataType) -> bool:
 
 
 def _has_empty_lists(arrow: pa.DataType) -> bool:
-    """Return whether there are lists, at any level, of which nobody knows what they hold."""
+    """Return whether there are lists, at any level, with items of unknown type."""
     if pa.types.is_struct(arrow):
         return any(_has_empty_lists(member.type) for member in arrow.fields)
     return bool(pa.types.is_nested(arrow)) and _is_untyped(arrow)
 
 
 def _as_recorded(field: DataField, recorded: DataType | None) -> DataField:
-    """The field, as optional as recorded; a new one is optional, since older rows do not have it."""
+    """Return the field, as optional as recorded; a new one is optional, since older rows lack it."""
     if recorded is not None:
         return DataField(field.name, _aligned(field.type, recorded), field.extra)
     return field if field.is_optional else DataField(field.name, Option(field.type), field.extra)
 
 
 def _aligned(new: DataType, recorded: DataType) -> DataType:
-    """`new` with the nullability of `recorded`. A column of nothing but nulls can be of any type."""
+    """Return `new` with the nullability of `recorded`. A column of nothing but nulls can have any type."""
     inner = new.inner if isinstance(new, Option) else new
     if isinstance(inner, Null):
         return recorded
@@ -107,7 +106,7 @@ def _aligned(new: DataType, recorded: DataType) -> DataType:
         return Option(_aligned(inner, recorded.inner))
     match inner, recorded:
         case Timestamp(), Timestamp():
-            return recorded  # values are cast, and refused if that would lose anything
+            return recorded  # values are cast, and refused if that is lossy
         case Struct(fields), Struct(old_fields):
             types = {field.name: field.type for field in old_fields}
             known = from_arrow(_typed_only(to_arrow(DataSchema(fields)), types)).fields

@@ -1,4 +1,4 @@
-"""Warns about ledger rows whose key exists already with different values; like all known keys they are dropped."""
+"""Warnings about ledger rows whose key is known with other values; like all rows with known keys they are dropped."""
 
 # ruff: noqa: S608  (SQL is made of roles)
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 def warn_conflicting_rows(
     db: duckdb.DuckDBPyConnection, rows: pa.Table, plan: MergePlan, taken: pa.Array
 ) -> tuple[DataWarning, ...]:
-    """Return what to say of keys that are known with other values; event times do not count.
+    """Return a warning about keys that are known with other values; event times are ignored.
 
     Args:
-        db: has the relation `state`. Where that does not tell the fingerprints of values, nothing is said: to find out
-            would mean to read the history.
+        db: a connection with the relation `state`. If that has no fingerprints of values, there is no warning: finding
+            out would require reading the history.
         rows: all new rows, in the types of the dataset's schema.
-        plan: of the merge.
-        taken: places of the rows whose keys are new.
+        plan: the plan of the merge.
+        taken: positions of the rows whose keys are new.
     """
     if len(taken) == rows.num_rows or FINGERPRINT not in db.sql("SELECT * FROM state").columns:
         return ()
@@ -67,7 +67,7 @@ def with_fingerprints(
 
 
 def conflicting_places(db: duckdb.DuckDBPyConnection, plan: MergePlan, state: str) -> npt.NDArray[np.int64]:
-    """Places of the first row of each key of `known` that the state has, but never with these values.
+    """Return positions of the first row of each key of `known` that the state has, but never with these values.
 
     Args:
         db: has `known`, as `with_fingerprints` makes it.
@@ -86,7 +86,7 @@ def conflicting_places(db: duckdb.DuckDBPyConnection, plan: MergePlan, state: st
 
 
 def warning_of(count: int, first: Sequence[Mapping[str, Any]]) -> tuple[DataWarning, ...]:
-    """Return what to say of so many keys, of which these are the first."""
+    """Return the warning for a number of keys, with the first of them."""
     if not count:
         return ()
     is_, them = ("is", "it") if count == 1 else ("are", "them")

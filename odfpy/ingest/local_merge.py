@@ -1,8 +1,8 @@
 """The local lane of a merge: its SQL in an in-process database.
 
-Only what is compared or ordered by enters the database. The result says for each row of the new slice what it is and
-where it comes from; the rows themselves are then picked in Arrow, so that no value passes through another type system
-(duckdb has no half floats, for one, and a -0.0 in a list can come out of it as 0.0).
+Only columns for comparison and ordering enter the database. The result tells for each row of the new slice its
+operation and its origin; the rows themselves are then picked in Arrow, so that no value passes through another type
+system (duckdb has no half floats, for example, and a -0.0 in a list can come out of it as 0.0).
 """
 
 # ruff: noqa: S608  (SQL is made of roles and quoted names)
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """Rows of the new slices, in the order of their offsets.
+    """The rows of the new slices, in the order of their offsets.
 
     Attributes:
         rows: operations, event time and data columns.
-        used: rows of the input that made a difference.
-        repeated: rows of the input whose key had come before in it.
-        warnings: what the person should know of them.
+        used: number of input rows that had an effect.
+        repeated: number of input rows whose key had occurred before in the input.
+        warnings: warnings for the user.
     """
 
     rows: OrderedRows
@@ -67,10 +67,10 @@ def merge_locally(
     Args:
         rows: new rows, in the types of the dataset's schema.
         strategy: how to merge.
-        state: what the dataset knows.
+        state: the current state of the dataset.
         vocabulary: names of the system columns.
-        threads: for the database, by default one for each processor; the result does not depend on it.
-        scratch: folder for what does not fit into memory.
+        threads: the maximum number of threads, by default one per processor; the result does not depend on it.
+        scratch: folder for data that does not fit into memory.
 
     Raises:
         IngestError: a snapshot has a key twice, or the merge failed.
@@ -95,7 +95,7 @@ def merge_locally(
 
 
 def _appended(rows: NormalizedRows, plan: MergePlan) -> MergedRows:
-    """All rows by event time: without keys there is nothing to look up, and Arrow sorts faster than a database."""
+    """Return all rows by event time: without keys there are no lookups, and Arrow sorts faster than a database."""
     count = rows.columns.num_rows
     operations = pa.repeat(pa.scalar(APPEND, pa.int32()), count)
     positions = time_order(rows.columns.column(plan.event_time))
@@ -127,7 +127,7 @@ def create_state(db: duckdb.DuckDBPyConnection, state: KeyedState, plan: MergePl
     elif plan.merge.needs_state is StateNeed.CURRENT_ROWS:
         times = columns(["t"], [plan.event_time]) if plan.shape.compares_event_time else []
         values = columns(plan.shape.value_columns, plan.values)
-        # An upsert only looks at the keys that come, a snapshot also at those that do not.
+        # An upsert only needs the keys of the input, a snapshot also all others.
         among = "new" if plan.merge.takes_operations else None
         state.current_rows(db, keys, [*times, *values], among=among).create_view("state")
 
@@ -135,10 +135,10 @@ def create_state(db: duckdb.DuckDBPyConnection, state: KeyedState, plan: MergePl
 def _count_repeated(
     db: duckdb.DuckDBPyConnection, rows: NormalizedRows, strategy: MergeStrategy, plan: MergePlan
 ) -> int:
-    """Rows whose key had come before in the input, which a snapshot cannot have."""
+    """Count rows whose key occurred before in the input, which a snapshot must not have."""
     if not plan.keys:
         return 0
-    # Keys that are equal have the same hash, and sorting hashes takes a third of the time of grouping by keys.
+    # Equal keys have equal hashes, and sorting hashes takes a third of the time of grouping by keys.
     hashes = db.sql(f"SELECT hash({', '.join(plan.shape.key_columns)}) AS key FROM new").to_arrow_table()
     ascending = np.sort(hashes.column("key").to_numpy())
     if not (ascending[1:] == ascending[:-1]).any():
@@ -160,7 +160,7 @@ def _pick(new: pa.Table, state: KeyedState, operations: pa.Array, positions: pa.
     if not is_old.true_count:
         return OrderedRows(operations, new, positions)
     old = state.rows(positions.filter(is_old))
-    # Old rows stand behind the new ones, in the order in which they are wanted.
+    # Old rows are placed behind the new ones, in the wanted order.
     behind = pc.add(pc.cumulative_sum(is_old.cast(pa.int64())), new.num_rows - 1)
     both = pa.concat_tables([new, fit_table(old, new.schema)])
     return OrderedRows(operations, both, pc.if_else(is_old, behind, positions))

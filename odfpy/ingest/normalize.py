@@ -1,7 +1,8 @@
-"""Checks on new rows, and making them uniform, before they are merged (ODF specification, "Data Slices").
+"""Normalization of new rows before they are merged, with checks (ODF specification, "Data Slices").
 
-The merge can then rely on it: columns have distinct names, none is taken by the system, all are in plain layouts,
-timestamps are milliseconds in UTC, every row has an event time, an operation where the strategy takes them, and keys.
+The merge then relies on it: columns have distinct names, none of which is reserved, all are in plain layouts,
+timestamps are milliseconds in UTC, and every row has an event time, keys, and an operation if the strategy takes
+operations.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ OPERATION = pa.int32()
 
 @dataclass(frozen=True, slots=True)
 class NormalizedRows:
-    """New rows as the merge takes them.
+    """New rows in the form for a merge.
 
     Attributes:
         columns: event time first, without nulls, then the data columns in the order of the input, as optional there.
-        event_time_given: for each row, whether it brought its own event time; the others have the source's.
-        operations: int32 without nulls, or None where the strategy decides.
-        cut: how many times of a column were finer than a millisecond, of those that had any.
+        event_time_given: whether each row has its own event time; the others have the source's.
+        operations: int32 without nulls, or None where the strategy determines operations.
+        cut: number of times finer than a millisecond, by column, if there are any.
     """
 
     columns: pa.Table
@@ -44,7 +45,7 @@ class NormalizedRows:
 
 
 def primary_key(strategy: MergeStrategy) -> tuple[str, ...]:
-    """Columns that name a row, none for Append."""
+    """Return the columns that identify a row, none for Append."""
     return () if isinstance(strategy, MergeAppend) else strategy.primary_key
 
 
@@ -73,7 +74,7 @@ def normalize_rows(
         IngestError: rows that cannot be merged; the message names the column.
     """
     _check_columns(new.column_names, strategy, vocabulary)
-    # An input without rows may come without columns: it is an empty state then, not a malformed one.
+    # An input without rows may have no columns: it is an empty state then, not a malformed one.
     known = [*new.column_names, *(recorded if new.num_rows == 0 else ())]
     _check_merge_columns(known, strategy, vocabulary)
     columns, cut = {}, {}
@@ -94,9 +95,9 @@ def normalize_rows(
 
 
 def count_null_event_times(new: pa.Table, rows: NormalizedRows, strategy: MergeStrategy, name: str) -> int:
-    """The number of rows that have no event time, although their input has the column.
+    """Return the number of rows without an event time, although their input has the column.
 
-    Those that an upsert stream retracts do not count: what is written of them is the row as it was.
+    Retractions of an upsert stream do not count: what is written for them is the stored row.
 
     Args:
         new: rows as read and preprocessed.
@@ -167,7 +168,7 @@ def _check_merge_columns(names: Sequence[str], strategy: MergeStrategy, vocabula
     compared = (strategy.compare_columns or ()) if isinstance(strategy, MergeSnapshot) else ()
     for role, wanted in (("Primary key", primary_key(strategy)), ("Compare", compared)):
         for name in wanted:
-            # Rows without an event time get the source's, so it can always be compared, but never be a key.
+            # Rows without an event time get the source's, so it can be compared, but it must not be a key.
             if name not in data and not (role == "Compare" and name == vocabulary.event_time_column):
                 columns = f"The data has the columns {_quoted(data)}." if data else "The data has no columns."
                 raise IngestError(

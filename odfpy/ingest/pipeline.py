@@ -1,4 +1,4 @@
-"""The pipeline from new rows to data slices: normalize, merge, order, write (ODF specification, "Ingestion").
+"""The ingest pipeline from new rows to data slices (ODF specification, "Ingestion").
 
 Steps of `ingest_rows`:
 1. check the rows and make them uniform (`normalize`);
@@ -47,15 +47,15 @@ class IngestStatistics:
     """Counts of the rows of an input by their outcome.
 
     Attributes:
-        read: rows of the input.
+        read: number of input rows.
         appended: rows with +A.
         corrected: rows with +C; each has its -C before it, unless a changelog left it out.
         retracted: rows with -R.
-        dropped: rows of the input that made no difference: seen before, unchanged, or overtaken in the same input.
-        repeated: rows of the input whose key had come before in the same input.
-        late: rows with +A or +C that happened at or before the watermark of the dataset before the ingest.
-        untimed: rows of the input that brought no event time.
-        lacking: those of them whose input has the column; none that an upsert stream retracts.
+        dropped: input rows without effect: seen before, unchanged, or superseded within the input.
+        repeated: input rows whose key had occurred before in the input.
+        late: rows with +A or +C at or before the watermark of the dataset before the ingest.
+        untimed: input rows without an event time.
+        lacking: those of them whose input has the column, without retractions of an upsert stream.
     """
 
     read: U64 = 0
@@ -71,14 +71,14 @@ class IngestStatistics:
 
 @dataclass(frozen=True, slots=True)
 class IngestedData:
-    """Slices that wait to be committed, or word that there is nothing new.
+    """Slices that wait to be committed, or none if there is nothing new.
 
     Attributes:
-        slices: what was written, in order; none when nothing is new.
-        schema: schema in force after the commit; None when the dataset has none yet and the input tells none.
+        slices: the written slices, in order; empty when nothing is new.
+        schema: schema in force after the commit; None when the dataset has none yet and the input determines none.
         schema_changed: whether `schema` is to be committed: it is the first, or it has grown and there are slices.
-        statistics: what became of the rows.
-        warnings: what the person should know of them.
+        statistics: counts of rows by outcome.
+        warnings: warnings for the user.
     """
 
     slices: tuple[WrittenSlice, ...]
@@ -114,24 +114,24 @@ def ingest_rows(
 
     Args:
         new: rows as read and preprocessed, in the order of the input.
-        strategy: how they relate to what the dataset has.
+        strategy: the merge strategy.
         vocab: names of the system columns.
         schema: schema of the dataset, None before there is one.
         slices: all data files of the dataset, in order; not needed where `state` is given.
         next_offset: offset of the first new row.
         system_time: time of the commit.
         source_event_time: event time of rows that have none.
-        out: file to write, which replaces one that is there; beside it come the other slices of a large result, and
-            a folder may come and go for what does not fit into memory.
+        out: file to write, replacing an existing one; further slices of a large result are written beside it, and
+            temporarily a folder for data that does not fit into memory.
         watermark: watermark of the dataset, against which rows are late.
-        state: gives what to look keys up in, of a dataset with that schema; by default the slices.
+        state: returns the state for lookups of keys, for a dataset with that schema; by default it reads the slices.
         limit: how much a snapshot may retract; by default anything.
-        threads: how many may be used, by default one for each processor; the result does not depend on it.
-        slice_rows: rows of a slice; more become several slices.
+        threads: the maximum number of threads, by default one per processor; the result does not depend on it.
+        slice_rows: the maximum number of rows of a slice.
 
     Raises:
-        IngestError: the rows cannot be merged; the message says which, and why.
-        TooManyRetractions: they are a state that retracts more than it may.
+        IngestError: the rows cannot be merged; the message tells which, and why.
+        TooManyRetractions: they are a snapshot that retracts more than allowed.
         SchemaError: they do not fit the schema of the dataset; the message names the field.
         IntegrityError: the history of the dataset is damaged.
     """

@@ -19,23 +19,23 @@ INPUT = "input"
 def preprocess(
     transform: TransformSql | None, rows: pa.Table, engines: EngineRegistry, *, spool: Path | None = None
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """The rows that the queries of a source make of those read; without a query, the same.
+    """Return the rows that the queries of a source compute from those read; without a query, the same rows.
 
     Args:
         transform: one or several SQL steps for some engine.
         rows: the rows as read, in the order of the input.
         engines: where to run them.
-        spool: a new file for the result, which is then mapped into memory; else it may be held in it.
+        spool: a new file for the result, which is then mapped into memory; without one, it may be held in memory.
 
     Returns:
-        The rows, and remarks for the person.
+        The rows, and remarks for the user.
 
     Raises:
-        EngineNotFound: there is no such engine, nor can its SQL be translated.
+        EngineNotFound: there is no such engine, and its SQL cannot be translated.
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: as the engine says; the message names the step.
         EngineUnavailable: the engine cannot be reached.
     """
-    if transform is None or not rows.num_columns:  # an empty file has no columns that a query could name
+    if transform is None or not rows.num_columns:  # an empty file has no columns for a query
         return rows, ()
     runnable, remarks = translate(transform.normalized())
     if runnable.engine == "spark":
@@ -65,7 +65,7 @@ def _with_text(arrow: pa.DataType) -> pa.DataType:
 
 
 def _naming_query(error: OdfError, engine: str, *, is_translated: bool) -> OdfError:
-    """The error, saying which query is at fault."""
+    """Return the error with the query at fault in its message."""
     found = error.with_context(f"Preprocessing with engine {engine}")
     if not is_translated:
         return found

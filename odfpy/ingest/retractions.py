@@ -1,7 +1,8 @@
-"""The retractions of a snapshot, and whether so many are meant.
+"""Limit on the retractions of a snapshot.
 
-A file that came empty, cut off or with other keys is a state like any other, and the difference to the state before
-would end most rows. A dataset only grows, so that this stays in its history for ever: it is asked about first.
+A file that is empty, truncated or has other keys is still a valid snapshot, and the difference to the current state
+would retract most rows. Datasets are append-only, so that would stay in the history for ever: the user has to confirm
+it first.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ USUAL_PERCENT: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class RetractionLimit:
-    """A limit on the share of its current rows that a dataset may lose to one new state.
+    """The limit on the share of its current rows that a dataset may lose to one snapshot.
 
     Attributes:
         percent: of the current rows.
-        is_lifted: whether a person has allowed any number this time.
+        is_lifted: whether the user has permitted any number this time.
         dataset: its name, for messages.
     """
 
@@ -38,7 +39,7 @@ class RetractionLimit:
 
     @property
     def hint(self) -> str:
-        """Return what a person can do about it."""
+        """Return what the user can do about it."""
         return (
             "See whether the input is whole. If it is: --allow-retractions takes it in, and"
             f" `odf config set --dataset {self.dataset} retractions.share 100%` lets the dataset do without."
@@ -47,12 +48,12 @@ class RetractionLimit:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """A new state beside the current one, in rows; both have each key once.
+    """A new snapshot compared with the current state; both have each key once.
 
     Attributes:
-        new: rows of the new state.
-        appended: those of them whose key is not in the current state.
-        retracted: rows of the current state whose key is not in the new one.
+        new: number of rows of the snapshot.
+        appended: number of those whose key is not in the current state.
+        retracted: number of rows of the current state whose key is not in the snapshot.
     """
 
     new: int
@@ -61,29 +62,29 @@ class StateChange:
 
     @property
     def current(self) -> int:
-        """Rows of the current state: those that stay, if changed, and those that go."""
+        """Return the number of rows of the current state, retained and retracted ones."""
         return self.new - self.appended + self.retracted
 
     def exceeds(self, percent: int) -> bool:
-        """Return whether more than so much of the current state is retracted."""
+        """Return whether more than a percentage of the current state is retracted."""
         return self.retracted * 100 > percent * self.current
 
 
 def check_retractions(
     change: StateChange, limit: RetractionLimit, keys_of_retracted: Callable[[int], Sequence[Mapping[str, Any]]]
 ) -> tuple[DataWarning, ...]:
-    """Check that a new state does not retract more than it may.
+    """Check that a snapshot does not retract more than allowed.
 
     Args:
-        change: what it would do.
-        limit: what it may.
-        keys_of_retracted: gives the primary keys of so many retracted rows.
+        change: the comparison with the current state.
+        limit: the limit.
+        keys_of_retracted: returns the primary keys of some retracted rows.
 
     Returns:
-        A warning where much is retracted although it may be, or all by an empty state.
+        A warning if many rows are retracted with permission, or all by an empty snapshot.
 
     Raises:
-        TooManyRetractions: it retracts too much; the message says how much, and some keys.
+        TooManyRetractions: it retracts too much; the message tells how much, and some keys.
     """
     if not change.retracted or not (change.exceeds(min(limit.percent, USUAL_PERCENT)) or not change.new):
         return ()

@@ -1,7 +1,7 @@
-"""Sources that can never work, whatever the data: found in the manifest, before anything is fetched.
+"""Checks for sources that can never work, whatever the data, based on the manifest alone.
 
-Nothing is run and nothing is asked. What depends on the machine, its environment or the data is left to the pull, and
-so is whatever is not certain: a source that could work is never refused.
+Nothing is run or contacted. What depends on the machine, its environment or the data is left to the pull, and so is
+whatever is uncertain: a source that could work is never refused.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _DEFAULT_NAMES: Final = ", ".join(f"`{name}`" for name in DEFAULT_VOCABULARY.col
 
 @dataclass(frozen=True, slots=True)
 class SourceFault:
-    """Something that cannot work.
+    """Something in a source that cannot work.
 
     Attributes:
-        path: keys and positions that lead to the place, from the source on.
-        error: what is wrong, and what to try.
+        path: keys and positions that lead to the place, starting from the source.
+        error: the error, with a hint.
     """
 
     path: Path
@@ -50,10 +50,10 @@ class SourceFault:
 
 
 def check_source(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
-    """Yield what cannot work in a source, in its order.
+    """Yield the faults of a source, in its order.
 
     Args:
-        source: as its manifest has it.
+        source: the source in its manifest.
         vocabulary: names of the system columns of its dataset.
     """
     if isinstance(source, SetPollingSource):

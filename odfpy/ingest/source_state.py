@@ -1,4 +1,4 @@
-"""Source states: how far a source has been taken in, as the chain records it (ODF specification, "SourceState")."""
+"""Source states: how far a source has been ingested, as the chain records it (ODF specification, "SourceState")."""
 
 from __future__ import annotations
 

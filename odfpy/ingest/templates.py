@@ -1,8 +1,8 @@
 """Templates in the texts of fetch steps: `${{ env.NAME || 'default' }}`.
 
-Alternatives are tried from left to right: a variable of the environment, a text in single quotes, or a number. What a
-variable holds is taken as it is, never as a template again. Values are often secrets, so errors and progress show the
-text with its templates, never what they stand for.
+Alternatives are tried from left to right: an environment variable, a text in single quotes, or a number. The value of a
+variable is used as it is, never as a template again. Values are often secrets, so errors and progress show the text
+with its templates, never with their values.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Writing the slices of an ingest: rows in their order, with offsets, operations and system time.
+"""Writing of the slices of an ingest: rows in order, with offsets, operations and system time.
 
-The slices of one ingest are written side by side, each by a thread; which bytes they have does not depend on that.
+The slices of one ingest are written concurrently, one per thread; that does not affect their bytes.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class WrittenSlice:
     """A slice that waits to be committed.
 
     Attributes:
-        path: where it is for now.
-        info: what its block will say of it.
+        path: its current path.
+        info: the description for its block.
     """
 
     path: Path
@@ -63,7 +63,7 @@ class OrderedRows:
     Attributes:
         operations: int32, in that order.
         columns: event time and data columns of the rows, and perhaps of others, in any order.
-        positions: places in `columns` of the rows; None if they are all of them as they stand there.
+        positions: positions of the rows in `columns`; None if they are all of them in their order.
     """
 
     operations: pa.Array
@@ -90,7 +90,7 @@ def write_slices(
     threads: int | None = None,
     slice_rows: int = SLICE_ROWS,
 ) -> tuple[WrittenSlice, ...]:
-    """The slices that rows become; when one cannot be written, none is left.
+    """Write rows to slices; if one cannot be written, none remains.
 
     Args:
         out: where to, see `slice_files`.
@@ -110,14 +110,14 @@ def write_slices(
             parts = (picked.rows(start, stop) for start, stop in _groups(*cut))
             return WrittenSlice(path, write_slice(path, parts, form, next_offset + cut[0], threads))
 
-        # Several slices at once: their stages would take longer than what they are part of. A profile has those of one.
+        # Concurrent stages would take longer in total than their parent; a profile has those of a single slice.
         context = copy_context() if len(cuts) == 1 else Context()
         tasks = [pool.submit(context.copy().run, write, path, cut) for path, cut in zip(paths, cuts, strict=True)]
         try:
             return tuple(task.result() for task in tasks)
         except BaseException:
-            # This waits for slices that are being written: a thread that went on could make its file again after the
-            # removal.
+            # This waits for slices that are being written: a thread that continued could create its file again after
+            # the removal.
             pool.shutdown(cancel_futures=True)
             for path in paths:
                 path.unlink(missing_ok=True)
@@ -164,7 +164,7 @@ def _groups(start: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 class _Picker:
-    """A picker of ranges of ordered rows, each gathered when it is asked for."""
+    """Access to ranges of ordered rows, each gathered on request."""
 
     def __init__(self, operations: pa.Array, columns: pa.Table, positions: pa.Array | None) -> None:
         self._operations = operations

@@ -1,4 +1,4 @@
-"""Answers of queries: batches of rows as they are made, and the datasets that they were made from."""
+"""Answers of queries: batches of rows as they are computed, and the datasets that they come from."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ AnswerPath = Literal["chain", "slices", "spark", "datafusion"]
 
 @dataclass(frozen=True, slots=True)
 class QueryInput:
-    """A dataset that a query has read, and as of which block.
+    """A dataset that a query has read, at a block.
 
     Attributes:
         alias: the name it goes by here.
-        name: the name that the query has for it, where that says of which block (`rates@v1`); else nothing.
+        name: its name in the query if that determines the block (`rates@v1`); else empty.
     """
 
     id: DatasetId
@@ -39,10 +39,10 @@ class QueryInput:
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """The shape of an answer: its schema, inputs and parameters, before any row.
+    """The description of an answer without its rows: schema, inputs and parameters.
 
     Attributes:
-        num_parameters: how many `?` it has.
+        num_parameters: number of `?` parameters.
     """
 
     schema: pa.Schema
@@ -54,8 +54,8 @@ class Answer:
     """The rows of a query, to be read once; a context manager.
 
     Attributes:
-        schema: their columns.
-        inputs: the datasets it was made from, in the order in which the query names them.
+        schema: schema of the rows.
+        inputs: the datasets that were read, in the order in which the query names them.
         path: how the query was answered.
     """
 
@@ -75,24 +75,24 @@ class Answer:
         self._resources = resources
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they are made.
+        """Yield the rows as they are computed.
 
         Raises:
             InvalidQuery: the data does not fit the query: a division by zero, for example.
-            ResultTooLarge: there are more bytes than there may be.
+            ResultTooLarge: they have more bytes than allowed.
             QueryCancelled, QueryTimedOut: the query was stopped.
-            OdfError: it has failed.
+            OdfError: the query has failed.
         """
         return iter(self._rows)
 
     def read_all(self) -> pa.Table:
-        """All rows; errors as while iterating."""
+        """Return all rows; raises as iterating does."""
         import pyarrow as pa
 
         return pa.Table.from_batches(self, self.schema)
 
     def cancel(self) -> None:
-        """Stop the query, from any thread: whoever iterates gets `QueryCancelled`."""
+        """Cancel the query, from any thread: iterating then raises `QueryCancelled`."""
         self._control.cancel()
 
     def close(self) -> None:

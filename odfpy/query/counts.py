@@ -1,6 +1,6 @@
-"""The question that is asked most, how many rows a dataset has, known by its form: `select count(*) from acme.rates`.
+"""Row counts, the most frequent query, recognized by its form: `select count(*) from acme.rates`.
 
-Every other query is parsed. The parser is a large library, which takes longer to import than a count takes.
+Every other query is parsed. Importing the parser, a large library, takes longer than answering a count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_SQL: Final = frozenset(
 
 
 def counted(text: str) -> re.Match[str] | None:
-    """A query that counts the rows of one table, its name as the only group; None for any other query."""
+    """Match a query that counts the rows of one table, with its name as the only group; None for other queries."""
     found = _COUNT.fullmatch(text)
     return None if found is None or found[1].lower() in _OF_SQL else found
 

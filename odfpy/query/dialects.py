@@ -1,4 +1,4 @@
-"""The two SQLs that questions are asked in, as far as this package reads and writes them."""
+"""The two SQL dialects of queries, as far as this package reads and writes them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Dialect:
         return tokenize(text, dialect=self.sqlglot)
 
     def tree(self, text: str) -> exp.Expr | None:
-        """The syntax tree, None where sqlglot does not understand the text: it may be right all the same."""
+        """Return the syntax tree, None if sqlglot does not understand the text, which may still be valid."""
         from sqlglot import parse
         from sqlglot.errors import SqlglotError
 
@@ -136,7 +136,7 @@ def _exact(value: Decimal) -> str:
 
 
 def with_parameters(text: str, dialect: Dialect, values: Sequence[Any]) -> str:
-    """A query with constants in the place of `?`, one each, in order.
+    """Replace each `?` in a query by a constant, in order.
 
     Args:
         text: the query.
@@ -158,7 +158,7 @@ def with_parameters(text: str, dialect: Dialect, values: Sequence[Any]) -> str:
 
 
 def parameter_places(text: str, dialect: Dialect) -> list[int]:
-    """Return where `?` stands for a value."""
+    """Return the positions of `?` parameters."""
     from sqlglot.errors import TokenError
 
     if "?" not in text:

@@ -1,4 +1,4 @@
-"""Answers without an engine: rows straight from the slices, totals from the chain."""
+"""Answers without an engine: rows read directly from slices, and totals from the chain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class GeneratedRows:
-    """Rows that are made as they are read.
+    """Rows that are generated as they are read.
 
     Attributes:
         schema: of the rows.
@@ -40,8 +40,8 @@ class GeneratedRows:
             schema: of the rows.
             make: makes them.
             query: says how many are wanted.
-            control: says whether they are still wanted.
-            is_cut: whether no others are made than are wanted, as far as their number goes.
+            control: the token that can stop them.
+            is_cut: whether `make` already limits the number of rows.
         """
         self.schema = schema
         self._make = make
@@ -53,8 +53,8 @@ class GeneratedRows:
         """The rows.
 
         Raises:
-            QueryCancelled, QueryTimedOut: nobody wants them any more.
-            ResultTooLarge: they are more than may be.
+            QueryCancelled, QueryTimedOut: the query was stopped.
+            ResultTooLarge: there are more rows than allowed.
             IntegrityError, ObjectNotFound: a slice cannot be read.
         """
         from odfpy.engine.ipc import within
@@ -65,7 +65,7 @@ class GeneratedRows:
             self._control.check()
 
     def close(self) -> None:
-        """Make no more of them."""
+        """Stop generating rows."""
 
 
 def totals(simple: LogQuery, resolved: Resolved) -> tuple[pa.Schema, pa.RecordBatch]:

@@ -1,9 +1,9 @@
-"""Queries that need no engine: of one table, columns of a range of rows, or what the chain knows of them.
+"""Queries that need no engine: over one table, columns of a range of rows, or totals that the chain knows.
 
     SELECT * FROM ds [WHERE offset >= 10 AND offset < 20] [ORDER BY offset [DESC]] [LIMIT 5 [OFFSET 5]]
     SELECT count(*), max(offset) AS last FROM ds
 
-Whatever has anything else in it is for an engine, also if it is wrong.
+All other queries are for an engine, including invalid ones.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class LogQuery:
 
     Attributes:
         table: name of the table.
-        columns: columns that are wanted and what they are to be called; None for all as they are.
-        totals: what is wanted of all rows: `count`, `min` or `max` (of the offset), and what it is to be called.
+        columns: the wanted columns with their names in the result; None for all columns.
+        totals: the wanted totals: `count`, `min` or `max` (of the offset), with their names in the result.
         low: least offset that is wanted, as far as the conditions tell.
         high: greatest offset that is wanted.
-        ordered: whether it says in which order.
+        ordered: whether an order is requested.
         descending: whether the last rows come first.
         skip: rows to leave out.
         limit: rows at most.
@@ -47,7 +47,7 @@ class LogQuery:
     limit: int | None = None
 
     def rows(self, num_rows: int, skip: int, limit: int | None) -> tuple[int, int]:
-        """First and last offset of what is wanted of a log, the last before the first if that is nothing.
+        """Return the first and the last wanted offset of a log; the last is less than the first if there are no rows.
 
         Args:
             num_rows: rows of the log.
@@ -66,7 +66,7 @@ class LogQuery:
 
 
 def simple_query(text: str, dialect: Dialect, offset: str) -> LogQuery | None:
-    """The query, if it is one of these.
+    """Return the query, if it is of this form, else None.
 
     Args:
         text: the query.

@@ -1,4 +1,4 @@
-"""A query as it would have been answered at some moment: its datasets are read as of the blocks of then."""
+"""Pinned queries: the answer that a query would have had at some moment, with datasets as of that time."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def pinned_as_at(resolver: DatasetResolver, query: Query, moment: str) -> Query:
         moment: a system time; or a block, tag or branch that each of the datasets has.
 
     Raises:
-        NotYetThen: a dataset had not begun.
+        NotYetThen: a dataset had no block yet.
         NotFound, BlockOfAnother: a dataset has no such block.
-        UsageError: the history of a dataset was made shorter since, and there is no block of then.
+        UsageError: the history of a dataset has been shortened since, and the block is gone.
     """
     pins: dict[DatasetId, Multihash] = {}
     wanted = _moment(moment)

@@ -1,4 +1,4 @@
-"""Planning of a query: its datasets, the slices of them that are read, and the path to the answer.
+"""Planning of a query: its datasets, the slices that are read, and how it is answered.
 
 1. constants take the place of parameters, `EXPLAIN` is set aside
 2. names of datasets get the quotes of the dialect (`quoting`)
@@ -62,10 +62,10 @@ class QueryPlan:
         dialect: of the query.
         text: what is run.
         shown: the same with the projections as they were written, of the same length.
-        tables: what its tables are.
-        is_explained: whether it only asks how it would be answered.
-        num_parameters: how many values it wants.
-        counts: what it asks, where its form alone says so.
+        tables: the tables of the query.
+        is_explained: whether it is an EXPLAIN.
+        num_parameters: number of parameters.
+        counts: the counting query, if its form alone shows that it is one.
     """
 
     query: Query
@@ -86,7 +86,7 @@ class QueryPlan:
 
     @cached_property
     def simple(self) -> LogQuery | None:
-        """Return what it asks, if that needs no engine."""
+        """Return the query in the form that needs no engine, if it has that form."""
         if self.counts is not None or len(self.tables) != 1:
             return self.counts
         (_, resolved) = self.tables[0]
@@ -94,12 +94,12 @@ class QueryPlan:
 
     @cached_property
     def scans(self) -> tuple[Scan, ...]:
-        """Return what is read of the slices."""
+        """Return the scans of slices."""
         return tuple(scan(reference, resolved, self.place(reference)) for reference, resolved in self.tables)
 
     @cached_property
     def columns(self) -> pa.Schema | None:
-        """The columns of an answer from the slices; None if it has to come from elsewhere."""
+        """Return the columns of an answer from slices; None if it is answered in another way."""
         if self.simple is None or self.simple.totals:
             return None
         (only,) = self.scans
@@ -112,13 +112,13 @@ class QueryPlan:
 
     @property
     def _rows(self) -> int | None:
-        """Return how many rows at most are wanted, if anything says so."""
+        """Return the maximum number of wanted rows, if it is known."""
         limits = (None if self.simple is None else self.simple.limit, self.query.limit)
         return min((most for most in limits if most is not None), default=None)
 
     @cached_property
     def path(self) -> AnswerPath:
-        """By what way it is answered."""
+        """Return how the query is answered."""
         if self.simple is not None and self.simple.totals and self.tables[0][0].shown is LogView.LOG:
             return "chain" if self.tables[0][1].state.schema is not None else self._engine
         return "slices" if self.columns is not None else self._engine
@@ -128,7 +128,7 @@ class QueryPlan:
         return "spark" if self.dialect.name == "spark" else "datafusion"
 
     def sql_tables(self) -> tuple[SqlTable, ...]:
-        """Return what an engine reads."""
+        """Return the tables that an engine reads."""
         return tuple(one.table() for one in self.scans)
 
     def place(self, reference: TableReference) -> str:
@@ -136,7 +136,7 @@ class QueryPlan:
         return SourceText(self.shown).at(reference.start, reference.end) if reference.end else ""
 
     def explained(self) -> list[str]:
-        """Return how it is answered, for people."""
+        """Return an explanation of how the query is answered."""
         how = {
             "chain": "from the metadata chain, no slice is opened",
             "slices": "from the slices themselves, without an engine",
@@ -155,18 +155,18 @@ class QueryPlan:
 
 
 def plan(resolver: DatasetResolver, query: Query, *, is_bound: bool = True) -> QueryPlan:
-    """Find out how a query is answered; nothing is run.
+    """Plan how a query is answered; nothing is run.
 
     Args:
         resolver: the datasets.
         query: the query.
-        is_bound: whether all its parameters have values; else those without are null.
+        is_bound: whether all parameters have values; otherwise missing ones are null.
 
     Raises:
         UnknownTable: a name is that of no dataset.
-        WrongProjection, NotYetThen, BlockOfAnother: a projection makes no sense.
+        WrongProjection, NotYetThen, BlockOfAnother: a projection is invalid.
         NoDataYet: a dataset has no rows.
-        QueryTooLong, QueryTooDeep: nobody is to work through a text like this.
+        QueryTooLong, QueryTooDeep: the text exceeds the limits.
     """
     check_text(query.text, query.text_limits)
     try:
@@ -229,7 +229,7 @@ def _no_table(projection: TableReference, source: SourceText) -> WrongProjection
 
 
 def _check_is_one(text: str, dialect: Dialect) -> None:
-    """Say in the same words for every engine that there is nothing, or a second statement."""
+    """Refuse an empty text, or a second statement, with the same message for every engine."""
     from sqlglot.errors import TokenError
 
     try:
@@ -246,9 +246,9 @@ def _check_is_one(text: str, dialect: Dialect) -> None:
 
 
 def _check_reads(text: str) -> None:
-    """Say at once what would be refused for its plan: statements that change something, settings, scripts.
+    """Refuse statements that would be refused for their plan: changes, settings, scripts.
 
-    What the engine makes of a text decides; this only spares somebody its start, and has the better words.
+    The engine's own decision counts; this check only saves its start, and has a better message.
     """
     first = re.compile(r"\s*(\w+)").match(text)
     if first is not None and first.group(1).lower() in _STATEMENTS:

@@ -1,6 +1,6 @@
-"""Datasets of a query, each as of one block, and which slices hold what is asked of them.
+"""Datasets of a query, each at one block, and the slices that hold the wanted rows.
 
-The block is looked up once: whatever is committed while a query is at work makes no difference to it.
+The block is looked up once: commits during a query do not affect it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _TIMES: Final = "Write times as 2024-03-01T12:00:00Z or 2024-03-01."
 
 @dataclass(frozen=True)
 class Resolved:
-    """A dataset as of a block.
+    """A dataset at a block.
 
     Attributes:
         resolver: where it is from.
         dataset: its stores.
-        state: what its chain amounts to at the block.
+        state: the state of its chain at the block.
         head: the block.
     """
 
@@ -63,11 +63,11 @@ class Resolved:
         """Return the history of the dataset up to a point in time.
 
         Args:
-            moment: which one, None for the last block.
+            moment: the point in time, None for the last block.
             where: the place in the query, for messages.
 
         Raises:
-            NotYetThen: it had not begun.
+            NotYetThen: the dataset had no block yet.
             NotFound, BlockOfAnother: it has no such block.
         """
         match moment:
@@ -91,11 +91,11 @@ class Resolved:
         numbers = {one.hash: at for at, one in enumerate(self.blocks)}
         if block in numbers:
             return self._first(numbers[block] + 1)
-        other = self.resolver.at(self.dataset, block)  # of a history that was left
+        other = self.resolver.at(self.dataset, block)  # of an abandoned history
         return HistoryPrefix(other.state, slices_of(other.chain.in_order(block)), 0)
 
     def _up_to_time(self, moment: AtTime, known: Sequence[HashedBlock]) -> HistoryPrefix:
-        """Rows are recorded no later than their block; after a compaction, some of them long before."""
+        """Return the history up to a time: rows are never recorded after their block, but sometimes long before."""
         for at, one in enumerate(self.blocks[len(known) :], start=len(known)):
             data = new_data_of(one.block.event)
             if data is None:
@@ -131,10 +131,10 @@ class HistoryPrefix:
     """The beginning of a history.
 
     Attributes:
-        state: what its chain amounts to.
+        state: the state of its chain.
         slices: its slices, in order.
-        later: how many slices came after.
-        last_offset: the last row, where the last slice has more.
+        later: number of later slices.
+        last_offset: the last row, if the last slice has more rows.
     """
 
     state: ChainState

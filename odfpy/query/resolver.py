@@ -1,6 +1,6 @@
-"""The dataset resolver: how the query service gets from a name to a dataset at a block.
+"""The dataset resolver: how the query service finds a dataset at a block by its name.
 
-A workspace has one (`odfpy.coordinator.reading.read`), and each caller of a server.
+There is one for a workspace (`odfpy.coordinator.reading.read`), and one for each caller of a server.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Dataset(Protocol):
 
     @property
     def state(self) -> ChainState:
-        """Return what the chain amounts to."""
+        """Return the state of the chain."""
 
 
 class DatasetResolver(Protocol):

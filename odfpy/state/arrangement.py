@@ -1,8 +1,8 @@
-"""An arrangement: rows by key, so that those of some keys are found without reading the others.
+"""Arrangements: rows indexed by key, so that the rows of some keys are found without reading the others.
 
-The word is that of differential dataflow. Rows of a key are found by its fingerprint, of which whoever keeps them says
-how it is made. Like the key index, an arrangement is a few sorted runs (see `run_file`), of which each is larger than
-all after it; unlike it, it has all rows of a key, and rows that are equal as often as they came.
+The word is that of differential dataflow. Rows are found by the fingerprint of their key, which the caller computes.
+Like the key index, an arrangement consists of a few sorted runs (see `run_file`), each larger than all newer ones
+together; unlike it, it has all rows of a key, duplicates included.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ SIZES: Final = IndexSizes(block_rows=512, least_rows=16_384)
 
 
 def sorted_by(fingerprints: Fingerprints, rows: pa.Table) -> Entries:
-    """Entries of rows in any order; equal ones stay in theirs."""
+    """Return rows as entries sorted by fingerprint; entries with equal fingerprints keep their order."""
     order = np.argsort(fingerprints, kind="stable")
     return Entries(fingerprints[order], rows.combine_chunks().take(from_numpy(order)))
 
 
 def write_run(path: Path, parts: Iterable[Entries], schema: pa.Schema, sizes: IndexSizes = SIZES) -> RunInfo:
-    """Write entries that come in order to a new file.
+    """Write sorted entries to a new run file.
 
     Args:
         path: the file.
         parts: the entries.
         schema: of their rows.
-        sizes: how the run is cut.
+        sizes: the sizes of blocks.
 
     Raises:
         OSError: it cannot be written.
@@ -50,14 +50,14 @@ def write_run(path: Path, parts: Iterable[Entries], schema: pa.Schema, sizes: In
 def add_entries(
     folder: Path, runs: Sequence[RunInfo], path: Path, new: Entries, sizes: IndexSizes = SIZES
 ) -> tuple[RunInfo, ...]:
-    """The runs of an arrangement with more entries: some of those that it had, and a new one.
+    """Add entries to an arrangement: return its runs, some of which are replaced by a new one.
 
     Args:
-        folder: where the runs are, which stay there as they are.
+        folder: the folder of the runs, which are left unchanged.
         runs: the runs, the oldest first.
         path: the file for the new run.
         new: the entries.
-        sizes: how it is cut.
+        sizes: the sizes that determine merging.
 
     Raises:
         StateDamaged: a run is missing or damaged.
@@ -70,7 +70,7 @@ def add_entries(
 
 
 def rows_of(folder: Path, runs: Iterable[RunInfo], wanted: Fingerprints) -> list[pa.Table]:
-    """The rows with one of the wanted fingerprints, which are ascending and distinct; and perhaps no others.
+    """Return the rows with one of the wanted fingerprints, which are ascending and distinct; and perhaps no others.
 
     Args:
         folder: where the runs are.
@@ -84,7 +84,7 @@ def rows_of(folder: Path, runs: Iterable[RunInfo], wanted: Fingerprints) -> list
 
 
 def all_rows(folder: Path, runs: Iterable[RunInfo]) -> Iterator[pa.RecordBatch]:
-    """All rows, a block at a time.
+    """Yield all rows, a block at a time.
 
     Args:
         folder: where the runs are.

@@ -1,7 +1,7 @@
-"""Values in a form that duckdb can compare, whatever their type in the dataset.
+"""Conversion of values to types that duckdb can compare, whatever their type in the dataset.
 
-duckdb has no half floats, no fixed lengths and no decimals beyond 38 digits. Columns that are only compared are put
-into a type that it has, one to one, so that equal stays equal and different stays different.
+duckdb has no half floats, no fixed-length types and no decimals beyond 38 digits. Columns that are only compared are
+converted, one to one, so that equal values stay equal and different values stay different.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from odfpy.data.schemas.arrow import has_within
 
 
 def comparable_type(arrow: pa.DataType) -> pa.DataType:
-    """A type of duckdb with room for all values of a type, which must be in its plain layout."""
+    """Return a type of duckdb that can represent all values of a type, which must be in its plain layout."""
     for is_kind, comparable in _SUBSTITUTES:
         if is_kind(arrow):
             return comparable
@@ -24,18 +24,18 @@ def comparable_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values of a column in the comparable type."""
+    """Return the values of a column in the comparable type."""
     wanted = comparable_type(column.type)
     return column if column.type == wanted else column.cast(wanted)
 
 
 def has_wide_decimal(arrow: pa.DataType) -> bool:
-    """Return whether there are decimals in it that duckdb does not read from Parquet exactly."""
+    """Return whether a type contains decimals that duckdb does not read from Parquet exactly."""
     return has_within(arrow, pa.types.is_decimal256)
 
 
 def has_floats(arrow: pa.DataType) -> bool:
-    """Return whether there are floats in it: Parquet's statistics leave NaN out, and duckdb believes them."""
+    """Return whether a type contains floats: Parquet's statistics ignore NaN, and duckdb relies on them."""
     return has_within(arrow, pa.types.is_floating)
 
 

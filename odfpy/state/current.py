@@ -1,8 +1,8 @@
-"""The current state of a dataset by key: what a merge looks up (ODF specification, "Merge Strategies").
+"""The current state of a dataset by key, which merges look up (ODF specification, "Merge Strategies").
 
-The current row of a key is its latest by offset, unless that is -R, or a -C without its +C. `KeyedState` is what
-merges ask; `ScannedState` answers from the slices themselves, at a cost that follows the history, `IndexedState`
-(`indexed`) from an index that is kept beside them.
+The current row of a key is its latest by offset, unless that is a -R, or a -C without its +C. `KeyedState` is the
+interface that merges use; `ScannedState` reads the slices themselves, at a cost proportional to the history, and
+`IndexedState` (`indexed`) uses an index that is stored beside them.
 """
 
 # ruff: noqa: S608  (SQL is made of roles and quoted names)
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StateColumn:
-    """A column of the state that is wanted.
+    """A wanted column of the state.
 
     Attributes:
-        role: what it is to be called.
-        name: what it is called in the dataset.
-        type: the type of duckdb that it is wanted in.
+        role: its name in the result.
+        name: its name in the dataset.
+        type: its wanted type in duckdb.
     """
 
     role: str
@@ -48,17 +48,17 @@ class StateColumn:
 
 
 class KeyedState(Protocol):
-    """Looks up keys of a dataset. Relations are lazy and live as long as the connection that they are made for."""
+    """The lookup of a dataset's keys. Relations are lazy, and live as long as their connection."""
 
     def seen_keys(
         self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], *, among: str | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """All keys that ever were, each at least once; with the fingerprints of their last values if that is cheap.
+        """Return all keys ever, each at least once; with fingerprints of their last values if that is cheap.
 
         Args:
-            db: where the relation is made.
+            db: the connection on which the relation is made.
             keys: the primary key.
-            among: a relation with the roles of the keys: other keys may be left out. None for all keys.
+            among: a relation with the roles of the keys: other keys may be omitted. None for all keys.
         """
 
     def current_rows(
@@ -69,27 +69,27 @@ class KeyedState(Protocol):
         *,
         among: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """Keys and values of the current rows, with `pos`, by which `rows` finds them.
+        """Return keys and values of the current rows, with `pos`, by which `rows` finds them.
 
         Args:
-            db: where the relation is made.
+            db: the connection on which the relation is made.
             keys: the primary key.
             values: other columns.
-            among: a relation with the roles of the keys: other keys are not wanted. None for all keys.
+            among: a relation with the roles of the keys: other keys are omitted. None for all keys.
         """
 
     def rows(self, positions: pa.Array) -> pa.Table:
-        """Whole rows, exactly as they are in the dataset.
+        """Return whole rows, exactly as they are in the dataset.
 
         Args:
-            positions: int64, values of `pos`.
+            positions: values of `pos`, int64.
 
         Returns:
             A row for each position, in that order, with the columns of the dataset's schema.
         """
 
     def check(self) -> None:
-        """Read everything that lookups rely on, to find out why one has failed.
+        """Read everything that lookups depend on, to find out why one has failed.
 
         Raises:
             IntegrityError: something is damaged; the message names it.
@@ -98,7 +98,7 @@ class KeyedState(Protocol):
 
 
 def same_keys(keys: Sequence[StateColumn], left: str, right: str) -> str:
-    """Return whether rows of two relations have the same key, as SQL.
+    """Return the SQL condition that rows of two relations have the same key.
 
     Args:
         keys: the key columns.
@@ -109,7 +109,7 @@ def same_keys(keys: Sequence[StateColumn], left: str, right: str) -> str:
 
 
 class ScannedState:
-    """State computed from all slices of a dataset."""
+    """The state computed from all slices of a dataset."""
 
     def __init__(self, slices: Sequence[Path], schema: DataSchema | None, vocabulary: DatasetVocabulary) -> None:
         """State of a dataset.
@@ -130,7 +130,7 @@ class ScannedState:
         *,
         among: str | None = None,  # noqa: ARG002
     ) -> duckdb.DuckDBPyRelation:
-        """All keys that ever were, once for each row.
+        """Return all keys that have ever existed, once for each row.
 
         Args:
             db: a connection of duckdb.
@@ -147,7 +147,7 @@ class ScannedState:
         *,
         among: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """Keys and values of the current rows, with their offset as `pos`.
+        """Return keys and values of the current rows, with their offset as `pos`.
 
         Args:
             db: a connection of duckdb.
@@ -161,17 +161,17 @@ class ScannedState:
         wanted = ""
         if among is not None:
             wanted = f"WHERE EXISTS (SELECT 1 FROM {among} WHERE {same_keys(keys, among, 'history')})"
-        # Finding the last offset of each key first reads the keys only; no window has to carry the values along.
+        # Finding the last offset of each key first reads only the keys; no window has to carry the values.
         return db.sql(
             f"SELECT pos, {', '.join(column.role for column in (*keys, *values))} FROM history WHERE op IN (0, 3) "
             f"AND pos IN (SELECT MAX(pos) FROM history {wanted} GROUP BY {', '.join(key.role for key in keys)})"
         )
 
     def rows(self, positions: pa.Array) -> pa.Table:
-        """Rows by offset.
+        """Return rows by offset.
 
         Raises:
-            IntegrityError: a slice is damaged, or does not hold the offsets that it says it does.
+            IntegrityError: a slice is damaged, or does not hold the offsets that it should.
         """
         offsets = positions.to_numpy(zero_copy_only=False)
         order = np.argsort(offsets, kind="stable")
@@ -201,14 +201,14 @@ class ScannedState:
                     batch.validate(full=True)
 
     def _take(self, path: Path, places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Table:
-        """Rows of a slice by place, ascending; only row groups that have some of them are read."""
+        """Return rows of a slice by position, ascending; only row groups with some of them are read."""
         with open_parquet(path) as file:
             sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             starts = np.concatenate([[0], np.cumsum(sizes)])
             group_of = np.searchsorted(starts, places, side="right") - 1
             groups = np.unique(group_of)
             read = file.read_row_groups(groups.tolist())
-        # Places count from the start of the file, but the groups read stand one behind the other.
+        # Positions count from the start of the file, but the row groups that are read are contiguous.
         read_starts = np.concatenate([[0], np.cumsum(np.array(sizes)[groups])])
         among_read = places - starts[group_of] + read_starts[np.searchsorted(groups, group_of)]
         taken = read.take(from_numpy(among_read))
@@ -223,7 +223,7 @@ class ScannedState:
     def _history(
         self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], more: Sequence[StateColumn]
     ) -> duckdb.DuckDBPyRelation:
-        """Keys and other columns of all rows that were ever written."""
+        """Return keys and other columns of all rows ever written."""
         columns = [*keys, *more]
         if not self._slices:
             nulls = ", ".join(f"CAST(NULL AS {column.type}) AS {column.role}" for column in columns)
@@ -231,7 +231,7 @@ class ScannedState:
         files = ", ".join(literal(str(path)) for path in self._slices)
         source = f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
         present = set(db.sql(f"SELECT * FROM {source}").columns)
-        # A join on keys would pass over row groups with NaN.
+        # A join on keys would skip row groups with NaN.
         types = [self._schema.field(key.name).type for key in keys if key.name in self._schema.names]
         is_exact = not any(map(has_floats, types))
         if not is_exact or not self._can_be_scanned({column.name for column in columns}, present):
@@ -245,7 +245,7 @@ class ScannedState:
         )
 
     def _can_be_scanned(self, wanted: set[str], seen: set[str]) -> bool:
-        """Return whether duckdb sees the wanted columns as they are: it renames some, since it ignores case."""
+        """Return whether duckdb sees the wanted columns correctly: it renames some, since it ignores case."""
         names = self._schema.names
         if len({name.lower() for name in names}) < len(names):
             return False
@@ -255,7 +255,7 @@ class ScannedState:
         return not missing or missing.isdisjoint(name for path in self._slices for name in slice_schema(path).names)
 
     def _loaded(self, db: duckdb.DuckDBPyConnection, columns: Sequence[StateColumn]) -> duckdb.DuckDBPyRelation:
-        """Columns of all rows, by way of Arrow."""
+        """Return columns of all rows, loaded through Arrow."""
         schema = pa.schema([self._schema.field(column.name) for column in columns])
         parts = []
         for path in self._slices:

@@ -1,4 +1,4 @@
-"""The in-process database in which merges and lookups of the local lane run."""
+"""The in-process database (duckdb) for merges and lookups of the local lane."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
-    # Nothing is ever fetched from the network, and no local variable of Python is taken for a table.
+    # Nothing is ever fetched from the network, and no local variable of Python is used as a table.
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
@@ -33,19 +33,19 @@ def database(
     scratch: Path | None = None,
     diagnose: Callable[[], None] | None = None,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """An empty database in memory; what goes wrong in it becomes one of our errors.
+    """Open an empty database in memory; its errors are translated to ours.
 
     Args:
-        threads: how many it may use, by default one for each processor. Results do not depend on it.
-        memory: how much it may take, for example `1GB`; by default most of what there is.
-        scratch: folder for what does not fit into memory, which is removed in the end.
-        diagnose: called when something has failed; it may find the cause and raise a better error.
+        threads: the maximum number of threads, by default one per processor. Results do not depend on it.
+        memory: the maximum memory, for example `1GB`; by default most of the machine's.
+        scratch: folder for data that does not fit into memory; it is removed in the end.
+        diagnose: called after a failure; it may find the cause and raise a better error.
 
     Raises:
-        IngestError: it could not do its work, for want of memory or disk for example.
-        KeyboardInterrupt: the person has interrupted it.
+        IngestError: the database failed, for lack of memory or disk for example.
+        KeyboardInterrupt: the user has interrupted it.
     """
-    import duckdb  # what looks nothing up does without
+    import duckdb  # not needed without lookups
 
     settings = _settings()
     if threads is not None:
@@ -61,7 +61,7 @@ def database(
 
 @contextmanager
 def kept_database() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database that this process keeps, which is there at once; for queries that make nothing in it.
+    """Return a cursor on a database that this process keeps open; for queries that create nothing in it.
 
     Raises:
         IngestError, KeyboardInterrupt: as for `database`.
@@ -73,7 +73,7 @@ def kept_database() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @cache
 def _instance(process: int) -> duckdb.DuckDBPyConnection:
-    """One for each process, since the threads of a database do not come along when a process forks."""
+    """Return one database per process, since its threads do not survive a fork."""
     import duckdb
 
     del process
@@ -85,8 +85,8 @@ def _settings() -> dict[str, str | bool | int | float | list[str]]:
 
     if int(duckdb.__version__.partition(".")[0]) >= _MENDED:
         return dict(_SETTINGS)
-    # duckdb 1 passes over rows of a join whose key is not between the least and the greatest key of the other side, and
-    # takes -0.0 for another one than 0.0 there. Keys that are equal would not meet.
+    # duckdb 1 skips rows of a join whose key is not between the least and the greatest key of the other side, and
+    # distinguishes -0.0 from 0.0 there. Equal keys would not meet.
     return {**_SETTINGS, "disabled_optimizers": "join_filter_pushdown"}
 
 
@@ -100,23 +100,23 @@ def _our_errors(diagnose: Callable[[], None] | None = None) -> Iterator[None]:
         raise IngestError(
             f"Not enough memory: {_first_line(error)}", hint="Ingest less at once, or free memory or disk space."
         ) from error
-    # Damaged files can make names that Python cannot decode, which the bindings report in their own way.
+    # Damaged files can lead to names that Python cannot decode, which the bindings report in another way.
     except (duckdb.Error, RuntimeError, UnicodeError) as error:
-        # A value that does not fit its type is quoted in the message, and may say anything.
+        # The message quotes values that do not fit their type, and these may contain any text.
         if not isinstance(error, duckdb.DataError) and any(word in str(error) for word in _INTERRUPTED):
-            raise KeyboardInterrupt from error  # the bindings have taken the signal, and tell of it in their own way
+            raise KeyboardInterrupt from error  # the bindings have caught the signal
         if diagnose is not None:
             diagnose()
         raise IngestError(f"The merge failed: {_first_line(error)}") from error
 
 
 def quoted(name: str) -> str:
-    """A name as SQL."""
+    """Return a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text as SQL."""
+    """Return a SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -1,8 +1,8 @@
-"""Entries of the key index: rows of a dataset in the order of the fingerprints of their keys.
+"""Entries of the key index: rows of a dataset, ordered by the fingerprints of their keys.
 
-The fingerprint of a key is duckdb's hash of it, in which values that are equal have the same hash (NaN and NaN, 0.0
-and -0.0, also inside lists and structs). Different keys may share one, so that fingerprints only say where to look:
-whether two keys are equal is always asked of the keys themselves.
+The fingerprint of a key is duckdb's hash of it, in which equal values have equal hashes (NaN and NaN, 0.0 and -0.0,
+also inside lists and structs). Different keys may have the same fingerprint, so fingerprints only tell where to look:
+whether two keys are equal is always decided by the keys themselves.
 """
 
 # ruff: noqa: S608  (SQL is made of roles)
@@ -29,10 +29,10 @@ HASH = f"duckdb {duckdb.__version__}"
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """The columns that are the key, and what duckdb has to know of them.
+    """The key columns, with what duckdb needs to know about them.
 
     Attributes:
-        names: what they are called in the dataset.
+        names: their names in the dataset.
         types: their types in duckdb, as text.
     """
 
@@ -41,7 +41,7 @@ class KeyColumns:
 
     @classmethod
     def of(cls, db: duckdb.DuckDBPyConnection, names: Sequence[str], schema: pa.Schema) -> KeyColumns:
-        """Key columns of a dataset with that schema, which has them.
+        """Return the key columns of a dataset with a schema that contains them.
 
         Args:
             db: a connection of duckdb.
@@ -54,12 +54,12 @@ class KeyColumns:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """`k0`, `k1`..."""
+        """Return the role names `k0`, `k1`..."""
         return tuple(f"k{at}" for at in range(len(self.names)))
 
     def fingerprints(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> Fingerprints:
-        """The fingerprint of each row."""
-        # The database may give rows in any order, so that each brings its place along.
+        """Return the fingerprint of each row."""
+        # The database may return rows in any order, so each row carries its position.
         places = pa.arange(0, rows.num_rows)
         keys = db.from_arrow(pa.table({**self._keys(rows), "place": places}))
         hashed = keys.project(f"place, hash({', '.join(self.roles)}) AS fingerprint").to_arrow_table()
@@ -68,12 +68,12 @@ class KeyColumns:
         return fingerprints
 
     def fingerprints_of(self, db: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str]) -> Fingerprints:
-        """The fingerprints of the keys in a relation, which calls them `columns`; ascending, each once.
+        """Return the distinct fingerprints of the keys in a relation, ascending.
 
         Args:
             db: a connection of duckdb.
             relation: name of the relation.
-            columns: its names of the key columns.
+            columns: the names of the key columns in the relation.
         """
         keys = (f"CAST({column} AS {type_})" for column, type_ in zip(columns, self.types, strict=True))
         found = db.sql(f"SELECT hash({', '.join(keys)}) AS fingerprint FROM {relation}").to_arrow_table()
@@ -83,7 +83,7 @@ class KeyColumns:
         return ascending[is_first]
 
     def last_of_each(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> Places:
-        """Places of the last row of each key; nulls are equal to each other."""
+        """Return the position of the last row of each key; nulls are equal to each other."""
         places = pa.arange(0, rows.num_rows)
         keys = db.from_arrow(pa.table({**self._keys(rows), "place": places}))
         found = keys.aggregate("MAX(place) AS place", ", ".join(self.roles)).to_arrow_table()
@@ -95,7 +95,7 @@ class KeyColumns:
 
 
 def sorted_entries(db: duckdb.DuckDBPyConnection, keys: KeyColumns, rows: pa.Table) -> Entries:
-    """Entries of rows in the order of their offsets: for each key the last.
+    """Return rows in the order of their offsets as entries: the last row for each key.
 
     Args:
         db: a connection of duckdb.
@@ -103,7 +103,7 @@ def sorted_entries(db: duckdb.DuckDBPyConnection, keys: KeyColumns, rows: pa.Tab
         rows: the rows, with their offsets.
     """
     fingerprints = keys.fingerprints(db, rows)
-    # In the order in which they come, equal ones stay: what comes later is the later row.
+    # The sort is stable: among equal fingerprints, the later row stays the later one.
     order = np.argsort(fingerprints, kind="stable")
     return _latest(db, keys, fingerprints, rows, order)
 
@@ -111,7 +111,7 @@ def sorted_entries(db: duckdb.DuckDBPyConnection, keys: KeyColumns, rows: pa.Tab
 def merged_entries(
     db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequence[Entries], schema: pa.Schema
 ) -> Entries:
-    """Entries of several parts, the oldest first: for each key the last, in the columns of `schema`.
+    """Merge the entries of several parts, oldest first: the last entry for each key, in the columns of `schema`.
 
     Args:
         db: a connection of duckdb.
@@ -127,7 +127,7 @@ def merged_entries(
 
 
 def is_superseded(db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequence[Entries]) -> npt.NDArray[np.bool_]:
-    """For each row of all parts, the oldest first, whether a later one has its key; a part has each key once.
+    """Return for each row of all parts, oldest first, whether a later one has its key; keys are unique within a part.
 
     Args:
         db: a connection of duckdb.
@@ -151,11 +151,11 @@ def is_superseded(db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequen
 def _latest(
     db: duckdb.DuckDBPyConnection, keys: KeyColumns, fingerprints: Fingerprints, rows: pa.Table, order: Places
 ) -> Entries:
-    """The last row of each key, in the given order of fingerprints."""
+    """Return the last row of each key, in the given order of fingerprints."""
     ascending = fingerprints[order]
     repeated = _repeated(ascending)
     if repeated.any():
-        # Only keys that share their fingerprint have to be compared.
+        # Only keys with the same fingerprint have to be compared.
         shared = np.sort(order[repeated])
         last = shared[keys.last_of_each(db, rows.select(keys.names).take(from_numpy(shared)))]
         is_last = np.zeros(len(order), np.bool_)

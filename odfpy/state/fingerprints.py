@@ -1,7 +1,7 @@
-"""Rows in the order of the fingerprints of their keys, 64 bits each.
+"""Entries: rows ordered by the 64-bit fingerprints of their keys.
 
-A fingerprint says where to look, and not what is there: different keys may share one. What makes them is up to who
-keeps the rows: duckdb's hash for the key index, Spark's for arrangements.
+A fingerprint tells where to look, not what is there: different keys may share one. How it is computed is up to the user
+of the rows: by duckdb's hash for the key index, by Spark's for arrangements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Places: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Rows and the fingerprints of their keys.
+    """Rows with the fingerprints of their keys.
 
     Attributes:
         fingerprints: ascending.
@@ -31,14 +31,14 @@ class Entries:
     rows: pa.Table
 
     def between(self, low: int, high: int | None) -> Entries:
-        """Entries with fingerprints from `low` to before `high`, None for all the rest."""
+        """Return entries with fingerprints from `low` to before `high`, None for the end."""
         first = np.searchsorted(self.fingerprints, np.uint64(low))
         last = len(self.fingerprints) if high is None else np.searchsorted(self.fingerprints, np.uint64(high))
         return Entries(self.fingerprints[first:last], self.rows.slice(first, last - first))
 
 
 def places_of(wanted: Fingerprints, known: Fingerprints) -> Places:
-    """Places of wanted numbers among known ones; both are ascending."""
+    """Return the positions of wanted numbers among known ones; both are ascending."""
     first = np.searchsorted(known, wanted)
     counts = np.searchsorted(known, wanted, side="right") - first
     before = np.cumsum(counts) - counts

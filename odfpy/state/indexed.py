@@ -1,4 +1,4 @@
-"""The current state of a dataset by key, looked up in its key index at a cost that follows the keys asked for."""
+"""The current state of a dataset by key, looked up in its key index at a cost proportional to the requested keys."""
 
 # ruff: noqa: S608  (SQL is made of roles)
 
@@ -23,15 +23,15 @@ from odfpy.state.value_fingerprints import FINGERPRINT
 
 
 class IndexedState:
-    """State looked up in a key index; where that is of no use, in the data itself."""
+    """The state looked up in a key index; if the index fails, in the data itself."""
 
     def __init__(self, index: KeyIndex, schema: DataSchema, scanned: Callable[[], KeyedState]) -> None:
-        """State of a dataset.
+        """Make the state of a dataset.
 
         Args:
-            index: covers all slices of the dataset.
+            index: an index that covers all slices of the dataset.
             schema: schema of the dataset; it may have grown since the index was made.
-            scanned: makes the state that is computed from the slices.
+            scanned: makes a state that reads the slices.
         """
         self._index = index
         self._schema = to_arrow(schema)
@@ -41,13 +41,13 @@ class IndexedState:
 
     @property
     def has_failed(self) -> bool:
-        """True if the index could not answer and the data had to."""
+        """True if the index has failed and the data was read."""
         return self._scanned is not None
 
     def seen_keys(
         self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], *, among: str | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """All keys that ever were, or those that may be among the wanted, with the fingerprints of their values.
+        """Return all keys ever, or those that may be among the wanted ones, with the fingerprints of their values.
 
         Args:
             db: a connection of duckdb.
@@ -75,7 +75,7 @@ class IndexedState:
         *,
         among: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """Keys and values of the current rows; `pos` counts the rows that were looked up.
+        """Return keys and values of the current rows; `pos` numbers the rows that were looked up.
 
         Args:
             db: a connection of duckdb.
@@ -93,7 +93,7 @@ class IndexedState:
         return self._data.current_rows(db, keys, values, among=among)
 
     def rows(self, positions: pa.Array) -> pa.Table:
-        """Rows by position; `current_rows` has found them."""
+        """Return rows by position, after `current_rows` has found them."""
         return self._found.take(positions) if self._scanned is None else self._scanned.rows(positions)
 
     def check(self) -> None:
@@ -107,10 +107,10 @@ class IndexedState:
         return self._scanned
 
     def _parts(self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], among: str | None) -> list[Entries]:
-        """Entries that may be of the wanted keys.
+        """Return entries that may belong to the wanted keys.
 
         Raises:
-            StateDamaged: the index is of no use.
+            StateDamaged: the index is unusable.
         """
         columns = KeyColumns.of(db, [key.name for key in keys], self._schema)
         if not self._index.runs:
@@ -129,7 +129,7 @@ class IndexedState:
         values: Sequence[StateColumn],
         among: str | None,
     ) -> duckdb.DuckDBPyRelation:
-        """The last entry of each key, unless it ends it."""
+        """Return the last entry of each key, unless it is a retraction."""
         first = self._found.num_rows
         rows = pa.concat_tables([self._found.slice(first), *(fit_table(part.rows, self._schema) for part in parts)])
         self._found = pa.concat_tables([self._found, rows])
@@ -139,7 +139,7 @@ class IndexedState:
             "living": is_living(rows, self._index.purpose.vocabulary),
             "superseded": from_numpy(is_superseded(db, columns, parts)) if parts else pa.array([], pa.bool_()),
         }
-        # Not sooner: an entry that ends its key is not living, but supersedes what older runs say of the key.
+        # Not earlier: the retraction of a key is not living, but supersedes entries of the key in older runs.
         current = _relation(db, [*keys, *values], rows, places).filter("living AND NOT superseded")
         names = ", ".join(column.role for column in (*keys, *values))
         if among is None:
@@ -155,7 +155,7 @@ def _relation(
     rows: pa.Table,
     more: Mapping[str, pa.Array | pa.ChunkedArray],
 ) -> duckdb.DuckDBPyRelation:
-    """Columns of a table under their roles, null where the table lacks them, and more columns as they are."""
+    """Make a relation with columns of a table under their roles, null where it lacks them, and more columns."""
     present = [column for column in columns if column.name in rows.column_names]
     table = pa.table({**more, **{column.role: comparable(rows.column(column.name)) for column in present}})
     casts = (

@@ -1,12 +1,12 @@
 """The key index of a dataset: for each key the last row, or that it was seen and the fingerprint of its values, found
 without reading the history.
 
-The index is a folder with one file `index` and a few runs (see `run_file`). It is log-structured: new slices make a
-new run, and runs that are not much larger than what comes after them are merged with it, so that their number is
-logarithmic in the number of entries, and a commit costs what it brings (amortised).
+The index is a folder with one file `index` and a few runs (see `run_file`). It is log-structured: new slices make a new
+run, and runs that are not much larger than the newer ones are merged with it, so the number of runs is logarithmic in
+the number of entries, and the amortized cost of a commit is proportional to its size.
 
-It belongs to a state of the dataset, named by a `token` of its owner. It can always be made again from the slices:
-what is missing, damaged, of another release or for another purpose is treated as if there were no index at all.
+It belongs to a state of the dataset, named by a `token` that its owner chooses. It can always be rebuilt from the
+slices: an index that is missing, damaged, of another release or for another purpose is ignored.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class IndexPurpose:
 
     Attributes:
         keys: the primary key.
-        keeps_rows: whether the current row of each key is kept; if not, just that the key was seen, with the
-            fingerprint of the values that it had last.
+        keeps_rows: whether the current row of each key is stored; otherwise only that the key was seen, with a
+            fingerprint of its last values.
         vocabulary: names of the system columns.
     """
 
@@ -65,15 +65,15 @@ class IndexPurpose:
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """An index as it was opened or made; it does not change, `extended` gives another one.
+    """An opened or newly made index. It is immutable; `extended` returns another one.
 
     Attributes:
-        folder: where it is.
-        purpose: what it is for.
-        token: which state of the dataset it belongs to, None for that without slices.
-        key_types: types of the keys in duckdb, none before there are slices.
-        runs: what it consists of, the oldest first.
-        sizes: how it is cut.
+        folder: the folder of the index.
+        purpose: its purpose.
+        token: the state of the dataset that it belongs to, None for one without slices.
+        key_types: types of the keys in duckdb; empty before there are slices.
+        runs: its runs, oldest first.
+        sizes: the sizes that determine merging.
     """
 
     folder: Path
@@ -85,7 +85,7 @@ class KeyIndex:
 
     @classmethod
     def open(cls, folder: Path, purpose: IndexPurpose, sizes: IndexSizes = DEFAULT_SIZES) -> KeyIndex:
-        """The index in a folder; what its runs hold is checked as it is read.
+        """Open the index in a folder; the content of its runs is checked when it is read.
 
         Args:
             folder: the folder.
@@ -93,7 +93,7 @@ class KeyIndex:
             sizes: how it is cut.
 
         Raises:
-            StateDamaged: there is none, or none that can be used for that purpose by this release.
+            StateDamaged: there is none, or none that this release can use for the purpose.
         """
         with damage_found():
             tree = json.loads(unsealed((folder / INDEX).read_bytes()))
@@ -103,17 +103,17 @@ class KeyIndex:
             return cls(folder, purpose, tree["token"], tuple(tree["key_types"]), runs, sizes)
 
     def extended(self, slices: Sequence[Path], schema: DataSchema, token: str) -> KeyIndex:
-        """The index with more slices, which replaces this one in its folder.
+        """Return the index with more slices, which replaces this one in its folder.
 
         Args:
-            slices: the slices that follow those that the index has, in order.
+            slices: the slices after those of the index, in order.
             schema: schema of the dataset, which all slices fit.
-            token: the state of the dataset that the index belongs to then.
+            token: the state of the dataset that the new index belongs to.
 
         Raises:
-            StateDamaged: what the index has cannot be used, or the new one cannot be written; try from an empty one.
-            OdfError: a slice cannot be read, or memory is short.
-            OSError: there is no place for an index.
+            StateDamaged: the index cannot be used, or the new one cannot be written; start from an empty one.
+            OdfError: a slice cannot be read, or memory is insufficient.
+            OSError: there is no space for an index.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         wanted = self._columns(schema)
@@ -129,7 +129,7 @@ class KeyIndex:
         return longer
 
     def matching(self, wanted: Fingerprints) -> list[Entries]:
-        """Entries with one of the wanted fingerprints, which are ascending and distinct; one item a run, oldest first.
+        """Return entries with one of the wanted fingerprints, ascending and distinct; one item per run, oldest first.
 
         Raises:
             StateDamaged: a run is missing or damaged.
@@ -137,7 +137,7 @@ class KeyIndex:
         return [SortedRun(self.folder, info).matching(wanted) for info in self.runs]
 
     def entries(self) -> list[Entries]:
-        """All entries, one item a run, the oldest first; a key may have one in each.
+        """Return all entries, one item per run, oldest first; a key may have one in each.
 
         Raises:
             StateDamaged: a run is missing or damaged.
@@ -147,7 +147,7 @@ class KeyIndex:
     # --- Extending ---
 
     def _columns(self, schema: DataSchema) -> pa.Schema:
-        """The columns that entries are made of; that they may all be null is how `fit_table` gives them."""
+        """Return the columns of entries; all are nullable, as `fit_table` makes them."""
         arrow, keys, made = to_arrow(schema), self.purpose.keys, self.purpose.vocabulary.columns
         names = arrow.names
         if not self.purpose.keeps_rows:
@@ -155,7 +155,7 @@ class KeyIndex:
         return pa.schema([arrow.field(name).with_nullable(True) for name in names])
 
     def _kept(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Table:
-        """Return what is kept of rows."""
+        """Return the columns of rows that are stored."""
         if self.purpose.keeps_rows:
             return rows
         keys = list(self.purpose.keys)
@@ -164,14 +164,15 @@ class KeyIndex:
     def _added(
         self, db: duckdb.DuckDBPyConnection, keys: KeyColumns, runs: tuple[RunInfo, ...], new: Entries
     ) -> tuple[RunInfo, ...]:
-        """The runs with new entries after them."""
+        """Return the runs with new entries added."""
         kept = num_staying(runs, len(new.fingerprints), self.sizes)
         merged: list[SortedRun | Entries] = [*(SortedRun(self.folder, info) for info in runs[kept:]), new]
         with RunWriter(self.folder / new_run_name(), new.rows.schema, self.sizes.block_rows) as writer:
             for low, high in ranges(runs[kept:], new, self.sizes):
                 parts = [part.between(low, high) for part in merged]
                 entries = merged_entries(db, keys, parts, new.rows.schema)
-                # A key that has ended must hide what older runs say of it, and can be forgotten if there are none.
+                # The retraction of a key must hide its entries in older runs; if there are none, the key can be
+                # forgotten.
                 writer.write(self._living(entries) if self.purpose.keeps_rows and not kept else entries)
             return (*runs[:kept], writer.finish())
 
@@ -181,19 +182,19 @@ class KeyIndex:
 
 
 def is_living(rows: pa.Table, vocabulary: DatasetVocabulary) -> pa.Array:
-    """For each last row of a key, whether it is the current one: a retraction ends the key, so does a lone -C."""
+    """Return for each last row of a key whether it is current: a retraction ends the key, and so does a lone -C."""
     operations = rows.column(vocabulary.operation_type_column).cast(pa.int32())
     kept = pa.array([int(operation) for operation in OperationType if operation.weight > 0], pa.int32())
     return pc.is_in(operations, value_set=kept).combine_chunks()
 
 
 def _save(index: KeyIndex) -> None:
-    """Replace the file `index`, then remove files that are not part of the index any more."""
+    """Replace the file `index`, then remove files that are no longer part of the index."""
     runs = [asdict(run) for run in index.runs]
     tree = {**_origin(index.purpose), "token": index.token, "key_types": index.key_types, "runs": runs}
     with written_aside(index.folder / INDEX) as temporary:
         temporary.write_bytes(sealed(json.dumps(tree).encode()))
-    # Only now: as long as the old index is there, its runs must be, too. What cannot be removed goes the next time.
+    # Only now: the runs must exist as long as the old index does. What cannot be removed is removed next time.
     needed = {INDEX, *(run.name for run in index.runs)}
     for path in index.folder.iterdir():
         if path.name not in needed:
@@ -202,7 +203,7 @@ def _save(index: KeyIndex) -> None:
 
 
 def _origin(purpose: IndexPurpose) -> dict[str, object]:
-    """Return what an index must have been made with to be of use."""
+    """Return the conditions that an index must have been made under to be usable."""
     tree: object = json.loads(json.dumps(asdict(purpose)))
     return {"format": FORMAT, "hash": HASH, "purpose": tree}
 
@@ -210,7 +211,7 @@ def _origin(purpose: IndexPurpose) -> dict[str, object]:
 def _parts(
     slices: Iterable[Path], wanted: pa.Schema, vocabulary: DatasetVocabulary, sizes: IndexSizes
 ) -> Iterator[pa.Table]:
-    """The rows of slices in tables of bounded size."""
+    """Yield the rows of slices in tables of bounded size."""
     tables: list[pa.Table] = []
     rows = size = 0
     for path in slices:

@@ -1,4 +1,4 @@
-"""The log structure of key indexes and arrangements: runs that stay, and runs that are merged."""
+"""The log structure of key indexes and arrangements: which runs stay, and which are merged."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ _HASH_SPACE = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class IndexSizes:
-    """Sizes by which an index is cut; any sizes give the same answers.
+    """Sizes that determine the structure of an index; they do not affect results.
 
     Attributes:
-        block_rows: entries that are read together, at most.
-        least_rows: runs with fewer entries are not worth a file of their own.
-        fanout: a run is merged with what comes after it unless it is that many times as large.
-        part_rows: rows that are sorted and merged at once, at most: this bounds the memory that making an index takes.
+        block_rows: the maximum number of entries of a block, which are read together.
+        least_rows: the minimum number of entries of a run, which deserves its own file.
+        fanout: a run is merged with newer entries unless it is that many times as large.
+        part_rows: the maximum number of rows that are sorted and merged at once, which bounds the memory for making an
+            index.
         part_bytes: the same in bytes.
     """
 
@@ -34,12 +35,12 @@ DEFAULT_SIZES = IndexSizes()
 
 
 def num_staying(runs: Sequence[RunInfo], rows: int, sizes: IndexSizes) -> int:
-    """Return how many runs stay as they are when entries come after them; the others are merged with these.
+    """Return how many runs stay unchanged when entries are added; the others are merged with these.
 
     Args:
         runs: the runs, the oldest first.
-        rows: number of entries that come.
-        sizes: says which are worth a run of their own.
+        rows: number of added entries.
+        sizes: the sizes that determine merging.
     """
     staying = len(runs)
     while staying and runs[staying - 1].rows < sizes.fanout * max(rows, sizes.least_rows):
@@ -49,17 +50,17 @@ def num_staying(runs: Sequence[RunInfo], rows: int, sizes: IndexSizes) -> int:
 
 
 def ranges(runs: Sequence[RunInfo], new: Entries, sizes: IndexSizes) -> Iterator[tuple[int, int | None]]:
-    """The ranges of fingerprints in which runs and new entries are merged, about equally many at once.
+    """Yield the ranges of fingerprints in which runs and new entries are merged, of about equal size.
 
     Args:
         runs: the runs.
         new: the entries.
-        sizes: bounds what is merged at once.
+        sizes: the sizes that bound what is merged at once.
     """
     rows = len(new.fingerprints) + sum(run.rows for run in runs)
     size = new.rows.nbytes + sum(run.size for run in runs)
     count = max(1, -(-rows // sizes.part_rows), -(-size // sizes.part_bytes))
-    # Fingerprints are spread evenly.
+    # Fingerprints are uniformly distributed.
     for number in range(count):
         last = number + 1 == count
         yield number * _HASH_SPACE // count, None if last else (number + 1) * _HASH_SPACE // count

@@ -1,6 +1,6 @@
-"""A run: one file of a key index or of an arrangement, entries in the order of their fingerprints.
+"""Runs: sorted files of a key index or of an arrangement, with entries ordered by fingerprint.
 
-A run is a sequence of blocks, then what is needed to find and check them:
+A run is a sequence of blocks, followed by what is needed to find and check them:
 
 | part | what |
 |---|---|
@@ -8,9 +8,9 @@ A run is a sequence of blocks, then what is needed to find and check them:
 | schema | of the rows, as an Arrow message |
 | directory | for each block its least fingerprint, place, sizes and the BLAKE3 of both its parts |
 
-`RunInfo`, which stands in the index or the manifest, has the BLAKE3 of schema and directory. So every byte is checked
-before it is used, and only what is used is read: files are mapped into memory, and blocks that cannot match are not
-touched.
+`RunInfo`, which is stored in the index or the manifest, has the BLAKE3 hash of schema and directory. So every byte is
+checked before it is used, and only what is used is read: files are mapped into memory, and blocks that cannot match are
+not touched.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _DIRECTORY = np.dtype(
 
 
 class StateDamaged(Exception):
-    """Part of a key index or arrangement is missing, or is not what was written; it has to be made again."""
+    """Signals that a part of a key index or arrangement is missing or damaged; it has to be rebuilt."""
 
 
 @contextlib.contextmanager
 def damage_found() -> Iterator[None]:
-    """Turn whatever damaged files can lead to into `StateDamaged`."""
+    """Turn all errors that damaged files can cause into `StateDamaged`."""
     try:
         yield
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
@@ -58,14 +58,14 @@ def damage_found() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """The entry of a sorted run in the index.
+    """The description of a run, stored in the index or the manifest.
 
     Attributes:
-        name: of the file.
-        rows: entries in it.
-        size: bytes of the file.
-        schema_at: where the schema begins.
-        directory_at: where the directory begins, which goes to the end.
+        name: name of the file.
+        rows: number of entries.
+        size: size of the file in bytes.
+        schema_at: offset of the schema.
+        directory_at: offset of the directory, which extends to the end.
         digest: BLAKE3 of schema and directory, in hexadecimal.
     """
 
@@ -78,18 +78,18 @@ class RunInfo:
 
 
 class RunWriter:
-    """Writes a run; leaving the context without `finish` removes the file."""
+    """Writer of a run; leaving the context without `finish` removes the file."""
 
     def __init__(self, path: Path, schema: pa.Schema, block_rows: int) -> None:
         """Create the file.
 
         Args:
-            path: of a new file.
-            schema: of the rows.
-            block_rows: entries in a block, at most: what has to be read to look up one key.
+            path: path of a new file.
+            schema: schema of the rows.
+            block_rows: the maximum number of entries of a block: what has to be read to look up one key.
 
         Raises:
-            OSError: it cannot be written, here and later.
+            OSError: the file cannot be written, now or later.
         """
         self._path = path
         self._schema = schema
@@ -101,7 +101,7 @@ class RunWriter:
         self._file = path.open("xb")
 
     def write(self, entries: Entries) -> None:
-        """Append entries whose fingerprints are not less than those before."""
+        """Append entries with fingerprints that are not less than earlier ones."""
         start = 0
         for batch in entries.rows.to_batches(self._block_rows):
             fingerprints = entries.fingerprints[start : start + batch.num_rows]
@@ -110,7 +110,7 @@ class RunWriter:
             start += batch.num_rows
 
     def finish(self) -> RunInfo:
-        """Complete the file. It is not flushed to disk: what a power loss takes away is noticed and made again."""
+        """Complete the file. It is not synced to disk: damage by a power loss is noticed, and the file rebuilt."""
         schema_at = self._at
         schema = self._schema.serialize().to_pybytes()
         directory = np.array(self._directory, _DIRECTORY).tobytes()
@@ -129,7 +129,7 @@ class RunWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._done:
-            with contextlib.suppress(OSError):  # a full disk cannot take what is still buffered
+            with contextlib.suppress(OSError):  # a full disk cannot take buffered data
                 self._file.close()
             self._path.unlink(missing_ok=True)
 
@@ -144,13 +144,13 @@ class RunWriter:
 
 
 class SortedRun:
-    """A run that is read."""
+    """A run opened for reading."""
 
     def __init__(self, folder: Path, info: RunInfo) -> None:
-        """Open the file and check what does not belong to a block.
+        """Open the file, and check its schema and directory.
 
         Raises:
-            StateDamaged: it is not the file that was written, here and in all that is read from it later.
+            StateDamaged: it is not the file that was written; also raised by all later reads.
         """
         self.info = info
         with damage_found():
@@ -165,16 +165,16 @@ class SortedRun:
             self._firsts: Fingerprints = np.ascontiguousarray(self._directory["first"])
 
     def all(self) -> Entries:
-        """All entries."""
+        """Return all entries."""
         return self._entries(range(len(self._directory)))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows of all entries, a block at a time."""
+        """Yield the rows of all entries, a block at a time."""
         return map(self._rows, range(len(self._directory)))
 
     def between(self, low: int, high: int | None) -> Entries:
-        """Entries with fingerprints from `low` to before `high`, None for all the rest."""
-        # Equal fingerprints may stand on both sides of the end of a block.
+        """Return entries with fingerprints from `low` to before `high`, None for the end."""
+        # Equal fingerprints may be on both sides of a block boundary.
         first = max(0, int(np.searchsorted(self._firsts, np.uint64(low))) - 1)
         last = len(self._firsts) if high is None else int(np.searchsorted(self._firsts, np.uint64(high)))
         return self._entries(range(first, last)).between(low, high)
@@ -184,8 +184,8 @@ class SortedRun:
         blocks = self._touched(wanted)
         known = np.concatenate([np.empty(0, np.uint64), *map(self._fingerprints, blocks)])
         places = places_of(wanted, known)
-        # Of the blocks that have any, rows are taken from all at once: one by one, that would cost more than to read
-        # and check them. Places are among all blocks, so those that are not read are left out of them.
+        # Rows are taken from all blocks with matches at once: one by one would cost more than reading and checking
+        # them. Positions count across all blocks, so those of blocks that are not read are subtracted.
         sizes = self._directory["entries"][blocks].astype(np.int64)
         ends = np.cumsum(sizes)
         read, block_of = np.unique(np.searchsorted(ends, places, side="right"), return_inverse=True)

@@ -1,4 +1,4 @@
-"""Names of runs, and lists of those of an arrangement, for those who move files and do not read them."""
+"""Names of runs, and lists of the runs of an arrangement, for code that moves files without reading them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _LIST: Final = "runs"
 
 
 def new_run_name() -> str:
-    """Return a name that no other run has."""
+    """Return a unique name for a run."""
     return f"run-{secrets.token_hex(8)}"
 
 
 def is_run_name(name: str) -> bool:
-    """Return whether a run may have that name, which leads nowhere else."""
+    """Return whether a name is valid for a run, and so cannot lead out of its folder."""
     return _RUN.fullmatch(name) is not None
 
 
 def list_runs(folder: Path, names: Iterable[str]) -> None:
-    """Write down which runs an arrangement has, wherever they are."""
+    """Write the list of an arrangement's runs, wherever they are."""
     (folder / _LIST).write_text("\n".join(sorted(names)), encoding="utf-8")
 
 
 def listed_runs(folder: Path) -> list[str] | None:
-    """Return which runs are written down in a folder; None if there is no such list, or none that can be believed.
+    """Return the list of runs in a folder; None if there is none, or no valid one.
 
     Raises:
         OSError: it cannot be read.

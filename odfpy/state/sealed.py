@@ -1,4 +1,4 @@
-"""Small files that say by a checksum whether they are what was written: a text, and in the line after it its BLAKE3."""
+"""Sealed files: small files with a checksum, a text followed by a line with its BLAKE3 hash."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from odfpy.state.run_file import StateDamaged
 
 
 def sealed(text: bytes) -> bytes:
-    """The content of a file with a text."""
+    """Return the content of a file with a text."""
     return b"\n".join((text, str(Multihash.of(text, BLAKE3)).encode(), b""))
 
 
 def unsealed(content: bytes) -> bytes:
-    """The text of a file.
+    """Return the text of a file.
 
     Raises:
         StateDamaged: it is not what was written.

@@ -1,8 +1,9 @@
-"""Fingerprints of the values of rows, by which a ledger tells that a key it knows comes with other ones.
+"""Fingerprints of the values of rows, by which a ledger notices that a known key comes with other values.
 
-The fingerprint of a row is made of the hashes of its values, each with the name of its column, so that their order
-does not matter and a null is as good as no column: a schema may grow. Values that are equal have the same hash, as with
-keys. Rows with the same fingerprint have the same values but for once in 2^64 times, which is enough for a remark.
+The fingerprint of a row combines the hashes of its values, each with the name of its column, so that the order of
+columns does not matter, and a null is equivalent to a missing column: a schema may grow. Equal values have equal
+hashes, as with keys. Different rows have the same fingerprint with a probability of 1 in 2^64, which is good enough for
+a warning.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ FINGERPRINT: Final = "fingerprint"
 
 
 def value_fingerprints(db: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Array:
-    """The fingerprint of each row, uint64.
+    """Return the fingerprint of each row, uint64.
 
     Args:
-        db: who hashes.
-        rows: columns that count, without key and event time.
+        db: the connection that computes the hashes.
+        rows: the columns to include, without key and event time.
     """
     fingerprints = np.zeros(rows.num_rows, np.uint64)
     if not rows.num_columns:
         return from_numpy(fingerprints)
     roles = [f"v{at}" for at in range(rows.num_columns)]
     columns = {role: comparable(column) for role, column in zip(roles, rows.columns, strict=True)}
-    # The database may give rows in any order, so that each brings its place along.
+    # The database may return rows in any order, so each row carries its position.
     values = db.from_arrow(pa.table({**columns, "place": pa.arange(0, rows.num_rows)}))
-    # Hashed once more: the database combines the hashes of name and value so simply that values which change places
+    # Hashed once more: the database combines the hashes of name and value in such a simple way that swapping values
     # between columns would go unnoticed.
     hashes = (
         f"CASE WHEN {role} IS NULL THEN 0::UBIGINT ELSE hash(hash({literal(name)}, {role})) END AS {role}"

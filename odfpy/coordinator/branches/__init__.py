@@ -1,1 +1,1 @@
-"""Staging beside the head of a dataset: branches, merges and rebases."""
+"""Branches of a dataset: staging beside the head, merging, and rebasing."""

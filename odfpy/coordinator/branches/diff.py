@@ -1,4 +1,4 @@
-"""The difference between a branch and the head: what it would add, in blocks, rows and keys."""
+"""Difference between a branch and the head: what the branch would add, in blocks, rows and keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _APPEND, _RETRACT, _CORRECT_FROM, _CORRECT_TO = range(4)
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges:
-    """The effect of rows on keys: how many are new, changed and gone after them."""
+    """The effect of rows on keys: how many keys are new, changed and removed."""
 
     new: int = 0
     changed: int = 0
@@ -33,18 +33,18 @@ class KeyChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchDiff:
-    """The difference of a branch to the head.
+    """The difference between a branch and the head.
 
     Attributes:
-        head: the last block of the dataset.
+        head: the last block of the head.
         tip: the last block of the branch.
-        base: the last block of both.
+        base: the last common block.
         base_number: its sequence number.
-        blocks: what the branch has since then, oldest first, without the blocks that the head has in another form.
-        rewritten: these blocks, whose rows the head has in others since it was compacted.
-        head_blocks: what the head has since then.
-        num_records: rows that the branch has since then, without those of the rewritten blocks.
-        keys: what they do by key, None where rows have none.
+        blocks: the blocks of the branch since then, oldest first, without those that the head has in another form.
+        rewritten: blocks of the branch whose rows the head has in other blocks since it was compacted.
+        head_blocks: the blocks of the head since then.
+        num_records: number of rows of the branch since then, without those of the rewritten blocks.
+        keys: the effect of these rows by key, None if rows have no key.
     """
 
     handle: DatasetHandle
@@ -96,10 +96,10 @@ def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
 def _rewritten_and_own(
     dataset: StoredDataset, blocks: Sequence[HashedBlock], head_blocks: Sequence[HashedBlock]
 ) -> tuple[tuple[HashedBlock, ...], tuple[HashedBlock, ...]]:
-    """The blocks of a branch up to the last one whose rows the head has, too, and those after it.
+    """Return the blocks of a branch up to the last one whose rows the head has as well, and those after it.
 
-    A compaction gives the head other blocks for the rows that it had when the branch began: these blocks of the branch
-    are none of its own, and applied again they would add all their rows once more.
+    A compaction gives the head other blocks for the rows that it had when the branch began: such blocks of the branch
+    are not its own, and applying them again would add all their rows once more.
     """
     own = 0
     there = slices_of(head_blocks)
@@ -125,9 +125,9 @@ def _has_rows_of(dataset: StoredDataset, slices: Sequence[SliceOfBlock], item: S
     vocab, store = dataset.state.vocab, dataset.layout.data
     (path,) = slice_paths(store, [item])
     system_columns = [vocab.offset_column, vocab.system_time_column, vocab.operation_type_column]
-    for columns in (system_columns, None):  # nearly always, the times of commits tell them apart already
+    for columns in (system_columns, None):  # the times of commits almost always suffice
         rows = read_slice(path, columns, vocab=vocab)
-        rows = fit_table(rows, rows.schema)  # whether columns may be null is not compared
+        rows = fit_table(rows, rows.schema)  # nullability is not compared
         parts = [read_slice(one, columns, vocab=vocab) for one in slice_paths(store, found)]
         if not all(set(rows.column_names) <= set(part.column_names) for part in parts):
             return False
@@ -139,12 +139,12 @@ def _has_rows_of(dataset: StoredDataset, slices: Sequence[SliceOfBlock], item: S
 
 
 def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Table:
-    """The first rows that a branch would add, with the columns that it ends with.
+    """Return the first rows that a branch would add, with the columns of its last block.
 
     Args:
         dataset: the dataset.
-        found: the difference of the branch to the head.
-        limit: most rows.
+        found: the difference between the branch and the head.
+        limit: the maximum number of rows.
     """
     import pyarrow as pa
 
@@ -165,7 +165,7 @@ def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Tab
 
 
 def rows_of(dataset: StoredDataset, blocks: Sequence[HashedBlock]) -> Iterator[pa.Table]:
-    """The rows of some blocks, oldest first, in order of offset, a table for each slice."""
+    """Yield the rows of some blocks, oldest first, in order of offset, a table for each slice."""
     from odfpy.data.slices.slice import read_slice
 
     slices = slices_of(blocks)
@@ -176,13 +176,13 @@ def rows_of(dataset: StoredDataset, blocks: Sequence[HashedBlock]) -> Iterator[p
 def touched_keys(
     dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequence[str], since: int = 0
 ) -> dict[tuple[str, ...], list[int]]:
-    """The keys of the rows of some blocks, the values as texts, each with the operations on it, in order.
+    """Return the keys of the rows of some blocks, as texts, each with the operations on it, in order.
 
     Args:
         dataset: the dataset.
         blocks: the blocks, oldest first.
-        keys: names of the key columns. Slices that lack some of them have no rows that are known by these.
-        since: offset of the first row that is looked at.
+        keys: names of the key columns. Rows of slices that lack some of them have no key.
+        since: offset of the first row to read.
     """
     from odfpy.data.slices.slice import read_slice, slice_schema
 
@@ -203,7 +203,7 @@ def touched_keys(
 
 
 def _text_of(value: Any) -> str:
-    """A value of a key as a text: the same for values that merges take for the same."""
+    """Return a key value as a text that is the same for values that merges consider equal."""
     match value:
         case float():
             return str(value + 0.0)  # -0.0 + 0.0 is 0.0

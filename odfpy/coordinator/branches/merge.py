@@ -1,12 +1,12 @@
-"""Branches: the difference to the head, and merging it.
+"""Merging of a branch into the head.
 
     1. where branch and head part        the last block of both
     2. what each has since then          blocks; rows; by key, which are new, changed or gone
     3. fast-forward                      the head has nothing of its own: it moves to the end of the branch
     4. or apply the events again         on top of the head, where both sides say nothing different of the same thing
 
-A branch that has to be applied again is first moved, whole, onto the head; then the head moves to its end. Whenever
-that is interrupted, the command does the rest when it is run again, and no row comes twice.
+A branch that has to be applied again is first rebased, as a whole, onto the head; then the head moves to its end. If
+that is interrupted, running the command again does the rest, and no row is added twice.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class MergeResult:
     Attributes:
         old_head: the head before.
         new_head: the head after.
-        num_blocks: blocks that the head has gained.
-        num_records: rows in them.
-        applied_again: whether they are other blocks than those of the branch, since the head had moved.
-        notes: remarks for the person.
+        num_blocks: number of blocks that the head has gained.
+        num_records: number of their rows.
+        applied_again: whether the events of the branch were applied again in new blocks, since the head had moved.
+        notes: remarks for the user.
     """
 
     handle: DatasetHandle
@@ -49,18 +49,18 @@ class MergeResult:
 
 
 def merge(storage: Storage, dataset: StoredDataset, branch: str, *, fast_forward_only: bool = False) -> MergeResult:
-    """Take over what is on a branch, which is deleted then; the caller holds the dataset's lock.
+    """Merge a branch into the head, and delete it; the caller holds the dataset's lock.
 
     Args:
         storage: the workspace.
-        dataset: seen from its head.
-        branch: what to take over.
-        fast_forward_only: refuse where events would have to be applied again.
+        dataset: the dataset, seen from its head.
+        branch: name of the branch.
+        fast_forward_only: whether to refuse a merge that has to apply events again.
 
     Raises:
-        MergeConflict: they cannot be; nothing has changed.
+        MergeConflict: events cannot be applied again; nothing has changed.
         DependencyCycle: by a query on the branch, the dataset would be derived from itself; the head has not moved.
-        NoSuchReference: with a suggestion.
+        NoSuchReference: there is no such branch; with a suggestion.
         OdfError: something is damaged; nothing has changed.
     """
     found = diff(dataset, branch)
@@ -76,9 +76,9 @@ def merge(storage: Storage, dataset: StoredDataset, branch: str, *, fast_forward
     if found.blocks:
         after = validate(found.blocks, dataset.chain.state(found.base))
         Lineage(storage).refuse_circle(dataset, after)
-        dataset.sign_head(found.blocks[-1])  # with the head, or before it: it is never there unsigned
+        dataset.sign_head(found.blocks[-1])  # before the head moves, so that it is never unsigned
         dataset.layout.refs.compare_and_swap(HEAD, found.head, found.tip)
-    # Last: until the head has moved, nothing but the branch keeps its blocks from `odf gc`.
+    # Last: until the head has moved, only the branch protects its blocks from `odf gc`.
     delete(dataset, ReferenceKind.BRANCH, branch)
     return MergeResult(
         handle=dataset.handle,

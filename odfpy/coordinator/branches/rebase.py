@@ -1,7 +1,8 @@
-"""Moving a branch onto a head that has moved on: its events are applied again, where that means the same there.
+"""Rebase of a branch onto a head that has moved: its events are applied again, where they still mean the same.
 
-What both sides have since they parted must not be about the same: not the same key, not the state of the same source,
-not the same piece of metadata. Rows get other offsets and the time of the new commit, so their slices are written anew.
+The changes of both sides since their common block must not concern the same thing: not the same key, not the state of
+the same source, not the same piece of metadata. Rows get other offsets and the time of the new commit, so their slices
+are rewritten.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class MergeConflict(UsageError, code="E656"):
-    """Branch and head say different things of the same, so that the branch cannot be applied again."""
+    """The changes of branch and head conflict, so that the branch cannot be applied again."""
 
     exit_code = 1
 
@@ -51,11 +52,11 @@ def rebase(dataset: StoredDataset, found: BranchDiff) -> None:
     """Move a branch onto the head; the caller holds the dataset's lock.
 
     Args:
-        dataset: seen from its head.
-        found: what branch and head have since they parted.
+        dataset: the dataset, seen from its head.
+        found: the changes of branch and head since their common block.
 
     Raises:
-        MergeConflict: both are about the same; nothing has changed.
+        MergeConflict: both change the same thing; nothing has changed.
     """
     _check(dataset, found)
     state = dataset.chain.state(found.head)
@@ -70,7 +71,7 @@ def rebase(dataset: StoredDataset, found: BranchDiff) -> None:
                 event = _again(dataset, new.state, hashed, event, path, time)
                 if event.new_data is not None:
                     files.append((path, event.new_data.physical_hash))
-            with suppress(NoOpEvent, SourceUnknown):  # the head says so already, or has disabled the source, too
+            with suppress(NoOpEvent, SourceUnknown):  # the head already says so, or has also disabled the source
                 new.add(event, time)
         for path, name in files:
             dataset.layout.data.insert_file(path, name)
@@ -102,9 +103,9 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
 
 
 def _keys_of_sources(dataset: StoredDataset, found: BranchDiff) -> list[tuple[str, ...]]:
-    """Return the primary keys by which any source of either side merges, also one that has been disabled since.
+    """Return the primary keys by which any source of either side merges, including sources disabled since.
 
-    A dataset may have no primary key where its sources do: those of a ChangelogStream, or of several strategies.
+    A dataset may have no primary key although its sources do: with a ChangelogStream, or with several strategies.
     """
     from odfpy.ingest.normalize import primary_key
 
@@ -114,7 +115,7 @@ def _keys_of_sources(dataset: StoredDataset, found: BranchDiff) -> list[tuple[st
 
 
 def _last_words(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]:
-    """Return what blocks say last of each thing that is said once: metadata, and how far sources are taken in."""
+    """Return the last statement of blocks about each piece of metadata, and about each source's state."""
     said: dict[str, MetadataEvent | str] = {}
     for hashed in blocks:
         event = hashed.block.event
@@ -141,7 +142,7 @@ def _conflict(found: BranchDiff, why: str, hint: str) -> MergeConflict:
 def _again(
     dataset: StoredDataset, state: ChainState, hashed: HashedBlock, event: AddData, path: Path, time: Timestamp
 ) -> AddData:
-    """An event with its rows after those of a state."""
+    """Return an event with its rows placed after those of a state."""
     marks = [mark for mark in (state.watermark, event.new_watermark) if mark is not None]
     return replace(
         event,
@@ -155,7 +156,7 @@ def _again(
 def _moved_slice(
     dataset: StoredDataset, state: ChainState, hashed: HashedBlock, path: Path, time: Timestamp
 ) -> DataSlice:
-    """The rows of a block in a slice of their own, with the offsets that follow a state."""
+    """Write the rows of a block to a new slice, with the offsets that follow a state."""
     from odfpy.data.schemas.arrow import to_arrow
     from odfpy.data.schemas.fit import fit_table
     from odfpy.data.schemas.system_columns import system_columns_first

@@ -1,4 +1,4 @@
-"""Outside data on its way into root datasets: sources and what they may do, lanes, watched folders, watermarks.
+"""Ingest of outside data into root datasets: sources and their permissions, lanes, watched folders, watermarks.
 
-How a file is read and merged is the business of `odfpy.ingest`; this is what happens around it in a workspace.
+Reading and merging of files is in `odfpy.ingest`; this package does what is around it in a workspace.
 """

@@ -1,4 +1,4 @@
-"""Warnings on event times: rows without any get one and the same, that of their input; others lie in the future."""
+"""Warnings about event times: rows without any, which all get that of their input, and times in the future."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TELLING: Final = {"date", "datetime", "day", "time", "timestamp", "ts", "when"}
 
 
 def is_chosen(source: Source) -> bool:
-    """Return whether a manifest says itself where rows without an event time get theirs from."""
+    """Return whether a manifest explicitly defines where rows without an event time get theirs from."""
     return (
         isinstance(source, SetPollingSource)
         and isinstance(source.fetch, FetchUrl | FetchFilesGlob)
@@ -44,11 +44,11 @@ def is_chosen(source: Source) -> bool:
 
 
 def remarks_on_columns(source: Source, columns: pa.Schema, vocab: DatasetVocabulary) -> tuple[str, ...]:
-    """Return what a manifest may have overlooked: there is no event time, but columns that could be meant.
+    """Return a warning if there is no event time, but columns that could have been meant as such.
 
     Args:
-        source: of the dataset.
-        columns: what comes from it, after preprocessing.
+        source: the source of the dataset.
+        columns: the columns that come from it, after preprocessing.
         vocab: names of the system columns.
     """
     name = vocab.event_time_column
@@ -67,25 +67,25 @@ def remarks_on_columns(source: Source, columns: pa.Schema, vocab: DatasetVocabul
 def warnings_of_rows(
     source: Source, ingested: IngestedData, vocab: DatasetVocabulary, given: Timestamp, *, are_first: bool
 ) -> tuple[DataWarning, ...]:
-    """Return what to say when rows have come without an event time.
+    """Return warnings about rows that came without an event time.
 
     Args:
-        source: of the dataset.
-        ingested: the rows.
+        source: the source of the dataset.
+        ingested: the ingested rows.
         vocab: names of the system columns.
-        given: the event time that these rows have got.
+        given: the event time that these rows got.
         are_first: whether the dataset had no rows before.
     """
     warnings = _warnings_of_first_rows(source, ingested, vocab, given) if are_first else ()
     rows, read = ingested.statistics.lacking, ingested.statistics.read
-    # A manifest that says where event times come from means files without any, not gaps between them.
+    # A manifest that defines where event times come from means files without any, not gaps between them.
     if warnings or not rows or not ingested.slices or (rows == read and is_chosen(source)):
         return warnings
     from odfpy.data.amounts import count_of
     from odfpy.data.data_warning import DataWarning, WarningKind
 
     verbs = ("has", "gets") if rows == 1 else ("have", "get")
-    time = Timestamp.from_millis(given.millis)  # as it is in the rows
+    time = Timestamp.from_millis(given.millis)  # with the precision that rows have
     message = (
         f"{count_of(rows, 'row')} of {read} {verbs[0]} no {vocab.event_time_column!r} and {verbs[1]}"
         f" {_time_of(source)}, {time}; if that is not meant, supply it in `preprocess`, or leave such rows out"
@@ -96,11 +96,11 @@ def warnings_of_rows(
 def warnings_of_future(
     dataset: StoredDataset, watermark: Timestamp | None, system_time: Timestamp
 ) -> tuple[DataWarning, ...]:
-    """Return what to say when the watermark comes to lie in the future, by a mistyped year as by a forecast.
+    """Return a warning when the watermark moves into the future, because of a mistyped year or of a forecast.
 
     Args:
-        dataset: as it was before.
-        watermark: of the dataset now.
+        dataset: the dataset as it was before.
+        watermark: the watermark of the dataset now.
         system_time: the time of the commit.
     """
     before = dataset.state.watermark
@@ -122,7 +122,7 @@ def _is_future(watermark: Timestamp | None, now: Timestamp) -> bool:
 def _warnings_of_first_rows(
     source: Source, ingested: IngestedData, vocab: DatasetVocabulary, given: Timestamp
 ) -> tuple[DataWarning, ...]:
-    """Return what to say when the first rows of a dataset have come without any event time."""
+    """Return warnings when the first rows of a dataset have come without any event time."""
     rows = ingested.statistics.untimed
     if not rows or rows < ingested.statistics.read or ingested.schema is None or is_chosen(source):
         return ()
@@ -130,7 +130,7 @@ def _warnings_of_first_rows(
     from odfpy.data.schemas.arrow import to_arrow
 
     meant = _candidates(to_arrow(ingested.schema), vocab)
-    time = Timestamp.from_millis(given.millis)  # as it is in the rows
+    time = Timestamp.from_millis(given.millis)  # with the precision that rows have
     message = f"no row brings an {vocab.event_time_column!r}: every row gets {_time_of(source)}, {time}"
     message += f"; {_either(meant)} could be meant" if meant else ""
     return (DataWarning(WarningKind.EVENT_TIME, message, rows, meant),)
@@ -146,7 +146,7 @@ def _either(names: tuple[str, ...]) -> str:
 
 
 def _time_of(source: Source) -> str:
-    """Return what rows without an event time get, in words."""
+    """Return in words which event time rows without one get."""
     if isinstance(source, AddPushSource):
         return "the time of the ingest"
     fetch = source.fetch
@@ -163,10 +163,10 @@ def _time_of(source: Source) -> str:
 
 
 def event_time_candidates(columns: Iterable[tuple[str, pa.DataType]]) -> tuple[str, ...]:
-    """Names of columns that may hold when something happened, by type or by name; those by type come first.
+    """Return names of columns that may hold event times, by type or by name; those by type come first.
 
     Args:
-        columns: names and types of data columns, without the system's.
+        columns: names and types of data columns, without system columns.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""The limits of fetching sources, from the settings of a workspace."""
+"""Limits on fetching sources, from the settings of a workspace."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class FetchLimits:
     """The limits of a fetch.
 
     Attributes:
-        max_bytes: the most that a fetched file may have.
+        max_bytes: the maximum size of a fetched file.
         timeout: seconds to wait for a server.
-        retries: how often to try again when a source breaks off.
-        unpack: how much may come out of a prepare step.
+        retries: how often to retry when a source breaks off.
+        unpack: limits on the output of prepare steps.
         prepare_timeout: seconds that the command of a prepare step may take.
-        sources: settings of single kinds of sources.
+        sources: settings of particular kinds of sources.
     """
 
     max_bytes: int

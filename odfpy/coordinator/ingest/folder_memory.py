@@ -1,10 +1,10 @@
-"""Files of a folder that a pull passes over: late in the order, changed since they were taken in, or dangling links.
+"""Skipped files of a folder: files that a pull ignores because of their order, later changes, or dangling links.
 
-The source state of `FilesGlob` is the name of the last file, so that a file whose name comes before it is left out, and
-one that changes is not looked at again. Neither is wrong, but neither should go without a word. Which names have been
-taken in is read off the chain, and is remembered when its blocks are merged. What was in them is remembered in the
-cache of the dataset, `taken-in.json`, by size, time of modification and hash; where that is lost, the files are
-remembered as they are then.
+The source state of `FilesGlob` is the name of the last file. So a file whose name sorts before it is skipped, and one
+that changes is not read again. Neither is wrong, but neither should go unnoticed. The names of ingested files are read
+from the chain, and are remembered when its blocks are merged. Their contents are remembered in the cache of the
+dataset, `taken-in.json`, by size, modification time and hash; if that is lost, the files are remembered as they are
+then.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _AGAIN: Final = "`odf pull --force` takes in all files again"
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """The content of a file when it was taken in.
+    """The content of a file when it was ingested.
 
     Attributes:
-        size: bytes.
+        size: size in bytes.
         modified: when it was last modified, in nanoseconds since 1970.
-        digest: hash of the bytes; None of a file that was not read then.
+        digest: hash of the bytes; None for a file that was not read at the time.
     """
 
     size: int
@@ -52,14 +52,14 @@ class FileContent:
 
 @dataclass
 class FolderMemory:
-    """The files of one source that have been taken in.
+    """The memory of the files that a source has ingested.
 
     Attributes:
-        dataset: it belongs to; whoever saves holds its lock.
-        step: how files are found.
+        dataset: the dataset; whoever saves holds its lock.
+        step: the fetch step, which defines how files are found.
         head: the last block whose source state is among the names.
-        names: of the files, as the chain has them.
-        contents: by name, as far as these are known.
+        names: names of the ingested files, according to the chain.
+        contents: their contents by name, as far as these are known.
     """
 
     dataset: StoredDataset
@@ -70,7 +70,7 @@ class FolderMemory:
 
     @classmethod
     def of(cls, dataset: StoredDataset, step: FetchFilesGlob) -> FolderMemory:
-        """Return what is remembered; nothing where that is damaged, or of another folder."""
+        """Return what is remembered; nothing if that is damaged, or belongs to another folder."""
         memory = cls(dataset, step)
         try:
             tree = json.loads((dataset.cache / _FILE).read_bytes())
@@ -84,34 +84,34 @@ class FolderMemory:
 
     @classmethod
     def of_source(cls, dataset: StoredDataset, source: SetPollingSource | None) -> FolderMemory | None:
-        """Return what is remembered of a source of files; None of any other, and of none."""
+        """Return what is remembered of a source of files; None for other sources, and for none."""
         if source is None or not isinstance(source.fetch, FetchFilesGlob):
             return None
         return cls.of(dataset, source.fetch)
 
     def take_in(self, name: str, path: Path, before: FileContent | None) -> None:
-        """Remember what is in a file that has been taken in.
+        """Remember the content of a file that has been ingested.
 
         Args:
-            name: of the file.
-            path: where it is.
-            before: `content_of` before it was read: what has come since then was not taken in.
+            name: name of the file.
+            path: path of the file.
+            before: `content_of` before it was read: later changes were not ingested.
         """
         try:
             digest = _digest(path)
             now = content_of(path)
         except OSError:
             now = None
-        if before is None or now is None:  # it is gone: what comes under its name is as good as new
+        if before is None or now is None:  # the file is gone; one that comes under its name counts as new
             self.contents.pop(name, None)
         else:
             self.contents[name] = replace(before, digest=digest if now == before else None)
 
     def warnings(self, context: FetchContext) -> tuple[DataWarning, ...]:
-        """Return what to say of the files that are passed over.
+        """Return warnings about the skipped files.
 
         Args:
-            context: of a fetch; its state says how far the source has been taken in.
+            context: the context of a fetch; its state tells which files have been ingested.
 
         Raises:
             FetchError, InvalidValue: as for a fetch.
@@ -120,7 +120,7 @@ class FolderMemory:
         from odfpy.ingest.source_state import known_etag
 
         self.catch_up()
-        # Of a file that was taken in, a link to nowhere is no loss.
+        # A dangling link to a file that was ingested before is no loss.
         dangling = tuple(_dangling([name for name in dangling_links(self.step, context) if name not in self.names]))
         last = known_etag(context.state)
         if last is None:
@@ -131,7 +131,7 @@ class FolderMemory:
         return (*dangling, *_left_out(left_out, last), *_changed(changed))
 
     def save(self) -> None:
-        """Keep what is remembered. If that fails, the files are remembered as they are next time."""
+        """Save the memory. If that fails, the files are remembered as they are next time."""
         with suppress(OSError, OdfError):
             self.catch_up()
             self.dataset.cache.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ class FolderMemory:
         }
 
     def catch_up(self) -> None:
-        """Add the names that the chain has and the memory lacks, since files are taken in from this folder."""
+        """Add names that the chain has and the memory lacks, since files are now ingested from this folder."""
         head = self.dataset.reloaded().state.head
         if head is None or str(head) == self.head:
             return
@@ -169,7 +169,7 @@ class FolderMemory:
         self.names, self.head = names, str(head)
 
     def _has_changed(self, file: FolderFile) -> bool:
-        """Return whether a file is not what it was; one that nothing is known of is from now on what it is."""
+        """Return whether a file has changed; one of unknown content is remembered as it is now."""
         known = self.contents.get(file.name)
         try:
             now = content_of(file.path)
@@ -180,15 +180,15 @@ class FolderMemory:
                 return False
             if known.digest is None or known.size != now.size or _digest(file.path) != known.digest:
                 return True
-        except OSError:  # it is gone in the meantime
+        except OSError:  # the file is gone
             return False
-        self.contents[file.name] = FileContent(now.size, now.modified, known.digest)  # only touched
+        self.contents[file.name] = FileContent(now.size, now.modified, known.digest)  # touched, but not changed
         return False
 
 
 @contextmanager
 def keeping_names(dataset: StoredDataset) -> Iterator[None]:
-    """Keep the names beside the history that the block makes, which has the same rows in fewer blocks."""
+    """Keep the names known while the enclosed block rewrites the history, which may merge the blocks with them."""
     memory = FolderMemory.of_source(dataset, dataset.state.polling_source)
     if memory is not None:
         memory.catch_up()
@@ -200,7 +200,7 @@ def keeping_names(dataset: StoredDataset) -> Iterator[None]:
 
 @contextmanager
 def saving(memory: FolderMemory | None) -> Iterator[None]:
-    """Keep what a pull has learned of files, however it ends."""
+    """Save what a pull has learned about files, however it ends."""
     try:
         yield
     finally:
@@ -209,7 +209,7 @@ def saving(memory: FolderMemory | None) -> Iterator[None]:
 
 
 def content_of(path: Path) -> FileContent | None:
-    """Return what can be told of a file without reading it, None if it is gone."""
+    """Return what is known of a file without reading it, None if it is gone."""
     try:
         status = path.stat()
     except OSError:

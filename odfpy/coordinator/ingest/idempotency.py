@@ -1,9 +1,9 @@
-"""An ingest that others ask for by a key of theirs: repeated with the same key, it is not done again.
+"""Idempotent ingest: a request with an idempotency key is not executed again when it is repeated with the same key.
 
     .odf/datasets/<id>/info/ingests/<sha256 of the key>.yaml      what came with the key, and the block that it made
 
-The file is written when the block is known, before the head moves: after a crash, the block is in the history or it is
-not, and so is the ingest. Two at once are kept apart by the dataset's lock.
+The record is written when the block is known, before the head moves: after a crash, the history tells whether the
+block, and with it the ingest, was committed. Concurrent requests are serialized by the dataset's lock.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KEPT = 10_000
 
 
 class KeyUsedAlready(UsageError, code="E725"):
-    """An idempotency key has come before with other data."""
+    """An idempotency key was used before with other data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Ingested:
         what: hash of what was ingested, and how.
         old_head: the last block before.
         new_head: the last block after.
-        num_records: new rows.
+        num_records: number of new rows.
         watermark: the watermark after.
         is_done: whether the head is known to have moved.
     """
@@ -63,7 +63,7 @@ class Ingest:
     Attributes:
         request: the request.
         digest: hash of the file's bytes.
-        name: what the file is called in messages.
+        name: the name of the file in messages.
     """
 
     request: IngestRequest
@@ -72,7 +72,7 @@ class Ingest:
 
     @property
     def what(self) -> str:
-        """The same for the same data that is ingested in the same way."""
+        """Return a digest that is the same for the same data, ingested in the same way."""
         how = self.request
         parts = (self.digest, how.source_name or "", str(how.event_time or ""), how.input_format or "")
         return hashlib.sha256("\n".join(parts).encode("utf-8", "backslashreplace")).hexdigest()
@@ -81,23 +81,23 @@ class Ingest:
 def ingest_once(
     dataset: StoredDataset, given: Ingest, key: str | None, engines: EngineRegistry
 ) -> tuple[Ingested, bool]:
-    """Take a file in, unless that was done with this key; gives what became of it, and whether that was before.
+    """Ingest a file unless that was done with this key; return the outcome, and whether it is an earlier one.
 
     Args:
-        dataset: where to.
+        dataset: the dataset.
         given: the file.
-        key: whose repetition is to have no effect; None for none.
-        engines: for preprocessing.
+        key: the idempotency key; None for none.
+        engines: the engines, for preprocessing.
 
     Raises:
-        KeyUsedAlready: the key has come with something else.
-        DatasetLocked: somebody else is writing.
+        KeyUsedAlready: the key was used with something else.
+        DatasetLocked: another process is writing.
         OdfError: nothing was committed.
     """
     with dataset.writing() as locked, dataset.workspace_folder.scratch() as scratch:
         record = None if key is None else _record(dataset, key)
         known = None if record is None else load_document(record, "Ingest", Ingested)
-        # After a crash between this record and the move of the head, only the history tells whether it was done.
+        # After a crash between this record and the move of the head, only the history tells whether it was committed.
         if known is not None and not (known.is_done or _has(locked, known.new_head)):
             known = None
         if known is not None and known.what != given.what:
@@ -133,7 +133,7 @@ def _take_in(dataset: StoredDataset, given: Ingest, engines: EngineRegistry, scr
 
 @dataclass(frozen=True)
 class _Noted(StoredDataset):
-    """A dataset that tells somebody of each commit before its head moves."""
+    """A dataset that calls a function with each commit, before its head moves."""
 
     note: Callable[[NewBlocks], None] = lambda _: None
 
@@ -165,7 +165,7 @@ def _record(dataset: StoredDataset, key: str) -> Path:
 
 
 def _keep(record: Path | None, ingested: Ingested) -> None:
-    """Write a record, and remove the oldest where there are too many."""
+    """Write a record, and remove the oldest ones if there are too many."""
     if record is None:
         return
     save_document(record, "Ingest", ingested)

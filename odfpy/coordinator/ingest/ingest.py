@@ -1,4 +1,4 @@
-"""Taking outside data into a root dataset (ODF specification, "Ingestion").
+"""Ingest of outside data into a root dataset (ODF specification, "Ingestion").
 
 1. fetch     a file and the state of its source, or word that nothing is new   (pull only)
 2. read      bytes to typed rows
@@ -59,14 +59,14 @@ DEFAULT_SOURCE = "default"
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to take in.
+    """A file to be ingested.
 
     Attributes:
-        path: where its bytes are.
-        name: what it is called in messages.
-        event_time: event time of rows that have none of their own.
-        state: the state of the source once the file has been taken in.
-        is_dated: whether a person has said which event time it is to be.
+        path: the path of its content.
+        name: its name in messages.
+        event_time: the event time of rows that have none of their own.
+        state: the state of the source once the file has been ingested.
+        is_dated: whether the user has chosen that event time.
     """
 
     path: Path
@@ -77,11 +77,11 @@ class SourceFile:
 
 
 def push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
-    """The push source of that name, or the only one.
+    """Return the push source with a name, or the only one.
 
     Raises:
-        UsageError: there is no such source, or several to choose from.
-        SourceNotApproved: it has a query that somebody else has set.
+        UsageError: there is no such source, or there are several to choose from.
+        SourceNotApproved: it has a query that is not approved on this machine.
     """
     chosen = _push_source(dataset, name)
     Approvals(dataset.workspace_folder).require(dataset, chosen)
@@ -112,10 +112,10 @@ def _push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
 
 
 def rows_told(progress: Callable[[Progress], None], dataset: str, file: str) -> AbstractContextManager[None]:
-    """Tell how many rows of a file have been read, while it is taken in.
+    """Report how many rows of a file have been read, while it is ingested.
 
     Args:
-        progress: is told of the rows.
+        progress: is notified of the number of rows.
         dataset: name of the dataset.
         file: name of the file.
     """
@@ -132,18 +132,18 @@ def ingest_file(
     scratch: Path,
     overrides: Overrides = NOTHING,
 ) -> PullResult:
-    """Steps 2 to 5 for one file; the caller holds the dataset's lock.
+    """Run steps 2 to 5 for one file; the caller holds the dataset's lock.
 
     Args:
         dataset: the dataset.
         source: the source.
         file: the file, fetched and prepared.
         engines: the engines of the workspace.
-        scratch: a folder for files on the way.
-        overrides: the exceptions that the person makes.
+        scratch: a folder for temporary files.
+        overrides: exceptions that the user allows.
 
     Raises:
-        TooManyRetractions: the file is a state that lacks more rows than it may, and that is not allowed.
+        TooManyRetractions: the file is a snapshot that lacks more rows than allowed.
         OdfError: nothing was committed.
     """
     from odfpy.data.memory import bulk_memory
@@ -154,7 +154,7 @@ def ingest_file(
 
 @contextmanager
 def _naming_file(name: str) -> Iterator[None]:
-    """Let errors of a file name it: readers, who know the line, do so by themselves, merges and schemas do not."""
+    """Add the name of a file to errors without it, of merges and schemas; readers add name and line themselves."""
     try:
         yield
     except (IngestError, SchemaError) as error:
@@ -192,8 +192,8 @@ def _ingest_file(
     written = {item.info.physical_hash: item.path for item in ingested.slices}
     with stage("commit"):
         result = commit_events(dataset, dataset.state, events, system_time, written)
-    # After the commit: an index behind the head catches up. One of a block that never came to be would have to be made
-    # again from all slices.
+    # After the commit: an index that is behind the head catches up, but one for a block that was never committed would
+    # have to be rebuilt from all slices.
     with stage("index of keys"):
         keys.extend(result.new_head, ingested.schema)
     counts, odd = _outcome(ingested.statistics, source.merge)
@@ -224,7 +224,7 @@ def _ingest_here(
     keys: DatasetKeys,
     limit: RetractionLimit | None,
 ) -> tuple[IngestedData, tuple[str, ...]]:
-    """The local lane: what is there to commit, and remarks for the person."""
+    """Run the local lane; return what to commit, and remarks for the user."""
     from odfpy.ingest.pipeline import ingest_rows
 
     state = dataset.state
@@ -246,9 +246,9 @@ def _ingest_here(
 
 
 def advance_source(dataset: StoredDataset, source_state: SourceState | None) -> PullResult:
-    """Record how far a source has been looked through without finding rows; the caller holds the dataset's lock."""
+    """Record how far a source has been read without new rows; the caller holds the dataset's lock."""
     state = dataset.state
-    # The watermark is said again: an event without one would take it back, which no chain allows.
+    # The watermark is repeated: an event without one would reset it, which no chain allows.
     event = AddData(
         prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
         prev_offset=state.last_offset,
@@ -266,18 +266,18 @@ def events_of(
     policy: WatermarkPolicy,
     declared: DataSchema | None,
 ) -> list[MetadataEvent]:
-    """The events that commit new rows: the schema if it changed, then one for each slice.
+    """Return the events that commit new rows: the schema if it changed, then one event for each slice.
 
     Args:
-        state: of the chain that they follow.
+        state: the state of the chain that they follow.
         ingested: the rows.
-        source_state: how far the source has been taken in with them.
-        policy: decides the watermark after them.
-        declared: columns as the source declares them, with their attributes.
+        source_state: the source state after these rows.
+        policy: determines the watermark after them.
+        declared: the columns that the source declares, with their attributes.
     """
     changed: list[MetadataEvent] = []
     if ingested.schema_changed and ingested.schema is not None:
-        # Rows come without the attributes of their columns: those of new ones are as the source declares them.
+        # Rows come without the attributes of their columns: new columns get those that the source declares.
         changed = [SetDataSchema(schema=with_attributes(ingested.schema, state.schema, declared))]
     return [*changed, *_data_events(state, ingested, source_state, policy)]
 
@@ -285,7 +285,10 @@ def events_of(
 def _data_events(
     state: ChainState, ingested: IngestedData, source_state: SourceState | None, policy: WatermarkPolicy
 ) -> list[AddData]:
-    """One event for each slice. Watermark and source state move with the last: before it, they are not true yet."""
+    """Return one event for each slice.
+
+    Watermark and source state move with the last one; earlier they are not true yet.
+    """
     infos = [item.info for item in ingested.slices]
     greatest = [info.max_event_time for info in infos if info.max_event_time is not None]
     last = AddData(
@@ -307,7 +310,7 @@ def _data_events(
 
 
 def _outcome(statistics: IngestStatistics, strategy: MergeStrategy) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return what became of the rows, and how many came late, and a remark where there is something odd about them."""
+    """Return the counts of rows by outcome, those of late rows included, and a remark if something is unusual."""
     superseded = statistics.repeated if isinstance(strategy, MergeUpsertStream) else 0
     counts = {
         "read": statistics.read,

@@ -1,4 +1,4 @@
-"""One request to ingest, from the command line, Python or REST to the commit."""
+"""Requests to ingest data, from the command line, Python or REST."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
-    """A request to take data into a push source.
+    """A request to ingest data into a push source.
 
     Attributes:
         ref: the dataset.
-        files: files, in this order, one commit each; a watch finds them itself.
-        stdin: a stream to take in after them.
-        source_name: which push source, where there are several.
-        event_time: event time of rows that have none; the time of the ingest by default.
-        input_format: format of the input where it is not that of the source (csv, json, ndjson, parquet).
-        branch: stage what is new there instead of moving the head.
-        overrides: what is refused otherwise.
+        files: files to ingest in this order, one commit each; a watch finds them itself.
+        stdin: a stream to ingest after them.
+        source_name: name of the push source, where there are several.
+        event_time: event time of rows that have none; by default the time of the ingest.
+        input_format: format of the input if it differs from that of the source (csv, json, ndjson, parquet).
+        branch: branch for the new blocks, instead of moving the head.
+        overrides: exceptions to what is refused by default.
     """
 
     ref: str
@@ -46,13 +46,13 @@ class IngestRequest:
         allow_retractions: bool = False,
         **options: Any,
     ) -> IngestRequest:
-        """Make a request of the arguments of `Workspace.ingest`; `options` are fields as they are.
+        """Make a request from the arguments of `Workspace.ingest`; `options` are other fields.
 
         Args:
             ref: name or id of the dataset.
             files: the files.
-            event_time: of rows that have none.
-            allow_retractions: whether a state may retract most rows.
+            event_time: event time of rows that have none.
+            allow_retractions: whether a snapshot may retract most rows.
             options: other fields of the request.
 
         Raises:

@@ -1,8 +1,8 @@
-"""The key index of a dataset, which merges look keys up in: in its cache, bound to the head of its chain.
+"""The key index of a dataset, in which merges look up keys: stored in its cache, bound to the head of its chain.
 
-The index is opened before a merge and extended after the commit. One that is missing or of no use is made again from
-the slices, one that is behind is extended with the slices it lacks; which these are is read off the chain, from its
-head back to the block that the index belongs to. If all that fails, the slices themselves are asked.
+The index is opened before a merge and extended after the commit. If it is missing or unusable, it is rebuilt from the
+slices; if it is out of date, it is extended with the missing slices, which are found by following the chain from its
+head back to the block that the index belongs to. If all that fails, keys are looked up in the slices themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class DatasetKeys:
-    """The keys of a dataset as one merge strategy looks them up; for the holder of the dataset's lock."""
+    """The keys of a dataset as one merge strategy looks them up; for use by the holder of the dataset's lock."""
 
     def __init__(self, dataset: StoredDataset, strategy: MergeStrategy) -> None:
         self._dataset = dataset
@@ -33,19 +33,19 @@ class DatasetKeys:
         self._answering: IndexedState | None = None
 
     def state(self, schema: DataSchema) -> KeyedState:
-        """The state at the head of the dataset.
+        """Return the state at the head of the dataset.
 
         Args:
-            schema: schema of the dataset, with what the new rows have added to it.
+            schema: schema of the dataset, including columns of the new rows.
 
         Raises:
-            OdfError: the slices have to be asked, and one is missing.
+            OdfError: the slices have to be read, and one is missing.
         """
         from odfpy.state.current import ScannedState
 
         recorded = self._dataset.state.schema
         if self._purpose is None or self._dataset.state.last_offset is None:
-            return ScannedState([], schema, self._dataset.state.vocab)  # nothing is looked up, or there is nothing
+            return ScannedState([], schema, self._dataset.state.vocab)  # there are no rows, or nothing to look up
         index = self._up_to_date(self._dataset.state.head, recorded)
         if index is None:
             return self._scanned(schema)
@@ -55,11 +55,11 @@ class DatasetKeys:
         return self._answering
 
     def extend(self, head: Multihash | None, schema: DataSchema | None) -> None:
-        """Take note of what has been committed. If that fails, the next merge sees to it.
+        """Extend the index with a commit. If that fails, the next merge repairs it.
 
         Args:
-            head: the last block now.
-            schema: schema of the dataset now.
+            head: the new head.
+            schema: the schema of the dataset now.
         """
         if self._purpose is None:
             return
@@ -78,7 +78,7 @@ class DatasetKeys:
         )
 
     def _up_to_date(self, head: Multihash | None, schema: DataSchema | None) -> KeyIndex | None:
-        """The index with all slices up to a block, None if that cannot be had."""
+        """Return the index with all slices up to a block, None if that fails."""
         if self._purpose is None or head is None or schema is None:
             return None
         if not set(self._purpose.keys) <= set(schema.names):
@@ -96,7 +96,7 @@ class DatasetKeys:
             return None
 
     def _caught_up(self, index: KeyIndex, head: Multihash, schema: DataSchema) -> KeyIndex:
-        """The index with the slices that it lacks.
+        """Return the index with the slices that it lacks.
 
         Raises:
             StateDamaged: it cannot be extended, or belongs to a block that is not in the chain.
@@ -122,13 +122,13 @@ class DatasetKeys:
 
 
 def _purpose(dataset: StoredDataset, strategy: MergeStrategy) -> IndexPurpose | None:
-    """Return what an index would be for, None for strategies that look nothing up."""
+    """Return the purpose of an index, None for strategies that look nothing up."""
     from odfpy.ingest.merge import StateNeed, merge_of
     from odfpy.ingest.normalize import primary_key
 
     need = merge_of(strategy).needs_state
     if need is StateNeed.NOTHING:
         return None
-    from odfpy.state.key_index import IndexPurpose  # it imports the database, which others do without
+    from odfpy.state.key_index import IndexPurpose  # loads the database, which others do not need
 
     return IndexPurpose(primary_key(strategy), need is StateNeed.CURRENT_ROWS, dataset.state.vocab)

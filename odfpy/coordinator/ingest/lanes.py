@@ -1,8 +1,8 @@
-"""The choice of a lane: this process or the engine's worker; see the decision record "Two lanes".
+"""The choice of a lane for an ingest: this process or the engine's worker; see the decision record "Two lanes".
 
-`auto` takes Spark where there is a cluster that shares the workspace's folder, and where input and state might not fit
-into the memory that an ingest may take here. Preprocessing in Spark SQL is no reason: the few rows of a small input are
-merged and written here in less time than Spark takes to start tasks. The result is the same.
+`auto` chooses Spark if there is a cluster that shares the workspace's folder, or if input and state might not fit into
+the memory that an ingest may use in this process. Preprocessing in Spark SQL is no reason: the few rows of a small
+input are merged and written here in less time than Spark takes to start tasks. The result is the same.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _SHUFFLE_BYTES: Final = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane, and why.
+    """A lane, and the reason for choosing it.
 
     Attributes:
         is_spark: whether it is the engine's worker.
-        reason: a few words for the person.
+        reason: the reason, in a few words for the user.
     """
 
     is_spark: bool
@@ -58,16 +58,16 @@ class Lane:
 
 
 def choose_lane(config: Config, state: ChainState, source: SetPollingSource | AddPushSource, path: Path) -> Lane:
-    """The lane for a file.
+    """Return the lane for a file.
 
     Args:
         config: settings of the workspace.
-        state: of the dataset.
-        source: what the file is for.
+        state: the state of the dataset.
+        source: the source that the file belongs to.
         path: the file, ready to be read.
 
     Raises:
-        IngestError: it has gone.
+        IngestError: the file is gone.
     """
     from odfpy.ingest.read.files import opening
 
@@ -81,7 +81,7 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
     with opening(str(path)):
         size = path.stat().st_size
     needed = size * (_PARQUET_GROWS if isinstance(source.read, ReadParquet) else _TEXT_GROWS)
-    if isinstance(source.merge, MergeSnapshot):  # all of the current state is compared with
+    if isinstance(source.merge, MergeSnapshot):  # the whole current state is compared
         needed += state.data_bytes * _STATE_GROWS
     is_large = needed > parse_size(ingest.memory)
     what = f"input and state may take {format_size(needed)}" if needed else "there is nothing to read"
@@ -97,19 +97,19 @@ def ingest_by_spark(
     system_time: Timestamp,
     limit: RetractionLimit | None,
 ) -> tuple[IngestedData, tuple[str, ...]]:
-    """Read, merge and write in the engine's worker; what is there to commit, and remarks for the person.
+    """Read, merge and write in the engine's worker; return what to commit, and remarks for the user.
 
     Args:
-        dataset: with its lock held.
-        source: how to read and to merge.
+        dataset: the dataset, with its lock held.
+        source: the source, which defines how to read and to merge.
         file: path, name in messages, and event time of rows that have none.
-        engines: of the workspace.
+        engines: the engines of the workspace.
         scratch: a folder for the slices.
-        system_time: of the commit.
+        system_time: system time of the commit.
         limit: how much a snapshot may retract.
 
     Raises:
-        OdfError: there is nothing to commit.
+        OdfError: nothing can be committed.
     """
     from odfpy.engine.worker.client import SparkEngine
     from odfpy.ingest.lanes.client import ingest_on_spark
@@ -164,15 +164,15 @@ def read_rows(
     engines: EngineRegistry,
     scratch: Path,
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """The rows of a file, read and preprocessed, and remarks for the person.
+    """Return the rows of a file, read and preprocessed, and remarks for the user.
 
     Args:
         source: the source.
         path: the file.
-        name: what messages call the file.
+        name: the name of the file in messages.
         vocab: names of the system columns.
         engines: the engines of the workspace.
-        scratch: a folder for the rows on the way to the engine and back, swept if this process is killed.
+        scratch: a folder for rows that are exchanged with the engine, removed if this process is killed.
     """
     from odfpy.ingest.normalize import coerce_inferred_event_time
     from odfpy.ingest.preprocess import preprocess
@@ -186,4 +186,4 @@ def read_rows(
     try:
         return preprocess(source.preprocess, rows, engines, spool=made)
     finally:
-        made.unlink(missing_ok=True)  # what is mapped into memory stays there
+        made.unlink(missing_ok=True)  # what is mapped into memory stays available

@@ -1,4 +1,4 @@
-"""Columns that a dataset gets because a file has them, and keeps for ever; columns that a file does not have."""
+"""Warnings about columns: those that a dataset gains from a file, for ever, and those that a file lacks."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from odfpy.errors import nearest
 
 
 def new_columns(before: DataSchema, after: DataSchema | None) -> tuple[str, ...]:
-    """Names of columns that have come to those of before; none where nothing says what there is now."""
+    """Return the names of new columns; none if the current schema is unknown."""
     if after is None or before == after:
         return ()
     return tuple(name for name in after.names if before.field(name) is None)
 
 
 def warnings_of_new_columns(new: tuple[str, ...], before: DataSchema) -> tuple[DataWarning, ...]:
-    """Return what to say of new columns that most likely are others, whose names somebody has spelt in another way.
+    """Return warnings about new columns that are most likely misspelt names of existing ones.
 
     Args:
-        new: their names, as a file has them.
-        before: the schema of the dataset.
+        new: names of the new columns in the file.
+        before: the earlier schema of the dataset.
     """
     known = {alike_name(name): name for name in reversed(before.names)}
     alike = [(name, known[alike_name(name)]) for name in new if alike_name(name) in known]
@@ -37,16 +37,16 @@ def warnings_of_new_columns(new: tuple[str, ...], before: DataSchema) -> tuple[D
 def warnings_of_absent_columns(
     source: SetPollingSource | AddPushSource, path: Path, name: str, event_time: str
 ) -> tuple[DataWarning, ...]:
-    """Return what to say of columns that a source declares and a file of Parquet does not have: they become null.
+    """Return warnings about columns that a source declares and a Parquet file lacks: they become null.
 
-    Text with a header is refused then. Members of JSON may be absent, which is how JSON says that there is nothing; but
-    of those that differ in case only, somebody may not know.
+    Text with a header is refused in that case. Members of JSON may be absent, which is how JSON says that there is no
+    value; but a member that differs from a column only in case may be a mistake.
 
     Args:
         source: the source.
         path: the file.
-        name: what messages call it.
-        event_time: name of the column with the event time, of which other warnings tell.
+        name: the name of the file in messages.
+        event_time: name of the event time column, which has its own warnings.
 
     Raises:
         IngestError: the file cannot be read.
@@ -73,7 +73,7 @@ def warnings_of_absent_columns(
 
 
 def _of_members(read: ReadNdJson, path: Path, name: str) -> tuple[DataWarning, ...]:
-    """Return what to say of members in other letters than the columns that the first records lack."""
+    """Return warnings about columns that the first records lack, but that have members differing in case."""
     from odfpy.ingest.read import schema_of
     from odfpy.ingest.read.json_records import member_names
 

@@ -1,4 +1,4 @@
-"""Exceptions that a person makes from what is refused by default."""
+"""Exceptions that a user makes to what is refused by default."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The exceptions made this time.
+    """The exceptions for one request.
 
     Attributes:
-        retractions: a snapshot may retract any number of rows.
-        future: blocks may be of the future, by the clock of this machine or of the source.
+        retractions: whether a snapshot may retract any number of rows.
+        future: whether blocks may lie in the future, by the clock of this machine or of the source.
     """
 
     retractions: bool = False

@@ -1,4 +1,4 @@
-"""`odf ingest`: handing files or a stream to a push source."""
+"""`odf ingest`: ingest of files or a stream into a push source."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def ingest(
     request: IngestRequest,
     progress: ProgressSink,
 ) -> Iterator[PullResult]:
-    """Take in files, then a stream, one commit each; see `Workspace.ingest`.
+    """Ingest files, then a stream, with one commit each; see `Workspace.ingest`.
 
     Args:
         storage: the workspace's files.
-        engines: for preprocessing.
-        request: what to take in.
+        engines: the engines, for preprocessing.
+        request: the request.
         progress: is told how far the work is.
 
     Raises:
-        OdfError: the file at fault was not taken in, nor any after it.
+        OdfError: the file at fault was not ingested, nor any file after it.
     """
     files, stdin, event_time = request.files, request.stdin, request.event_time
     if not files and stdin is None:
@@ -89,7 +89,7 @@ def ingest(
             folder.mkdir()
             started = time.monotonic()
             taken = SourceFile(path, name, event_time or Timestamp.now(), is_dated=event_time is not None)
-            # Each file is a commit, so the dataset is read again: the next file is merged with the rows of this one.
+            # Each file is a commit, so the dataset is reloaded: the next file is merged with the rows of this one.
             with (
                 stage(str(dataset.handle), is_subject=True) as profile,
                 rows_told(progress, str(dataset.handle), name),
@@ -106,7 +106,7 @@ def ingest(
 
 
 def _failed(error: OdfError, dataset: str, untried: Sequence[str]) -> OdfError:
-    """The error of a file, with the dataset that it was for and the files after it, which nobody has looked at."""
+    """Return the error of a file, with the name of the dataset and the remaining files, which have not been tried."""
     message = error.message if error.message.startswith(dataset) else f"{dataset}: {error.message}"
     if untried:
         more = f" and {len(untried) - 1} more" if len(untried) > 1 else ""
@@ -115,7 +115,7 @@ def _failed(error: OdfError, dataset: str, untried: Sequence[str]) -> OdfError:
 
 
 def _of_pipe(file: Path, target: Path) -> Path:
-    """A file with what comes out of a pipe, such as `<(...)` of a shell: formats are read more than once."""
+    """Copy the content of a pipe, such as `<(...)` of a shell, to a file: formats are read more than once."""
     try:
         with file.open("rb") as stream:
             return _spool(stream, target)
@@ -133,7 +133,7 @@ def _spool(stream: BinaryIO, path: Path) -> Path:
 
 
 def with_format(source: AddPushSource, input_format: str | None) -> AddPushSource:
-    """The source with another read step for this input, which keeps the schema.
+    """Return the source with another read step for this input, which retains the schema.
 
     Raises:
         UsageError: there is no such format.

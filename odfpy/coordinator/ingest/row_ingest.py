@@ -1,4 +1,4 @@
-"""Taking in rows that a program has made, together with the files that they link to."""
+"""Ingest of rows that a program has made, together with the files that they link to."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def ingest_made_rows(
 
     Args:
         dataset: the dataset.
-        source: the push source whose merge strategy decides.
-        rows: in the columns of the dataset.
+        source: the push source, whose merge strategy is used.
+        rows: the rows, with the columns of the dataset.
         scratch: a folder for the slices, on the file system of the dataset.
-        schema: of the dataset, where `first` has it.
-        first: events that are committed before the rows, in the same step.
-        objects: the files that the rows link to and that are new; see `commit_events`.
+        schema: the schema of the dataset, if `first` sets it.
+        first: events that are committed before the rows, atomically with them.
+        objects: the new files that the rows link to; see `commit_events`.
 
     Raises:
         OdfError: nothing was committed.

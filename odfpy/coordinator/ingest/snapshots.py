@@ -1,6 +1,7 @@
-"""Checks on files before their rows are believed.
+"""Plausibility checks of files before their rows are merged.
 
-Rows that are not in a snapshot are retracted, and of a CSV file without its header the first row would be lost.
+Rows that are missing in a snapshot are retracted, and if the header of a CSV file is missing, its first row would be
+lost.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, overrides: Overrides) -> RetractionLimit | None:
-    """Return how much one state may retract, None for strategies whose input says itself what ends.
+    """Return how much one snapshot may retract, None for strategies whose input states its retractions itself.
 
     Args:
         dataset: the dataset.
         strategy: the merge strategy.
-        overrides: the exceptions that the person makes.
+        overrides: the exceptions that the user makes.
 
     Raises:
         MalformedManifest: the settings of the dataset are damaged; the message names the file.
@@ -43,18 +44,18 @@ def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, overrides:
 
 
 def require_whole(source: SetPollingSource | AddPushSource, path: Path, name: str) -> None:
-    """Check that a file in CSV has the header that its source speaks of.
+    """Check that a CSV file has the header that its source declares.
 
-    Without one, the first row would be lost in silence. A file with nothing in it is refused as a state only: other
-    strategies lose nothing by it. Other formats say themselves where they end.
+    Without it, the first row would silently be lost. An empty file is refused only for snapshots: other strategies lose
+    nothing by it. Other formats show by themselves whether they are complete.
 
     Args:
         source: the source.
         path: the file.
-        name: what messages call the file.
+        name: the name of the file in messages.
 
     Raises:
-        HeaderMissing: it has none.
+        HeaderMissing: it has no header.
         IngestError: it cannot be read.
     """
     if not isinstance(source.read, ReadCsv) or not source.read.header:
@@ -70,15 +71,15 @@ def require_whole(source: SetPollingSource | AddPushSource, path: Path, name: st
 def warnings_ahead(
     dataset: StoredDataset, source: SetPollingSource, inputs: Sequence[UpcomingInput]
 ) -> tuple[DataWarning, ...]:
-    """Return what can be said of files before they are fetched: some are states with nothing in them.
+    """Return warnings about files before they are fetched, such as empty snapshots.
 
     Args:
         dataset: the dataset.
         source: the source.
-        inputs: the inputs that the next pull would take in.
+        inputs: the inputs that the next pull would ingest.
 
     Raises:
-        HeaderMissing: a file that is at hand has no header; a pull would say the same.
+        HeaderMissing: a local file has no header; a pull would raise the same.
     """
     if not source.prepare:
         for item in inputs:

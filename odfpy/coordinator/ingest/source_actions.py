@@ -1,4 +1,4 @@
-"""The actions of sources on the machine of whoever pulls, in words: before anybody approves them."""
+"""The actions of sources on the machine of whoever pulls, in words, to be read before they are approved."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from odfpy.ingest.templates import variables_of, without_secrets
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that a source does.
+    """An action of a source.
 
     Attributes:
-        text: what, as a sentence without its subject: `runs the command ...`.
-        reaches_out: whether it runs a program, reads files outside of the workspace, or gives a variable away.
+        text: the action, as a sentence without its subject: `runs the command ...`.
+        reaches_out: whether it runs a program, reads files outside of the workspace, or discloses a variable.
     """
 
     text: str
@@ -32,13 +32,13 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSource:
-    """A source of a dataset.
+    """A source of a dataset, with its actions.
 
     Attributes:
-        handle: the dataset.
-        name: of a push source; None for what is pulled from.
-        actions: what it does here.
-        is_approved: whether it may.
+        handle: handle of the dataset.
+        name: name of a push source; None for a polling source.
+        actions: what the source does on this machine.
+        is_approved: whether it is approved.
     """
 
     handle: DatasetHandle
@@ -48,7 +48,7 @@ class KnownSource:
 
 
 def known_sources(dataset: StoredDataset) -> Iterator[KnownSource]:
-    """The sources of a dataset that are in force."""
+    """Yield the sources of a dataset that are in force."""
     for source in dataset.state.sources:
         yield KnownSource(
             handle=dataset.handle,
@@ -59,11 +59,11 @@ def known_sources(dataset: StoredDataset) -> Iterator[KnownSource]:
 
 
 def actions_of(source: Source, root: Path) -> Iterator[Action]:
-    """Yield what a source does.
+    """Yield the actions of a source.
 
     Args:
         source: the source.
-        root: folder of the workspace, where paths start from.
+        root: folder of the workspace, which relative paths refer to.
     """
     if isinstance(source, SetPollingSource):
         yield from _fetching(source.fetch, root)
@@ -108,14 +108,14 @@ def _of_url(url: str, root: Path) -> Iterator[Action]:
 
 
 def _of_files(pattern: str, root: Path) -> Action:
-    """Reading of files by a pattern: it looks where the text before its first wildcard leads."""
+    """Return the action of reading files by a pattern; the text before its first wildcard tells where."""
     plain = pattern.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0]
     leads_up = ".." in PurePosixPath(pattern[len(plain) :]).parts
     return _reading(pattern, is_inside=not leads_up and _is_inside(plain, root) and "${{" not in pattern)
 
 
 def _of_file(path: str, root: Path) -> Action:
-    """The path of a URL: nothing in it is a wildcard, and %2e%2e leads up, too."""
+    """Return the action of reading the path of a URL: nothing in it is a wildcard, and %2e%2e means `..`, too."""
     decoded = unquote(path)
     return _reading(path, is_inside=_is_inside(decoded, root) and "${{" not in decoded)
 

@@ -1,4 +1,4 @@
-"""The settings of a workspace that concern single kinds of sources."""
+"""Settings of a workspace for particular kinds of sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odfpy.settings.sections import ContainerSection, EthereumSection, FetchSect
 
 
 def source_options(config: Config) -> SourceOptions:
-    """Return what is in force."""
+    """Return the settings in force."""
     container, ethereum = config.section(ContainerSection), config.section(EthereumSection)
     return SourceOptions(
         batch_size=config.section(FetchSection).batch_size,

@@ -1,4 +1,4 @@
-"""A report on the sources of a dataset: how far they are taken in, and with what outcome."""
+"""Report on the sources of a dataset: how far they have been ingested, and with what outcome."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class SourceCommit:
     """One commit of data.
 
     Attributes:
-        block: its hash.
-        sequence_number: its number.
-        system_time: when it was made.
-        num_records: rows, 0 where only the state or the watermark moved.
-        state: how far the source had been taken in then, such as an ETag or the name of a file.
-        watermark: watermark after.
+        block: hash of the block.
+        sequence_number: sequence number of the block.
+        system_time: its system time.
+        num_records: number of rows, 0 if only the state or the watermark moved.
+        state: the source state after the commit, such as an ETag or the name of a file.
+        watermark: the watermark after the commit.
     """
 
     block: Multihash
@@ -42,12 +42,12 @@ class SourceReport:
     """The sources of a root dataset.
 
     Attributes:
-        handle: the dataset.
-        copied_from: where a copy is pulled from; its sources are then those of the original, and not used here.
-        polling_source: what `odf pull` takes data from.
-        push_sources: what `odf ingest` hands data to.
-        states: how far the sources have been taken in.
-        watermark_policy: how the watermark moves; None of a copy.
+        handle: handle of the dataset.
+        copied_from: where a copy is pulled from; its sources are then those of the original, and are not used here.
+        polling_source: the source that `odf pull` fetches from.
+        push_sources: the sources that `odf ingest` writes to.
+        states: the states of the sources.
+        watermark_policy: how the watermark moves; None for a copy.
         commits: the last commits of data, newest first.
     """
 
@@ -61,11 +61,11 @@ class SourceReport:
 
 
 def source_report(dataset: StoredDataset, num_commits: int, *, copied_from: str | None = None) -> SourceReport:
-    """Sources, states and the last commits of a root dataset.
+    """Return sources, states and the last commits of a root dataset.
 
     Args:
         dataset: the dataset.
-        num_commits: most commits to list, the newest.
+        num_commits: the maximum number of commits to list, newest first.
         copied_from: where the dataset is pulled from, None for its own source.
 
     Raises:

@@ -1,7 +1,7 @@
-"""`odf ingest --watch`: files of a folder are taken in as they come, each once.
+"""`odf ingest --watch`: files of a folder are ingested as they come, each once.
 
-What has been taken in is recorded in the chain itself, as the source state of each commit: so it is never forgotten,
-and a file is not taken in twice, whenever the watch is killed. Files are neither moved nor changed.
+What has been ingested is recorded in the chain itself, as the source state of each commit: so it is never forgotten,
+and no file is ingested twice, whenever the watch is killed. Files are neither moved nor changed.
 
     1. look at the folder: which files are new, and complete?
     2. take each in, in the order of names, with a commit of its own
@@ -55,14 +55,14 @@ _OF_THE_FILE = (IngestError, SchemaError, MalformedData, EngineError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderWatcher:
-    """A folder, and the dataset that its files go into.
+    """A watched folder, and the dataset that its files are ingested into.
 
     Attributes:
-        request: where the files go, and how.
-        folder: where files come.
-        pattern: names of the files that are meant.
-        settle: seconds for which a file must not change before it is taken in.
-        pause: waits between two looks at the folder; interrupting it ends the watch.
+        request: the request, with the dataset and the options.
+        folder: the watched folder.
+        pattern: pattern for the names of files.
+        settle: seconds for which a file must not change before it is ingested.
+        pause: waits between two scans of the folder; interrupting it ends the watch.
     """
 
     storage: Storage
@@ -75,11 +75,11 @@ class FolderWatcher:
     progress: Callable[[Progress], None]
 
     def run(self) -> Iterator[PullResult]:
-        """Watch until interrupted between two files; one result for each file.
+        """Watch until interrupted between two files; yield one result for each file.
 
         Raises:
             UsageError: there is no such folder or source.
-            OdfError: the folder or the dataset cannot be read any more.
+            OdfError: the folder or the dataset can no longer be read.
         """
         if not self.folder.is_dir():
             raise UsageError(f"{self.folder} is not a folder", hint="Name the folder in which files will come.")
@@ -140,7 +140,7 @@ class FolderWatcher:
             with dataset.writing() as locked:
                 return advance_idle_watermark(locked, rate_limited=True)
         except _ELSEWHERE:
-            return None  # somebody is at work, perhaps with new rows
+            return None  # another process is writing, perhaps new rows
 
     def _source(self, dataset: StoredDataset) -> AddPushSource:
         return with_format(push_source(dataset, self.request.source_name), self.request.input_format)
@@ -150,7 +150,7 @@ class FolderWatcher:
 
 
 def _taken_in(dataset: StoredDataset, source_name: str) -> Iterator[FileStamp]:
-    """The files that earlier watches have taken in through a source, as the chain has them."""
+    """Yield the files that earlier watches have ingested through a source, according to the chain."""
     for hashed in dataset.chain.iter_blocks():
         event = hashed.block.event
         if isinstance(event, AddData) and event.new_source_state is not None:

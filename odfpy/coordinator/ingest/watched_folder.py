@@ -1,8 +1,8 @@
-"""The rules of `odf ingest --watch`: which files of a folder are new and complete.
+"""Rules of `odf ingest --watch`: which files of a folder are new and complete.
 
-A file is known by its name, size and time of modification. It is complete when these have stayed the same for a while,
+A file is identified by its name, size and modification time. It is complete when these have not changed for a while,
 and nobody has it open for writing as far as the system can tell. Hidden files, and those with names that programs give
-to unfinished ones, are none of ours.
+to unfinished files, are ignored.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".filepart", ".crdownload",
 
 @dataclass(frozen=True, slots=True, order=True)
 class FileStamp:
-    """A file as it was at some time."""
+    """A file at some time, identified by name, size and modification time."""
 
     name: str
     size: int
     modified: Timestamp
 
     def as_state(self, source_name: str) -> SourceState:
-        """Return what the chain records with the rows of the file."""
+        """Return the source state that the chain records with the rows of the file."""
         return SourceState(source_name, STATE_KIND, f"{self.name} {self.modified} {self.size}")
 
     @classmethod
     def of_state(cls, state: SourceState) -> FileStamp | None:
-        """The file that a state names, None for states of another kind."""
+        """Return the file of a source state, None for states of another kind."""
         if state.kind != STATE_KIND:
             return None
         try:
@@ -54,7 +54,7 @@ class WatchedFolder:
     """The known files of a folder.
 
     Attributes:
-        settle: seconds for which a file must stay as it is.
+        settle: seconds for which a file must not change.
     """
 
     def __init__(self, settle: float, taken_in: Iterable[FileStamp] = ()) -> None:
@@ -66,34 +66,34 @@ class WatchedFolder:
             self.take_in(stamp)
 
     def ready(self, found: Iterable[FileStamp], now: float) -> list[FileStamp]:
-        """New files that have not changed for long enough, in the order of their names.
+        """Return new files that have not changed for long enough, in the order of their names.
 
         Args:
-            found: all files that are there.
-            now: seconds by a clock that does not go back.
+            found: all files in the folder.
+            now: seconds by a monotonic clock.
         """
         new = [stamp for stamp in sorted(found) if self._is_new(stamp)]
         self._since = {stamp: self._since.get(stamp, now) for stamp in new}
         return [stamp for stamp in new if stamp in self._since and now - self._since[stamp] >= self.settle]
 
     def lacks(self, found: Iterable[FileStamp]) -> bool:
-        """Return whether some of the files that are there have not been taken in, for whatever reason."""
+        """Return whether some of the files have not been ingested, for whatever reason."""
         return any(stamp not in self._taken_in.get(stamp.name, ()) for stamp in found)
 
     def was_taken_in_before(self, stamp: FileStamp) -> bool:
-        """Return whether the file, as it was at another time, has been taken in."""
+        """Return whether the file, with other content, has been ingested before."""
         return stamp.name in self._taken_in
 
     def take_in(self, stamp: FileStamp) -> None:
-        """Remember that a file has been taken in."""
+        """Remember that a file has been ingested."""
         self._taken_in.setdefault(stamp.name, set()).add(stamp)
 
     def refuse(self, stamp: FileStamp) -> None:
-        """Leave a file alone until it changes."""
+        """Ignore a file until it changes."""
         self._refused[stamp.name] = stamp
 
     def postpone(self, stamp: FileStamp, until: float) -> None:
-        """Leave a file alone until some time of the clock."""
+        """Ignore a file until some time of the clock."""
         self._since[stamp] = until - self.settle
 
     def _is_new(self, stamp: FileStamp) -> bool:
@@ -101,7 +101,7 @@ class WatchedFolder:
 
 
 def files_in(folder: Path, pattern: str = "*") -> Iterator[FileStamp]:
-    """The files of a folder that could be meant; folders in it are left out.
+    """Yield the files of a folder that match a pattern; subfolders are ignored.
 
     Raises:
         OdfError: the folder cannot be read.
@@ -123,22 +123,22 @@ def _stamp(entry: os.DirEntry[str]) -> FileStamp | None:
             return None
         status = entry.stat()
         entry.name.encode()
-    except (FileNotFoundError, UnicodeEncodeError):  # gone in the meantime; a name that no text can hold
+    except (FileNotFoundError, UnicodeEncodeError):  # gone in the meantime, or with a name that is not valid text
         return None
     return FileStamp(entry.name, status.st_size, Timestamp(status.st_mtime_ns))
 
 
 def is_being_written(path: Path) -> bool:
-    """Return whether some process has a file open for writing; False also where the system does not tell.
+    """Return whether some process has a file open for writing; False also where the system cannot tell.
 
-    Linux grants a lease for reading only while there is no writer: on local disks, to the file's owner.
+    Linux grants a read lease only while there is no writer: on local disks, to the file's owner.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # told of a new writer, this is what nobody minds
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # sent if a writer opens it; harmless
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Moving the watermark of a root dataset: by its policy, when nothing has come, and by hand.
+"""Watermarks of root datasets: moved by policy, with or without new rows, or manually.
 
-The policy is among the dataset's settings; what comes of it is in the blocks. With rows the watermark moves in the
-commit of the rows (`odfpy.coordinator.ingest.ingest`), without any in a commit of its own.
+The policy is part of the dataset's settings; its results are in the blocks. With rows, the watermark moves in the
+commit of the rows (`odfpy.coordinator.ingest.ingest`), otherwise in a commit of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FUTURE: Final = "it is later than now: until then, all rows will count as late"
 
 
 def settings_of(dataset: StoredDataset) -> Config:
-    """The settings of a root dataset that is at home here.
+    """Return the settings of a root dataset that was made here.
 
     Raises:
         UsageError: it is derivative, or a copy.
@@ -39,10 +39,10 @@ def settings_of(dataset: StoredDataset) -> Config:
 
 
 def require_own_watermark(dataset: StoredDataset) -> None:
-    """Check that a dataset has a watermark of its own.
+    """Check that a dataset has its own watermark.
 
     Raises:
-        UsageError: that follows from its inputs, or comes with the blocks of the original.
+        UsageError: its watermark follows from its inputs, or comes with the blocks of the original.
     """
     from odfpy.coordinator.transfer.known_places import KnownPlaces
 
@@ -60,21 +60,22 @@ def require_own_watermark(dataset: StoredDataset) -> None:
 
 
 def policy_of(dataset: StoredDataset) -> WatermarkPolicy:
-    """Return what the dataset's settings say of its watermark.
+    """Return the watermark policy in the dataset's settings.
 
     Raises:
-        MalformedManifest: they are damaged; the message names the file.
+        MalformedManifest: the settings are damaged; the message names the file.
     """
     chosen = Config.of_dataset(dataset.folder).section(WatermarkSection)
     return WatermarkPolicy(Duration.parse(chosen.lag), None if chosen.idle is None else Duration.parse(chosen.idle))
 
 
 def idle_watermark(dataset: StoredDataset, *, rate_limited: bool = False) -> Timestamp | None:
-    """Return where a commit would move the watermark now if the source has nothing new; None where it would stay.
+    """Return where the policy moves the watermark if the source has nothing new; None where it would not move.
 
     Args:
         dataset: a root dataset.
-        rate_limited: for those who look all the time: only once in the time after which a source is idle.
+        rate_limited: whether to move it at most once in the time after which a source counts as idle, for frequent
+            callers.
     """
     policy, state = policy_of(dataset), dataset.state
     now = commit_time(state)
@@ -87,20 +88,20 @@ def idle_watermark(dataset: StoredDataset, *, rate_limited: bool = False) -> Tim
 
 
 def advance_idle_watermark(dataset: StoredDataset, *, rate_limited: bool = False) -> PullResult | None:
-    """Advance the watermark with system time, as the policy has it for a source that has nothing new.
+    """Advance the watermark with system time, by the policy for a source that has nothing new.
 
-    The caller holds the dataset's lock, and has looked at the source. None where the watermark stays.
+    The caller holds the dataset's lock, and has checked the source. Returns None if the watermark does not move.
     """
     watermark = idle_watermark(dataset, rate_limited=rate_limited)
     return None if watermark is None else replace(_move(dataset, watermark), notes=(FOLLOWS,))
 
 
 def with_idle_watermark(dataset: StoredDataset, result: PullResult) -> PullResult:
-    """The result of a pull of a source, with the idle watermark that the policy gives if no rows came.
+    """Return the result of a pull, with the idle watermark of the policy if no rows came.
 
     Args:
         dataset: a root dataset, with its lock held.
-        result: of all that the source had.
+        result: the result of everything that the source had.
     """
     moved = None if result.num_records else advance_idle_watermark(dataset.reloaded())
     if moved is None:
@@ -121,7 +122,7 @@ def set_watermark(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
 
     Raises:
         UsageError: the dataset is derivative, or a copy.
-        WatermarkWentBack: the watermark is later already.
+        WatermarkWentBack: the current watermark is later.
     """
     require_own_watermark(dataset)
     before = dataset.state.watermark

@@ -24,7 +24,7 @@ from odfpy.errors import ObjectNotFound, OdfError
 class Lineage:
     """The graph of a workspace's datasets, as it is when this is made.
 
-    It may have circles: each verb goes on with the datasets that are not in one, and asks `circle_of` for the others.
+    It may have cycles: operations continue with the datasets outside of them, and ask `circle_of` about the others.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -86,7 +86,7 @@ class Lineage:
         return next(filter(None, circles), None)
 
     def refuse_circle(self, dataset: StoredDataset, after: ChainState) -> None:
-        """Check that a dataset does not come to be derived from itself; where it is so already, a change may mend it.
+        """Check that a dataset does not become derived from itself; where it already is, a change may repair that.
 
         Args:
             dataset: which one.

@@ -1,1 +1,1 @@
-"""Datasets after they were made: verification by hash and by replay, repair, clean-up, compaction, reset."""
+"""Maintenance of datasets: verification by hash and by replay, repair, garbage collection, compaction, reset."""

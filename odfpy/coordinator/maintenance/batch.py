@@ -1,7 +1,7 @@
-"""The expected output, computed by running the whole query once with plain Spark, and how a derivative differs from it.
+"""Batch verification: a derivative is compared with its whole query, run once with plain Spark.
 
-A replay computes the same in the same way, so that it cannot see that a result is wrong. The batch does not share code
-with what has made the result, nor a process: an engine of its own is started for it, and ended afterwards.
+A replay computes a result in the same way as before, so it cannot notice that the result is wrong. The batch shares
+neither code nor a process with what has made the result: a separate engine is started for it, and ended afterwards.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _UNSAID: Final = "Differences may be due to the rows that are taken back without
 
 @dataclass(frozen=True, slots=True)
 class ReplayedTransform:
-    """A transform of a derivative.
+    """A transform of a derivative at which the comparison is made.
 
     Attributes:
-        hashed: its block.
-        state: the state of the chain after it.
-        has_changed: whether another query has made rows before.
+        hashed: the block of the transform.
+        state: the chain state after it.
+        has_changed: whether another query has made some of the rows.
     """
 
     hashed: HashedBlock
@@ -56,12 +56,12 @@ class ReplayedTransform:
 
 
 def moments(blocks: Sequence[HashedBlock], states: Sequence[ChainState], *, each: bool) -> list[ReplayedTransform]:
-    """The last transform of a chain, or each.
+    """Return the last transform of a chain, or each.
 
     Args:
-        blocks: of the chain, oldest first.
-        states: after each of them.
-        each: all transforms, not only the last one.
+        blocks: the blocks of the chain, oldest first.
+        states: the states after each of them.
+        each: whether to return all transforms instead of the last one.
     """
     found: list[ReplayedTransform] = []
     for hashed, state in zip(blocks, states, strict=True):
@@ -79,11 +79,11 @@ def _differ(before: ReplayedTransform, state: ChainState) -> bool:
 
 
 class BatchVerifier:
-    """Compares datasets with their queries run once, in an engine that it starts when it is first needed."""
+    """Compares datasets with their queries run once, in an engine that it starts on demand."""
 
     def __init__(self, storage: Storage, config: Config) -> None:
         settings = engine_settings(storage, config)
-        # Here, whatever cluster makes the rows: so it cannot be one's fault.
+        # On this machine, whatever cluster computes the rows: so faults of the cluster show.
         master = "local[*]" if settings.is_cluster else settings.master
         alone = replace(settings, master=master, host=None, storage=None, properties=None, jobs_only=True)
         self._storage = storage
@@ -91,10 +91,10 @@ class BatchVerifier:
         self._is_used = False
 
     def compare(self, dataset: StoredDataset, moment: ReplayedTransform) -> BatchComparison | None:
-        """Compare what a dataset amounted to at a moment; None if it had no columns yet.
+        """Compare the state of a dataset at a moment with its query; return None if it had no columns yet.
 
         Raises:
-            InvalidQuery, EngineError: the batch cannot be run.
+            InvalidQuery, EngineError: the batch query fails.
             EngineUnavailable: its engine does not start, or dies.
         """
         block = moment.hashed
@@ -123,7 +123,7 @@ class BatchVerifier:
 
     @contextmanager
     def _request(self, dataset: StoredDataset, moment: ReplayedTransform) -> Iterator[BatchRequest | None]:
-        """The request for a moment; its files are there in the block."""
+        """Yield the request for a moment; its files exist within the block."""
         event, state = moment.hashed.block.event, moment.state
         output = output_so_far(dataset, state)
         if output is None or not isinstance(event, ExecuteTransform):
@@ -137,14 +137,14 @@ class BatchVerifier:
             yield BatchRequest(replace(run, query_changed=moment.has_changed), output, MAX_COUNT)
 
     def close(self) -> None:
-        """End the engine, if one was started; after the job that another verification may have given to it."""
+        """End the engine, if one was started; after a job that another verification may have submitted."""
         if self._is_used:
             with suppress(EngineUnavailable):
                 stop_engine(self._storage.batch_run)
 
 
 def _whole(item: InputInterval) -> InputInterval:
-    """All that an input had at the end of an interval."""
+    """Return the interval of an input from its first row to the end of an interval."""
     covered = item.interval
     return replace(
         item,
@@ -162,7 +162,7 @@ def _whole(item: InputInterval) -> InputInterval:
 
 
 def finding_of(comparison: BatchComparison) -> Finding | None:
-    """Return what a comparison has found; None if the two are equal."""
+    """Return the finding of a comparison; None if there is no difference."""
     answer = comparison.answer
     if answer.obstacle is not None:
         return _finding(comparison, Severity.WARNING, f"Not compared with its query run once: {answer.obstacle}")

@@ -1,4 +1,4 @@
-"""`odf compact`: fewer, larger slices in the place of many small ones, and a history to go with them.
+"""`odf compact`: many small slices are rewritten as fewer, larger ones, together with the history.
 
     1. put neighbouring AddData blocks of a root dataset into groups that each become one slice; other blocks, among
        them those that change the schema, stand between groups
@@ -7,10 +7,10 @@
     4. put the slices and the new blocks beside the old ones
     5. move the head
 
-Rows, their links, offsets, last watermark and source states stay; in between, a watermark is known from the group's end
-on. No block is lost because it would say nothing new after merged ones: these stay apart there. Groups are filled from
-the first block on and blocks keep their times, so that what is full already stays the very same when the dataset is
-compacted again, and everybody who compacts a history gets the same one.
+Rows, their links, offsets, the last watermark and the source states are retained; in between, a watermark becomes known
+at the end of its group. Blocks are not merged where that would leave a block that says nothing new. Groups are filled
+from the first block on, and blocks keep their times. So full groups are unchanged when the dataset is compacted again,
+and compacting a history has the same result for everybody.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class CompactOptions:
     """Options of a compaction.
 
     Attributes:
-        max_records: rows of a slice at most.
-        max_bytes: bytes of the slices that become one, at most.
-        keep_metadata_only: leave out all rows.
+        max_records: the maximum number of rows of a slice.
+        max_bytes: the maximum total size, in bytes, of the slices that are merged into one.
+        keep_metadata_only: whether to drop all rows.
     """
 
     max_records: int = SLICE_ROWS
@@ -73,12 +73,12 @@ class CompactResult:
 
     Attributes:
         old_head: the head before.
-        new_head: the head after; None while it is only planned, the old one if there is nothing to do.
-        blocks: how many there were and are.
-        slices: how many there were and are.
-        downstream: who has to be made again.
-        notes: remarks for the person.
-        seconds: time it took.
+        new_head: the head after; None for a plan, the old head if there is nothing to do.
+        blocks: number of blocks before and after.
+        slices: number of slices before and after.
+        downstream: the derivatives that have to be rebuilt.
+        notes: remarks for the user.
+        seconds: duration in seconds.
     """
 
     handle: DatasetHandle
@@ -101,7 +101,7 @@ class CompactResult:
 
 @dataclass
 class BlockGroup:
-    """Neighbouring blocks that are looked at together: AddData blocks, or one of another kind."""
+    """Adjacent blocks that are processed together: AddData blocks, or a single block of another kind."""
 
     blocks: list[HashedBlock]
     records: int = 0
@@ -110,42 +110,42 @@ class BlockGroup:
 
     @property
     def events(self) -> list[AddData]:
-        """Their events, if there is more than one."""
+        """Return the events of the blocks, if there are several."""
         return [one.block.event for one in self.blocks if isinstance(one.block.event, AddData)]
 
     @property
     def slices(self) -> list[DataSlice]:
-        """The slices that become one."""
+        """Return the slices that are merged into one."""
         return [event.new_data for event in self.events if event.new_data is not None]
 
     @property
     def states(self) -> list[SourceState]:
-        """The source states that are kept: the last one, or each that says which file of a folder was taken in."""
+        """Return the source states that are retained: the last one, or each that names an ingested file of a folder."""
         found = [event.new_source_state for event in self.events if event.new_source_state is not None]
         each = [state for state in found[:-1] if state.kind == STATE_KIND and state != found[-1]]
         return list(dict.fromkeys([*each, *found[-1:]]))
 
     @property
     def num_after(self) -> int:
-        """Return how many blocks it becomes."""
+        """Return how many blocks the group becomes."""
         return max(1, len(self.states)) if self.events else 1
 
     @property
     def changes(self) -> bool:
-        """True if it becomes something else."""
+        """Return whether the group is changed."""
         return self.num_after < len(self.blocks) or len(self.slices) > 1
 
     @property
     def num_stateless(self) -> int:
-        """Return how many blocks at its end say nothing of a source."""
+        """Return how many blocks at its end have no source state."""
         stateless = takewhile(lambda event: event.new_source_state is None, reversed(self.events))
         return sum(1 for _ in stateless)
 
     def repeats(self, before: BlockGroup) -> bool:
-        """Return whether the first block that it becomes says nothing new, which no block of a chain may.
+        """Return whether the first block that the group becomes would say nothing new, which no chain allows.
 
         Args:
-            before: the group of data before it.
+            before: the previous group of data.
         """
         first, said = self.events[0], before.events[-1]
         has_rows, state = first.new_data is not None, first.new_source_state
@@ -157,25 +157,25 @@ class BlockGroup:
         return state == (before.states[-1] if before.states else None)
 
     def split(self, place: int) -> list[BlockGroup]:
-        """Return its blocks before and from a place on, as groups."""
+        """Split the group into the blocks before a position and those from there on."""
         parts = [BlockGroup([]), BlockGroup([])]
         for number, hashed in enumerate(self.blocks):
             parts[number >= place].add(hashed)
         return parts
 
     def takes(self, event: AddData, options: CompactOptions) -> bool:
-        """Return whether one more event fits; those with attributes that we do not know stay alone."""
+        """Return whether another event fits into the group; events with unknown attributes stay separate."""
         last = self.blocks[-1].block.event
         if not isinstance(last, AddData) or not (_is_known(last) and _is_known(event)):
             return False
-        # An event has room for the state of one source; to drop that of another would make it ingest its data again.
+        # An event can hold the state of one source only; dropping that of another would make it ingest its data again.
         if event.new_source_state is not None and self.source not in (None, event.new_source_state.source_name):
             return False
         records, size = _measures(event)
         return self.records + records <= options.max_records and self.size + size <= options.max_bytes
 
     def add(self, hashed: HashedBlock) -> None:
-        """One more block."""
+        """Add a block."""
         self.blocks.append(hashed)
         event = hashed.block.event
         if isinstance(event, AddData):
@@ -186,7 +186,7 @@ class BlockGroup:
 
 
 def groups_of(blocks: Iterable[HashedBlock], options: CompactOptions) -> list[BlockGroup]:
-    """The groups that the blocks of a chain fall into, oldest first."""
+    """Return the groups of a chain's blocks, oldest first."""
     groups: list[BlockGroup] = []
     for hashed in blocks:
         event = hashed.block.event
@@ -197,10 +197,10 @@ def groups_of(blocks: Iterable[HashedBlock], options: CompactOptions) -> list[Bl
 
 
 def _apart(groups: list[BlockGroup]) -> list[BlockGroup]:
-    """The groups, split where one would repeat what the merged blocks before it say last.
+    """Split groups where one would repeat the last statements of the merged blocks before it.
 
-    That is where the blocks before it end with some that say nothing of a source, so that the state of before moves to
-    the end; or where its own blocks say something else first, and then the same again.
+    That is the case if the blocks before it end with some that have no source state, so that an earlier state moves to
+    the end; or if its own blocks say something else first, and then the same again.
     """
     found: list[BlockGroup] = []
     waiting = list(groups)
@@ -237,12 +237,12 @@ def plan_compaction(storage: Storage, dataset: StoredDataset, options: CompactOp
     """Return what a compaction would do; nothing is changed or locked.
 
     Args:
-        storage: the workspace, which has what is derived from it.
+        storage: the workspace, which has the derivatives.
         dataset: the dataset.
         options: the sizes to reach.
 
     Raises:
-        UsageError: the dataset is derived from others, whose rows are those of its runs.
+        UsageError: the dataset is a derivative, whose rows belong to its runs.
     """
     if dataset.state.kind is DatasetKind.DERIVATIVE and not options.keep_metadata_only:
         raise UsageError(
@@ -271,7 +271,7 @@ def plan_compaction(storage: Storage, dataset: StoredDataset, options: CompactOp
 
 
 def _num_kept(groups: list[BlockGroup]) -> int:
-    """Return how many blocks from the first on stay as they are."""
+    """Return how many blocks, from the first on, stay unchanged."""
     count = 0
     for group in groups:
         if group.changes:
@@ -284,13 +284,13 @@ def compact(storage: Storage, dataset: StoredDataset, options: CompactOptions, p
     """Compact a dataset; the caller holds its lock.
 
     Args:
-        storage: the workspace, which has what is derived from it.
+        storage: the workspace, which has the derivatives.
         dataset: the dataset.
         options: the sizes to reach.
-        progress: is told how the work gets on.
+        progress: is notified of the progress.
 
     Raises:
-        UsageError: as for the plan.
+        UsageError: as for `plan_compaction`.
         HashMismatch, ObjectNotFound: a slice is damaged or missing; nothing has changed.
     """
     started = time.monotonic()
@@ -330,14 +330,14 @@ def _compact(dataset: StoredDataset, options: CompactOptions, progress: Progress
                 files.append((path, data.physical_hash))
             _add_group(made, group, data)
             done += len(group.slices)
-        # Not before all groups are made: until here, an error leaves nothing beside the old slices.
+        # Only after all groups are made: until here, an error leaves nothing beside the old slices.
         for path, name in files:
             dataset.layout.data.insert_file(path, name)
         return made.commit()
 
 
 def _add_group(made: Rewriting, group: BlockGroup, data: DataSlice | None) -> None:
-    """The blocks that a group becomes: its rows with the first of its states, then the states that are left."""
+    """Add the blocks that a group becomes: its rows with the first of its states, then the remaining states."""
     last, states = group.events[-1], group.states
     links = sum(map(LinkedObjects.of, group.events), LinkedObjects())
     for number in range(group.num_after):
@@ -355,7 +355,7 @@ def _add_group(made: Rewriting, group: BlockGroup, data: DataSlice | None) -> No
 
 
 def _merged_slice(dataset: StoredDataset, state: ChainState, group: BlockGroup, path: Path) -> SliceInfo:
-    """2. and 3. The rows of several slices in one."""
+    """Steps 2 and 3: write the rows of several slices into one."""
     from odfpy.data.memory import bulk_memory
     from odfpy.data.schemas.system_columns import system_columns_first
     from odfpy.data.slices.writer import SliceWriter

@@ -1,4 +1,4 @@
-"""Damaged files: those whose bytes are not what their name says, or that cannot be read."""
+"""Damage of files: content that does not match its hash, or that cannot be read."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Damage:
     """The damage of an object.
 
     Attributes:
-        message: in words; it does not name the file.
-        cause: the error that it would be.
+        message: a description, without the name of the file.
+        cause: the class of the corresponding error.
     """
 
     message: str
@@ -31,13 +31,13 @@ class Damage:
 
 
 def damage_of(store: ObjectStore, name: Multihash, what: str, size: int | None = None) -> Damage | None:
-    """Read an object and compare it with its name, and with its size where that is known; None if all is well.
+    """Read an object, and compare it with its name, and with its size if that is known; return None if it is intact.
 
     Args:
-        store: where it is.
+        store: the store that it is in.
         name: its hash.
-        what: it is, for the message: `slice`, `checkpoint`, `block`.
-        size: bytes that it must have.
+        what: the kind of object, for the message: `slice`, `checkpoint`, `block`.
+        size: the size that it must have, in bytes.
     """
     try:
         found_size = store.size(name)
@@ -54,14 +54,14 @@ def damage_of(store: ObjectStore, name: Multihash, what: str, size: int | None =
 
 @contextmanager
 def unreadable_told(dataset: StoredDataset, findings: list[Finding]) -> Iterator[None]:
-    """Make a finding of a folder of a dataset that cannot be read, so that other datasets are verified all the same.
+    """Turn errors about an unreadable folder of a dataset into a finding, so that other datasets are still verified.
 
     Args:
         dataset: the dataset.
-        findings: gets one more then.
+        findings: the list to which the finding is added.
 
     Raises:
-        OSError, OdfError: something else is the matter.
+        OSError, OdfError: the error has another cause.
     """
     try:
         yield
@@ -78,7 +78,9 @@ def unreadable_told(dataset: StoredDataset, findings: list[Finding]) -> Iterator
 
 @contextmanager
 def damage_told(dataset: StoredDataset) -> Iterator[None]:
-    """Say of a file here that cannot be sent whether it is damaged, and what mends it: a place only says what has come.
+    """Explain whether a file that could not be sent is damaged here, and how to repair it.
+
+    The receiver only knows that the content is wrong.
 
     Args:
         dataset: the dataset here.
@@ -103,7 +105,7 @@ def damage_told(dataset: StoredDataset) -> Iterator[None]:
 
 
 def _objects_in(text: str) -> Iterator[Multihash]:
-    """Names of objects that a message has, each once."""
+    """Yield the names of objects that a message contains, each once."""
     for found in dict.fromkeys(_NAME.findall(text)):
         with suppress(InvalidValue):
             yield Multihash.parse(found)

@@ -1,4 +1,4 @@
-"""The parts of a dataset that a verification checks beside the chain of the head: every other file.
+"""Checks of a dataset's files beyond the chain of the head.
 
 1. other references: what they point at is there and valid, with all blocks, slices and checkpoints before it
 2. files among the objects that are not named by a hash
@@ -41,8 +41,8 @@ _ROT: Final = "Nothing of the dataset needs it; `odf gc` removes it."
 
 
 def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
-    """The report on the chain of the head, with what the other files are like."""
-    dataset = dataset.on(None)  # from its head, however it was named
+    """Add the state of the other files to the report on the chain of the head."""
+    dataset = dataset.on(None)  # seen from its head, however it was referred to
     useless: list[UnusedPath] = []
     findings: list[Finding] = []
     following: tuple[LostHistory, ...] = ()
@@ -66,7 +66,7 @@ def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
 def _references(dataset: StoredDataset) -> Iterator[Finding]:
     names = [name for name in dataset.layout.refs.names() if name != HEAD]
     known: set[Multihash] = set()
-    with suppress(OdfError):  # the head's own chain has been looked at
+    with suppress(OdfError):  # the chain of the head has been checked
         known.update(hashed.hash for hashed in (dataset.chain.iter_blocks() if names else ()))
     for name in names:
         yield from _reference(dataset, name, known)
@@ -80,7 +80,7 @@ def _reference(dataset: StoredDataset, name: str, known: set[Multihash]) -> Iter
             if hashed.hash in known:
                 break
             new.append(hashed)
-        if new:  # most tags are in the head's own history
+        if new:  # most tags are in the history of the head
             validate(new[::-1], dataset.chain.state(hashed.hash) if hashed.hash in known else None)
     except OdfError as error:
         yield _finding(_REFERENCE, f"{name}: {error.message}", type(error), file, error.hint or _REPAIR)
@@ -127,14 +127,14 @@ def _foreign(dataset: StoredDataset) -> Iterator[Finding]:
 def _unreferenced(dataset: StoredDataset) -> Iterator[UnusedPath]:
     try:
         yield from unreferenced_objects(dataset.folder, reachable_blocks(dataset.layout))
-    except OdfError:  # what is missing or damaged has its own finding; until then nobody knows what is of use
+    except OdfError:  # missing or damaged objects have their own finding; until then, it is unknown what is unused
         return
 
 
 def _following(dataset: StoredDataset, head: Multihash | None, useless: list[UnusedPath]) -> tuple[LostHistory, ...]:
-    """The chains of blocks that went on where the head is, the one that was written last first.
+    """Return the chains of blocks that continue from the head, the most recently written first.
 
-    A compaction leaves the time of the last block as it was: of those with the same, the file tells.
+    A compaction retains the time of the last block: among chains with the same time, that of the file decides.
     """
     if head is None:
         return ()
@@ -163,7 +163,7 @@ def _rotten(dataset: StoredDataset, useless: list[UnusedPath]) -> Iterator[Findi
         if store is None or item.name is None:
             continue
         damage = damage_of(store, item.name, "object that nothing refers to")
-        if damage is not None and damage.cause is not ObjectNotFound:  # it may have gone meanwhile
+        if damage is not None and damage.cause is not ObjectNotFound:  # it may be gone meanwhile
             found = _finding(_FILE, damage.message, damage.cause, str(item.path), _ROT)
             yield replace(found, severity=Severity.WARNING)
 

@@ -1,9 +1,9 @@
-"""`odf gc`: removing what nobody needs.
+"""`odf gc`: garbage collection.
 
-Of a dataset, under its lock and while nobody pushes to it: objects that no reference reaches, what killed writers have
-left and, where asked for, checkpoints that later ones have replaced and what is in its cache. Of the workspace: caches
-of datasets that are gone, copies that were begun and not finished, scratch files of processes that have ended, files
-made for shared tables that nobody has asked for in a day.
+In a dataset, under its lock and while nobody pushes to it, the garbage is: objects that no reference reaches,
+left-overs of killed writers and, if requested, superseded checkpoints and the content of its cache. In the workspace it
+is: caches of deleted datasets, unfinished copies, scratch files of processes that have ended, and files made for shared
+tables that have not been used for a day.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _UNUSED: Final = 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class GcOptions:
-    """The kinds of garbage to remove.
+    """Options of a garbage collection.
 
     Attributes:
-        checkpoints: also checkpoints that later ones have replaced.
-        caches: also caches that are of use.
-        dry_run: only find out.
-        may_remove: allows for removing objects that rows link to, where they say that it was let go; None for never.
+        checkpoints: whether to remove checkpoints that later ones have superseded.
+        caches: whether to remove caches that are in use.
+        dry_run: whether only to report.
+        may_remove: permits the removal of linked objects whose rows record it; None never to remove them.
     """
 
     checkpoints: bool = False
@@ -52,19 +52,19 @@ class GcOptions:
 
 
 class GarbageItem(Protocol):
-    """A file, folder or object that nobody needs."""
+    """A file, folder or object that can be removed."""
 
     @property
     def path(self) -> Path | str:
-        """Return where it is: a URL, in a bucket."""
+        """Return its path; a URL, in a bucket."""
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Return its size in bytes."""
 
     @property
     def why(self) -> Garbage:
-        """Return what it is."""
+        """Return the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +72,10 @@ class GcReport:
     """The garbage that was, or would be, removed.
 
     Attributes:
-        name: of the dataset, None for what belongs to none.
-        found: what was of no use.
-        seconds: time it took.
-        error: why nothing was removed.
+        name: name of the dataset, None for garbage that belongs to no dataset.
+        found: the garbage.
+        seconds: duration in seconds.
+        error: the reason why nothing was removed.
     """
 
     name: str | None
@@ -85,25 +85,25 @@ class GcReport:
 
     @property
     def size(self) -> int:
-        """Bytes of all that was found."""
+        """Return the total size in bytes."""
         return sum(item.size for item in self.found)
 
     @property
     def counts(self) -> dict[Garbage, int]:
-        """Return how many files and folders, by what they are."""
+        """Return the number of files and folders by kind."""
         return dict(Counter(item.why for item in self.found))
 
 
 @dataclass(frozen=True)
 class GarbageCollector:
-    """Collects in one workspace."""
+    """Collects the garbage of one workspace."""
 
     storage: Storage
     options: GcOptions
     progress: ProgressSink = silent
 
     def collect(self, datasets: list[StoredDataset], *, everything: bool) -> Iterator[GcReport]:
-        """Some datasets, one after the other, then what belongs to none if `everything` is meant."""
+        """Collect some datasets, one after the other; if `everything`, also garbage that belongs to none."""
         for number, dataset in enumerate(datasets):
             self.progress(Progress(str(dataset.handle), "looking for what is of no use", number, len(datasets)))
             yield self._timed(str(dataset.handle), lambda dataset=dataset: self._dataset(dataset))  # type: ignore[misc]
@@ -121,7 +121,7 @@ class GarbageCollector:
     # --- A dataset ---
 
     def _dataset(self, dataset: StoredDataset) -> list[UnusedPath]:
-        dataset = self.storage.get(dataset.handle.id)  # from its head, however it was named
+        dataset = self.storage.get(dataset.handle.id)  # seen from its head, however it was referred to
         lock = self.storage.lock_of(dataset.folder)
         with self._locked(no_pushes(lock, f"Dataset {dataset.handle}")), self._locked(dataset.writing()):
             try:
@@ -153,7 +153,7 @@ class GarbageCollector:
     def _workspace(self) -> list[UnusedPath]:
         with self._locked(
             self.storage.editing()
-        ):  # nobody makes a dataset meanwhile, whose cache would be taken for an orphan
+        ):  # under the lock, so that no dataset is being made whose cache would look like an orphan
             folders = {path.name for path in self.storage.entries()}
             caches = (path for path in _children(self.storage.cache) if is_folder_name(path.name))
             orphans = [path for path in caches if path.name not in folders]
@@ -162,7 +162,7 @@ class GarbageCollector:
         return [*found, *self._incoming()]
 
     def _incoming(self) -> Iterator[UnusedPath]:
-        """Copies from elsewhere that were begun, and that nobody is at."""
+        """Yield unfinished copies from elsewhere on which no process is working."""
         for path in _children(self.storage.incoming):
             lock, what = self.storage.lock_of(path), f"The copy in {path}"
             with (
@@ -174,10 +174,10 @@ class GarbageCollector:
 
     @contextmanager
     def _locked(self, lock: AbstractContextManager[object]) -> Iterator[None]:
-        """Hold a lock. Who only looks goes without where nobody can lock anything: where nothing can be written.
+        """Hold a lock. A dry run goes without it where nothing can be written, and so nothing can be locked.
 
         Raises:
-            DatasetLocked: somebody else holds it.
+            DatasetLocked: another process holds it.
         """
         with ExitStack() as held:
             try:
@@ -199,9 +199,9 @@ def _scratch(storage: Storage) -> Iterator[UnusedPath]:
 
 
 def _unused(storage: Storage, seconds: int) -> Iterator[UnusedPath]:
-    """The files made for shared tables that nobody has asked for in so many seconds; servers note each use.
+    """Yield files for shared tables that have not been used for some seconds; servers note each use.
 
-    With them go those that a killed server was making (`*.new`).
+    Also yield files that a killed server was making (`*.new`).
     """
     for pattern in ("shared-files/??/*.parquet", "shared-files/??/*.new", "shared-files/shown/*", "*/live/*.live"):
         for path in sorted(storage.cache.glob(pattern)):
@@ -219,13 +219,13 @@ def _children(folder: Path) -> list[Path]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or folder, if it is there.
+    """Remove a file or folder, if it exists.
 
     Raises:
         OdfError: it cannot be removed.
     """
     try:
-        # Only the link goes, not what it leads to: that may be outside of the workspace.
+        # Remove only a link, not its target, which may be outside of the workspace.
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:

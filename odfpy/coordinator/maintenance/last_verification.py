@@ -1,4 +1,4 @@
-"""The last verification of a dataset, for pages and lists, which look later.
+"""The record of a dataset's last verification, for pages and lists.
 
 info/verification.yaml    in the dataset's folder
 """
@@ -32,7 +32,7 @@ _MAX_LENGTH: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class KeptFinding:
-    """A finding of a verification, as `Finding` has it; long texts are cut."""
+    """A finding of a verification, with the fields of `Finding`; long texts are cut."""
 
     severity: Severity
     check: str
@@ -50,9 +50,9 @@ class KeptCounts:
 
     Attributes:
         milliseconds: how long it took.
-        signed: blocks that somebody has signed.
-        unsigned: blocks that nobody has signed.
-        signers: ids of who has signed, those of the newest block first.
+        signed: number of signed blocks.
+        unsigned: number of unsigned blocks.
+        signers: ids of the signers, those of the newest block first.
     """
 
     blocks: I64
@@ -66,7 +66,7 @@ class KeptCounts:
 
 @dataclass(frozen=True, slots=True)
 class KeptLinks:
-    """The files that rows link to, as `LinkedFiles` has them."""
+    """The files that rows link to, with the fields of `LinkedFiles`."""
 
     here: I64
     here_bytes: I64
@@ -76,18 +76,18 @@ class KeptLinks:
 
 @dataclass(frozen=True, slots=True)
 class LastVerification:
-    """A verification, and what it was about.
+    """A verification and its result.
 
     Attributes:
         time: when it ended.
-        head: the last block that it looked at, or was to look at; what came later is not verified.
-        errors: number of findings that make it fail.
-        warnings: number of other findings.
-        transforms_replayed: number of transforms that were computed again.
-        integrity_only: whether transforms were left out.
-        counts: what it has looked at; None of older records.
-        findings: the first of them, errors before warnings.
-        linked: files that rows link to; None where no row can link to any.
+        head: the last block that was verified, or was to be; later blocks are not verified.
+        errors: number of errors.
+        warnings: number of warnings.
+        transforms_replayed: number of transforms that were replayed.
+        integrity_only: whether transforms were not replayed.
+        counts: the extent of the verification; None in older records.
+        findings: the first findings, errors before warnings.
+        linked: the files that rows link to; None where rows cannot link to files.
     """
 
     time: Timestamp
@@ -107,20 +107,20 @@ class LastVerification:
 
 
 def remember_verification(dataset: StoredDataset, report: VerifyReport, *, integrity_only: bool) -> None:
-    """Keep what a verification of a whole dataset came to; one that cannot be kept is not worth an error.
+    """Record the result of a verification of a whole dataset; a failure to write the record is ignored.
 
     Args:
         dataset: the dataset, as it was verified.
         report: the report.
-        integrity_only: whether transforms were left out.
+        integrity_only: whether transforms were not replayed.
     """
     errors = sum(finding.severity is Severity.ERROR for finding in report.findings)
     with suppress(OdfError, OSError):
         if dataset.block is not None or dataset.branch is not None:
             return
-        if not os.access(_path(dataset).parent, os.W_OK | os.X_OK):  # somebody else's, for reading only
+        if not os.access(_path(dataset).parent, os.W_OK | os.X_OK):  # a read-only folder of somebody else
             return
-        head = report.head or dataset.layout.refs.get(HEAD)  # whose block cannot be read, perhaps
+        head = report.head or dataset.layout.refs.get(HEAD)  # its block may be unreadable
         if head is None:
             return
         found = LastVerification(
@@ -176,7 +176,7 @@ def _cut(text: str) -> str:
 
 
 def last_verification(dataset: StoredDataset) -> LastVerification | None:
-    """Return the last verification of a dataset, None if nobody has verified it here.
+    """Return the last verification of a dataset, None if it has not been verified here.
 
     Raises:
         MalformedManifest: the record is damaged; the message names its file.

@@ -1,9 +1,9 @@
-"""The objects that the references of a dataset reach, and those that they do not.
+"""Reachability: the objects that the references of a dataset reach, and garbage that they do not.
 
-Each reference (head, branches, tags) reaches the block that it names, all blocks before that, the slices and
-checkpoints that these speak of, and the objects that rows of these slices link to. What is reached is never touched,
-except for linked objects whose removal is recorded and allowed: see `removable_objects`. The rest is of no use: objects
-of commits and transfers that were interrupted, history that was rewritten, temporary files of writers that were killed.
+Each reference (head, branches, tags) reaches the block that it names, all blocks before it, their slices and
+checkpoints, and the objects that rows of these slices link to. Reachable objects are never removed, except for linked
+objects whose removal is recorded and permitted: see `removable_objects`. The rest is garbage: objects of interrupted
+commits and transfers, rewritten history, temporary files of killed writers.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ class Reached:
     """Everything that the references of a dataset reach.
 
     Attributes:
-        blocks: all of them.
-        data: the slices.
-        checkpoints: all that blocks speak of, whether they are there or not.
-        last_checkpoints: those that the next run after a reference would go on from.
-        links: objects that rows of the slices link to, also those of rows that were taken back.
-        has_unread_links: true if rows link to objects in a way that cannot be read here, so that any may be of use.
+        blocks: the reachable blocks.
+        data: the reachable slices.
+        checkpoints: all checkpoints that blocks mention, whether they exist or not.
+        last_checkpoints: the checkpoints that the next run after a reference would continue from.
+        links: objects that rows of the slices link to, including retracted rows.
+        has_unread_links: True if rows link to objects in a way that this release cannot read, so that any object may be
+            in use.
     """
 
     blocks: set[Multihash] = field(default_factory=set)
@@ -57,13 +58,13 @@ class Reached:
     has_unread_links: bool = False
 
     def needs_data(self, name: Multihash) -> bool:
-        """Return whether an object beside the slices, or a slice, is of use."""
+        """Return whether a slice or a linked object is reachable."""
         return self.has_unread_links or name in self.data or name in self.links
 
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk: what the blocks so far say. A column that any schema links to objects counts as such in all slices."""
+    """The state of a walk. A column that links to objects by any schema counts as such in all slices."""
 
     reached: Reached = field(default_factory=Reached)
     slices: list[SliceOfBlock] = field(default_factory=list)
@@ -72,12 +73,12 @@ class _Walk:
 
 
 def reachable_blocks(layout: DatasetLayout) -> Reached:
-    """Walk back from every reference; each block is read once, and each slice whose rows may link to objects.
+    """Walk back from every reference; each block is read once, and so is each slice whose rows may link to objects.
 
     Raises:
-        OdfError: a reference, a block or such a slice is missing or damaged, so that nobody knows what is reached.
+        OdfError: a reference, a block or such a slice is missing or damaged, so that reachability is unknown.
     """
-    layout.chain.head()  # without one, all would seem to be of no use
+    layout.chain.head()  # without a head, everything would seem unreachable
     found = _Walk()
     for name in layout.refs.names():
         head = layout.refs.get(name)
@@ -88,7 +89,7 @@ def reachable_blocks(layout: DatasetLayout) -> Reached:
 
 
 def _walk(layout: DatasetLayout, head: Multihash, walk: _Walk) -> None:
-    """All from one block on; past what is known already only as far as its checkpoint needs."""
+    """Walk back from a block; beyond known blocks only as far as its checkpoint requires."""
     wants_last = True
     found = walk.reached
     for hashed in layout.chain.iter_blocks(head):
@@ -109,8 +110,8 @@ def _walk(layout: DatasetLayout, head: Multihash, walk: _Walk) -> None:
             found.checkpoints.add(event.new_checkpoint.physical_hash)
             if wants_last:
                 found.last_checkpoints.add(event.new_checkpoint.physical_hash)
-        # Also after an event without a checkpoint: a run goes on from that of the last data event, and from no older
-        # one.
+        # Stop even after an event without a checkpoint: a run continues from the checkpoint of the last data event, and
+        # from no older one.
         wants_last = False
 
 
@@ -118,7 +119,7 @@ def _walk(layout: DatasetLayout, head: Multihash, walk: _Walk) -> None:
 
 
 class Garbage(Enum):
-    """Why a file is of no use."""
+    """The kinds of garbage."""
 
     OBJECT = "unreferenced"
     TEMPORARY = "temporary"
@@ -129,13 +130,13 @@ class Garbage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class UnusedPath:
-    """A file or folder that nobody needs.
+    """A file or folder that can be removed.
 
     Attributes:
-        path: where it is.
-        size: its bytes.
-        why: what it is.
-        name: its hash, of an object.
+        path: its path.
+        size: its size in bytes.
+        why: the kind of garbage.
+        name: its hash, for objects.
     """
 
     path: Path
@@ -145,7 +146,7 @@ class UnusedPath:
 
 
 def unreferenced_objects(folder: Path, found: Reached) -> Iterator[UnusedPath]:
-    """The objects of a dataset that no reference reaches, and signatures of such blocks."""
+    """Yield the objects of a dataset that no reference reaches, and the signatures of such blocks."""
     is_block, is_checkpoint = found.blocks.__contains__, found.checkpoints.__contains__
     needed_in = (is_block, found.needs_data, is_checkpoint, is_block, found.needs_data)
     for part, is_needed in zip((*OBJECT_FOLDERS, SIGNATURES, PACKED), needed_in, strict=True):
@@ -156,8 +157,8 @@ def unreferenced_objects(folder: Path, found: Reached) -> Iterator[UnusedPath]:
 
 
 def temporary(folder: Path) -> Iterator[UnusedPath]:
-    """Yield what killed writers have left in a dataset; of use to nobody but a writer that is at work."""
-    # A part of an object is somebody's until nobody has gone on with it for long: a push that was cut goes on there.
+    """Yield left-overs of killed writers in a dataset; only a writer at work could need them."""
+    # A partial object is retained for long: an interrupted push continues with it.
     for path in (*sorted(folder.rglob(f"{TEMPORARY}*")), *forgotten_parts(folder / "data")):
         # Settings are written without the dataset's lock.
         if path.parent.name != "info" or is_left_since(time.time() - _MINUTE, path):
@@ -165,15 +166,15 @@ def temporary(folder: Path) -> Iterator[UnusedPath]:
 
 
 def is_left_since(moment: float, path: Path) -> bool:
-    """Return whether a file is there, and nobody has written it after a moment, in seconds since 1970."""
+    """Return whether a file exists, and has not been written since a time in seconds since 1970."""
     try:
         return path.lstat().st_mtime <= moment
-    except OSError:  # it has come to be what it was to be
+    except OSError:  # it has been renamed to its final name
         return False
 
 
 def foreign(folder: Path) -> Iterator[Path]:
-    """Yield what lies among the objects of a dataset and is not named by a hash."""
+    """Yield files among the objects of a dataset that are not named by a hash."""
     for part in OBJECT_FOLDERS:
         for path in _entries(folder / part):
             if not path.name.startswith((TEMPORARY, PART)) and (object_name(path) is None or not path.is_file()):
@@ -181,7 +182,7 @@ def foreign(folder: Path) -> Iterator[Path]:
 
 
 def object_name(path: Path) -> Multihash | None:
-    """The hash that a file is named by, None for other names."""
+    """Return the hash that a file is named by, None for other names."""
     try:
         name = Multihash.parse(path.name)
     except InvalidValue:
@@ -190,7 +191,7 @@ def object_name(path: Path) -> Multihash | None:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder."""
+    """Return the size of a file, or of all files in a folder."""
     if path.is_symlink() or not path.is_dir():
         return path.lstat().st_size if path.exists() or path.is_symlink() else 0
     return sum(size_of(child) for child in _entries(path))

@@ -1,10 +1,11 @@
-"""Runs of the reference implementation's DataFusion engine that had several slices of an input to read at once.
+"""Compatibility with the slice order of the reference implementation's DataFusion engine.
 
-DataFusion reads the files of a table in the order of their names, and the names of slices are their hashes. So the rows
-of such a run are in an order that anybody can repeat, but it is not the one in which they came: a correction may stand
-before the row that it corrects. Runs of odfpy read slices in the order of their rows, always; only to verify what the
-reference has recorded are they read as it did. (Its Spark engine sorts what it reads by offset; a UNION ALL of several
-inputs in its DataFusion is a race, which nobody can repeat.)
+That engine reads the files of a table in the order of their names, and the names of slices are their hashes. So the
+rows of a run that read several slices of an input are in a reproducible order, but not in the one in which they came: a
+correction may precede the row that it corrects. odfpy always reads slices in the order of their rows; only to verify
+what the reference implementation has recorded, it reads them in the order of their names. (The Spark engine of the
+reference sorts its input by offset; a UNION ALL of several inputs in its DataFusion engine is a race, which cannot be
+reproduced.)
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ _ENGINE = "datafusion"
 
 
 def in_order_of_names(transform: TransformSql, request: TransformRequest) -> TransformRequest | None:
-    """The request of a run that read slices in the order of their names.
+    """Return the request of a run that read slices in the order of their names.
 
     Args:
-        transform: as it was recorded.
+        transform: the recorded transform.
         request: the request of the same run, with slices in the order of their rows.
 
     Returns:
-        None where that is the same, or the run was one of odfpy or of an engine that does not read so.
+        None if there is no difference, or if the run was made by odfpy or by an engine that does not read that way.
     """
     if transform.engine != _ENGINE or (transform.version or "").startswith(OUR_ENGINES):
         return None
@@ -41,6 +42,6 @@ def in_order_of_names(transform: TransformSql, request: TransformRequest) -> Tra
 
 
 def order_differences(request: TransformRequest, by_name: TransformRequest) -> str:
-    """The inputs whose slices stand in another order in the second request, by the names that the query gives them."""
+    """Return the inputs whose slices are in another order in the second request, by their names in the query."""
     pairs = zip(request.query_inputs, by_name.query_inputs, strict=True)
     return ", ".join(f"`{source.query_alias}`" for source, other in pairs if source != other)

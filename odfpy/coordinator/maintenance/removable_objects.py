@@ -1,8 +1,8 @@
-"""Linked objects whose removal is recorded: rows still name them, but no current row needs their bytes.
+"""Linked objects whose removal is recorded: rows still name them, but no current row needs their content.
 
-That an object may go is said twice: by the rows, each of which was taken back or says in its column of
-`org.odfpy/removedColumn` that the bytes were let go; and by whoever knows why they may, such as the retention of an
-archive. Without the second, nothing goes.
+Two conditions have to hold: each row that links to the object is retracted, or states in its column of
+`org.odfpy/removedColumn` that the content was removed; and a policy, such as the retention rules of an archive, permits
+the removal.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ _AT_ONCE: Final = 10_000
 
 
 class RemovalPolicy(Protocol):
-    """Says which objects may go though rows link to them."""
+    """A policy that decides which linked objects may be removed."""
 
     def __call__(self, dataset: StoredDataset, names: Sequence[Multihash]) -> Collection[Multihash]:
-        """Return those that may.
+        """Return those that may be removed.
 
         Args:
-            dataset: which one; its lock is held.
-            names: objects whose rows are all taken back, or say that the bytes were let go, on every branch and tag.
+            dataset: the dataset, whose lock is held.
+            names: objects whose rows, on every branch and tag, are all retracted or state that the content was removed.
 
         Raises:
-            OdfError: that cannot be told; nothing is removed then.
+            OdfError: that cannot be decided; nothing is removed then.
         """
 
 
 def removable_objects(dataset: StoredDataset, known: Reached, may_remove: RemovalPolicy) -> Iterator[UnusedPath]:
-    """The linked objects of a dataset that are there, and whose removal is recorded and allowed.
+    """Yield the linked objects of a dataset that exist, and whose removal is recorded and permitted.
 
     Args:
         dataset: seen from its head.
-        known: what its references reach.
-        may_remove: allows it.
+        known: the objects that its references reach.
+        may_remove: the policy.
 
     Raises:
         OdfError: a slice is missing or cannot be read.
@@ -63,7 +63,7 @@ def removable_objects(dataset: StoredDataset, known: Reached, may_remove: Remova
 
 
 def _unneeded(dataset: StoredDataset, known: Reached) -> Names:
-    """The objects that are there and linked, and that no current row needs, wherever it is looked from."""
+    """Return the existing linked objects that no current row needs, seen from any reference."""
     import numpy as np
 
     layout = dataset.layout

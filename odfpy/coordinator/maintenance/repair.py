@@ -1,4 +1,4 @@
-"""`odf verify --repair`: what is missing or damaged comes again from where the dataset was pulled from or pushed to.
+"""`odf verify --repair`: missing or damaged files are fetched from where the dataset was pulled from or pushed to.
 
 Objects are named by their hashes, so any place will do: what comes is hashed while it flows, and takes the place of
 what is there in one step, or not at all. References and signatures are not objects: see `repair_beside`.
@@ -47,8 +47,8 @@ class Repair:
     """A repair of one dataset, whose lock the caller holds.
 
     Attributes:
-        repaired: the files that came again.
-        findings: why others did not.
+        repaired: the files that were fetched again.
+        findings: the reasons why others were not.
     """
 
     dataset: StoredDataset
@@ -59,17 +59,17 @@ class Repair:
     _places: list[tuple[str, DatasetLayout]] = field(default_factory=list)
 
     def run(self) -> None:
-        """Look at the references and at everything that they reach, and get what is not as it should be."""
+        """Check the references and everything that they reach, and fetch what is missing or damaged."""
         try:
             self._repair()
-        except OdfError as error:  # such as of a file that says where it was pulled from: others can be repaired
+        except OdfError as error:  # e.g. of the file of places: other datasets can still be repaired
             self._tell(f"Not repaired: {error.message}", type(error), error.hint)
 
     def findings_beside(self, found: Sequence[Finding]) -> Sequence[Finding]:
-        """Why files did not come again; also that there is nowhere they could come from, if anything is wrong at all.
+        """Return why files were not repaired; also that there is no place to fetch them from, if anything is wrong.
 
         Args:
-            found: what a verification after the repair has found.
+            found: the findings of a verification after the repair.
         """
         if found and not self._places and not self.findings:
             self._tell("Nothing to repair from: the dataset was neither pulled from anywhere nor pushed", OdfError)
@@ -86,7 +86,7 @@ class Repair:
                     self.repaired.append(layout.refs.describe(name))
             except OdfError as error:
                 self._tell(error.message, type(error), error.hint, layout.refs.describe(name))
-            with suppress(OdfError):  # what is still wrong is told by the verification that follows
+            with suppress(OdfError):  # the verification that follows reports what is still wrong
                 self._reached(name, seen)
         try:
             self._linked()
@@ -95,7 +95,7 @@ class Repair:
         self._tell_lost_tags()
 
     def _linked(self) -> None:
-        """Get the objects that rows link to and that are damaged, or missing though this copy should have them."""
+        """Fetch linked objects that are damaged, or missing although this copy should have them."""
         layout, choice = self.dataset.layout, choice_of(self.dataset.folder)
         check = LinkedCheck(self.dataset, StreamMonitor(0, self._tell_bytes))
         wanted = HashSet()
@@ -119,7 +119,7 @@ class Repair:
         self.progress(Progress(str(self.dataset.handle), "looking for damage", done, total, "bytes"))
 
     def _reached(self, reference: str, seen: set[Multihash]) -> None:
-        """All that a reference reaches, and that was not seen before."""
+        """Repair everything that a reference reaches, except for what has been seen before."""
         head = self.dataset.layout.refs.get(reference)
         blocks = [] if head is None else self._blocks(head, seen)
         for item in objects_of_blocks(blocks):
@@ -139,7 +139,7 @@ class Repair:
         return found
 
     def _tell_lost_tags(self) -> None:
-        """Tags that have been pushed and are not here: deleted or lost, which only a person knows."""
+        """Report tags that were pushed and are missing here: deleted or lost, which only a user knows."""
         here = set(self.dataset.layout.refs.names())
         pushed_to = self.transfers.aliases(self.dataset).shown("push")
         for place, layout in (known for known in self._places if known[0] in pushed_to):
@@ -153,7 +153,7 @@ class Repair:
                     )
 
     def _blocks(self, head: Multihash, seen: set[Multihash]) -> list[HashedBlock]:
-        """The blocks from one on, each good when this returns; those that were seen are left out."""
+        """Return the blocks from one on back, each intact when this returns; seen blocks are left out."""
         blocks: list[HashedBlock] = []
         store = self.dataset.layout.blocks
         name: Multihash | None = head

@@ -1,8 +1,8 @@
-"""Repair of what is not named by a hash: references, and signatures. Other places are asked, and believed with care.
+"""Repair of files that are not named by a hash, references and signatures, with cautious trust in other places.
 
-- A tag or branch that is damaged or leads nowhere comes again as another place has it; so does the head, first by the
-  signature of it here. Where blocks here go on from what is there, a person has to say which is meant.
-- Signatures are taken where they are good ones, of blocks whose own here are damaged or gone.
+- A damaged or dangling tag or branch is fetched from another place. So is the head, after its signature here was tried.
+  If blocks here continue from there, a user has to decide.
+- Signatures are fetched if they are valid, for blocks whose own signatures here are damaged or missing.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ Places = Sequence[tuple[str, DatasetLayout]]
 
 @dataclass(frozen=True)
 class ReferenceRepair:
-    """References of a dataset, whose lock the caller holds."""
+    """The repair of references of a dataset, whose lock the caller holds."""
 
     dataset: StoredDataset
     places: Places
 
     def restored(self, name: str) -> bool:
-        """Return whether a reference was damaged, or led nowhere, and leads to a block again.
+        """Return whether a reference that was damaged or dangling points to a block again.
 
         Raises:
-            IntegrityError: another place has it, and blocks here go on from there.
+            IntegrityError: another place has the reference, but blocks here continue from its block.
             OdfError: it cannot be written.
         """
         refs = self.dataset.layout.refs
@@ -64,7 +64,7 @@ class ReferenceRepair:
         here: Multihash | None = None
         with suppress(OdfError):
             here = refs.get(name)
-        # What only has lost its block is right. A head that leads nowhere does not go back to what was pushed once.
+        # A reference that has only lost its block is correct. A dangling head does not go back to what was once pushed.
         if here is not None and (here in self.dataset.layout.blocks or self._is_somewhere(here)):
             return False
         for block in self._signed_head() if name == HEAD and here is not None else self._candidates(name):
@@ -85,7 +85,7 @@ class ReferenceRepair:
                     yield block
 
     def _signed_head(self) -> Iterator[Multihash]:
-        """Yield where the head was moved to last, as whoever moved it has signed."""
+        """Yield the block that the head was last moved to, according to the signature of whoever moved it."""
         side = self.dataset.layout.side
         with suppress(OdfError):
             data = None if side is None else side.read(HEAD_PATH, MAX_SIZE)
@@ -103,7 +103,7 @@ class ReferenceRepair:
         return False
 
     def _require_last(self, name: str, block: Multihash) -> None:
-        """Make sure that no block here goes on from one, unless another reference leads to it."""
+        """Check that no block here continues from a block, unless another reference reaches it."""
         layout = self.dataset.layout
         reached: set[Multihash] = set()
         for other in layout.refs.names():
@@ -123,7 +123,7 @@ class ReferenceRepair:
             )
 
     def _was_signed_away(self, name: str, block: Multihash) -> bool:
-        """Return whether the head is known to have been there last, so that what goes on from there was left."""
+        """Return whether the head is known to have been at the block last, so that its successors were abandoned."""
         return name == HEAD and block in self._signed_head()
 
     def _blocks_here(self) -> Iterator[HashedBlock]:
@@ -142,15 +142,15 @@ def _is_tag(name: str) -> bool:
 
 
 def restored_signatures(dataset: StoredDataset, blocks: Sequence[HashedBlock], places: Places) -> Iterator[str]:
-    """Get signatures from other places, of blocks whose own are damaged or gone; gives back the files.
+    """Fetch signatures of blocks whose signatures here are damaged or missing; yield the files.
 
     Args:
-        dataset: whose lock the caller holds.
-        blocks: blocks of it.
-        places: where to look.
+        dataset: the dataset, whose lock the caller holds.
+        blocks: blocks of the dataset.
+        places: the other places.
 
     Raises:
-        OdfError: one cannot be written.
+        OdfError: a file cannot be written.
     """
     side, dataset_id = dataset.layout.side, dataset.handle.id
     if side is None:
@@ -195,14 +195,14 @@ def _says_signed(side: SideFiles) -> bool:
 def _good_ones(
     side: SideFiles, dataset_id: DatasetId, blocks: Sequence[HashedBlock]
 ) -> list[tuple[HashedBlock, SignedBlock]]:
-    """Signatures that another place has, each checked; what is wrong with one there does no harm to the others."""
+    """Return the valid signatures that another place has; an invalid one does not affect the others."""
     try:
         found = read_all_signatures(side, dataset_id, blocks)
     except OdfError:
         if len(blocks) == 1:
             return []
-        # One bad signature fails all that are read with it. Halving finds it in a few batches; each is one request to a
-        # node.
+        # One bad signature fails all that are read with it. Bisection finds it in a few batches, each of which is one
+        # request to a node.
         half = len(blocks) // 2
         return [*_good_ones(side, dataset_id, blocks[:half]), *_good_ones(side, dataset_id, blocks[half:])]
     return [(hashed, signed) for hashed, signed in zip(blocks, found, strict=True) if signed is not None]

@@ -1,4 +1,4 @@
-"""Replays of transforms: does the same query over the same rows give the rows that are recorded?"""
+"""Replays of transforms: the recorded rows are compared with those of the same query over the same input."""
 
 from __future__ import annotations
 
@@ -47,28 +47,28 @@ _DIVERGED = (
 
 @dataclass(frozen=True, slots=True)
 class ReplayState:
-    """State that a replay leaves to the next one: nothing of it comes from the dataset or its cache.
+    """State that a replay leaves to the next one; none of it comes from the dataset or its cache.
 
     Attributes:
-        checkpoint: the file, None for none.
-        arrangement: the folder, None for none.
+        checkpoint: the checkpoint file, None for none.
+        arrangement: the arrangement folder, None for none.
     """
 
     checkpoint: Path | None = None
     arrangement: Path | None = None
 
     def replaced(self, checkpoint: Path, arrangement: Path, folder: Path) -> ReplayState:
-        """Put what a replay has made into a folder, in the place of what the replay before has left there.
+        """Move the state of a replay into a folder, in place of that of the previous replay.
 
         Args:
-            checkpoint: the file that the engine has written, if it has.
-            arrangement: the folder that it has written, if it has.
+            checkpoint: the file that the engine has written, if any.
+            arrangement: the folder that the engine has written, if any.
             folder: the folder.
         """
         kept = checkpoint.replace(folder / "checkpoint") if checkpoint.is_file() else None
         place, coming = folder / "arrangement", folder / "coming"
         found = None
-        with suppress(OSError):  # it is a cache: the next replay reads history then
+        with suppress(OSError):  # it is a cache: without it, the next replay reads history
             if listed_runs(arrangement) is not None:
                 move(arrangement, self.arrangement, coming)
                 shutil.rmtree(place, ignore_errors=True)
@@ -77,13 +77,13 @@ class ReplayState:
 
 
 def replay_all(this: Verification, storage: Storage, engine_for: EngineFor, *, from_start: bool) -> None:
-    """Replay all transforms: each from the checkpoint before it, or from the start without using any.
+    """Replay all transforms: each from the checkpoint before it, or all from the start without recorded checkpoints.
 
     Args:
         this: the verification, which notes findings.
         storage: the workspace.
         engine_for: returns the engine of a transform.
-        from_start: whether checkpoints are left alone.
+        from_start: whether recorded checkpoints are ignored.
     """
     state = ChainState()
     with storage.scratch() as folder:
@@ -105,9 +105,9 @@ def replay_all(this: Verification, storage: Storage, engine_for: EngineFor, *, f
 
 
 def remark_on_histories(this: Verification, storage: Storage) -> None:
-    """Remark on inputs whose history no longer has the blocks that a derivative was made of.
+    """Remark on inputs whose history no longer has the blocks that a derivative was computed from.
 
-    A replay reads these blocks where they lie, until `odf gc` removes them, so it says nothing of that.
+    A replay can still read these blocks until `odf gc` removes them, so it does not notice.
 
     Args:
         this: the verification, which notes findings.
@@ -115,7 +115,7 @@ def remark_on_histories(this: Verification, storage: Storage) -> None:
     """
     for covered in this.states[-1].query_inputs:
         last = covered.last_block_hash
-        with suppress(OdfError):  # it is not here, or damaged: the replay and its own verification say so
+        with suppress(OdfError):  # it is missing or damaged, which the replay and its own verification report
             source = storage.get(covered.dataset_id)
             if last is not None and last in source.layout.blocks and source.number_in_history(last) is None:
                 message = f"Made of blocks that the history of {source.handle} no longer has (up to {last})"
@@ -140,7 +140,7 @@ def _replay(
     left: ReplayState,
     folder: Path,
 ) -> ReplayState:
-    """Run a transform again and compare; what the engine keeps is put into a folder."""
+    """Run a transform again and compare its result; the engine's state is put into a folder."""
     set_transform = require_transform(this.dataset, before)
     inputs = recorded_intervals(storage, this.dataset, set_transform, event)
     with storage.scratch() as scratch:
@@ -178,10 +178,11 @@ def _replay(
 def _compare_watermarks(
     set_transform: SetTransform, before: ChainState, response: TransformResponseSuccess, recorded: Timestamp | None
 ) -> str:
-    """A remark on the watermark of a block, where a commit of the replay would record another one.
+    """Return a remark on the watermark of a block, if a commit of the replay would record another one.
 
-    Where a query lets no watermark through, that of the dataset stays where it was. This is checked like any other for
-    runs of our engines. Others may move the watermark where ours give none, so there is nothing to compare with then.
+    Where a query passes no watermark on, that of the dataset stays where it was. For runs of our engines, that is
+    checked like any other. Engines of others may advance the watermark where ours do not, so there is nothing to
+    compare.
     """
     is_ours = (set_transform.transform.version or "").startswith(OUR_ENGINES)
     found = watermark_after(before, response)
@@ -196,7 +197,7 @@ def _logical_hash(response: TransformResponseSuccess) -> Multihash | None:
 
 
 def _compare_rows(this: Verification, event: ExecuteTransform, replayed: Path | None) -> str:
-    """A remark on how the rows of a replay differ from the recorded ones."""
+    """Return a remark on how the rows of a replay differ from the recorded ones."""
     if replayed is None or event.new_data is None:
         return ""
     recorded = this.dataset.layout.data.local_path(event.new_data.physical_hash)
@@ -208,7 +209,7 @@ def _compare_rows(this: Verification, event: ExecuteTransform, replayed: Path | 
 
 
 def _compare_versions(set_transform: SetTransform, version: str) -> str:
-    """A remark on the engine, where another one has made the rows."""
+    """Return a remark if another engine version has made the rows."""
     recorded = set_transform.transform.version
     return f"; they were made with {recorded}, this is {version}" if recorded not in (None, version) else ""
 

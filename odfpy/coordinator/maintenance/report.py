@@ -1,4 +1,4 @@
-"""Reports of verifications: frozen values, for programs and for the command line alike."""
+"""Reports of verifications: immutable values, for programs and the command line."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Finding:
 
     Attributes:
         check: what was checked: `chain`, `block`, `clock`, `slice`, `checkpoint`, `replay`, `batch`, `signature`,
-            `lineage`, `reference` for others than the head, `file` for what lies beside, `repair`.
+            `lineage`, `reference` for references other than the head, `file` for other files, `repair`.
         message: what is wrong.
-        block: the block that is concerned.
+        block: the block in question.
         sequence_number: its number.
-        file: the file that is concerned.
+        file: the file in question.
         hint: what to do.
-        code: of the cause, as errors have it; `odf help CODE` explains it.
+        code: the error code of the cause; `odf help CODE` explains it.
     """
 
     severity: Severity
@@ -49,13 +49,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchComparison:
-    """A derivative beside its query run once over what its inputs amounted to when it was last derived from them.
+    """A comparison of a derivative with its query run once, over the state that its inputs had at its last run.
 
     Attributes:
-        block: that of the transform.
+        block: the block of the transform.
         sequence_number: its number.
-        answer: what came of it.
-        most: so many differences are listed, all are counted.
+        answer: the result of the comparison.
+        most: the maximum number of listed differences; all are counted.
     """
 
     block: Multihash
@@ -66,13 +66,13 @@ class BatchComparison:
 
 @dataclass(frozen=True, slots=True)
 class LinkedFiles:
-    """Files that rows of a dataset link to, each once.
+    """The files that rows of a dataset link to, each counted once.
 
     Attributes:
-        here: those that are here, and as they should be.
-        here_bytes: their size.
-        elsewhere: those that this copy does not have, by its setting.
-        removed: those that are not here as is recorded: no current row needs them.
+        here: the number of files that are here and intact.
+        here_bytes: their total size in bytes.
+        elsewhere: the number of files that this copy does not have, by its setting.
+        removed: the number of files that were removed as recorded: no current row needs them.
     """
 
     here: int = 0
@@ -83,12 +83,12 @@ class LinkedFiles:
 
 @dataclass(frozen=True, slots=True)
 class LostHistory:
-    """A chain of blocks that followed the head once: it was taken back, by a reset or by an old copy.
+    """A chain of blocks that once followed the head, which was moved back by a reset or by an old copy.
 
     Attributes:
         head: its last block.
-        num_blocks: blocks after the head.
-        written: when the last one was written.
+        num_blocks: number of blocks after the head.
+        written: when its last block was written.
     """
 
     head: Multihash
@@ -101,14 +101,14 @@ class VerifyReport:
     """The report on the verification of one dataset: what was checked, and what was found.
 
     Attributes:
-        head: the last block that was checked, None where the blocks cannot be read.
-        signatures: who has signed its blocks.
-        against_batch: comparisons with the query run once, the oldest first.
-        unreferenced: objects that no reference reaches; they do no harm, and `odf gc` removes them.
-        unreferenced_bytes: their size.
-        following: histories among them that once followed the head, the one that was written last first.
+        head: the last block that was checked, None if the blocks cannot be read.
+        signatures: the signers of its blocks.
+        against_batch: comparisons with the query run once, oldest first.
+        unreferenced: number of objects that no reference reaches; they do no harm, and `odf gc` removes them.
+        unreferenced_bytes: their total size in bytes.
+        following: histories among them that once followed the head, the most recently written first.
         repaired: files that were fetched again.
-        linked: files that rows link to; None where no row can link to any.
+        linked: the files that rows link to; None where rows cannot link to files.
     """
 
     handle: DatasetHandle

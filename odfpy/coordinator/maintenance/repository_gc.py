@@ -1,8 +1,8 @@
-"""`odf gc --repo`: removing what nobody needs from a repository that we may write to: a folder or a bucket.
+"""`odf gc --repo`: garbage collection in a repository that we may write to, a folder or a bucket.
 
-Nobody has a lock there. What a push brings is of no use until its head moves, and must not be taken for garbage until
-then. So only what was written, or found to be of use by a push, a good while ago goes; the references are looked at
-again before each removal, and after the last.
+There are no locks in a repository. What a push uploads is unreachable until the push moves the head, and must not be
+removed before. So only objects are removed that were written, or last relied on by a push, a good while ago; the
+references are read again before each removal, and after the last one.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class StrayObject:
     """An object that no reference reaches.
 
     Attributes:
-        store: what it is in.
+        store: the store that it is in.
         name: its hash.
-        size: its bytes.
+        size: its size in bytes.
     """
 
     store: ObjectStore
@@ -57,23 +57,23 @@ class StrayObject:
 
     @property
     def path(self) -> str:
-        """Return where it is."""
+        """Return its path or URL."""
         return self.store.describe(self.name)
 
     @property
     def why(self) -> Garbage:
-        """Return what it is."""
+        """Return the kind of garbage."""
         return Garbage.OBJECT
 
 
 @dataclass(frozen=True)
 class RepositoryGarbage:
-    """Collects in one repository.
+    """Collects the garbage of one repository.
 
     Attributes:
-        url: where it is.
-        older_than: how long ago what is removed was written.
-        dry_run: only find out.
+        url: the URL of the repository.
+        older_than: the minimum age of what is removed.
+        dry_run: whether only to report.
     """
 
     url: str
@@ -82,12 +82,12 @@ class RepositoryGarbage:
     progress: ProgressSink = silent
 
     def collect(self, names: Iterable[str] = ()) -> Iterator[GcReport]:
-        """Some datasets, by names and patterns, or all.
+        """Collect some datasets, by name or pattern, or all.
 
         Raises:
-            UsageError: nothing can be removed there from here.
-            DatasetNotFound: a name or pattern fits nothing.
-            NotFound, TransferError: the repository is not there, cannot be reached or read.
+            UsageError: objects of that repository cannot be removed from here.
+            DatasetNotFound: a name or pattern matches nothing.
+            NotFound, TransferError: the repository does not exist, or cannot be reached or read.
         """
         if not is_writable(self.url):
             raise UsageError(
@@ -114,7 +114,7 @@ class RepositoryGarbage:
             left = iter(found)
             while some := list(islice(left, _AT_ONCE)):
                 if _tips(layout) != tips:
-                    _require_all(layout, name, removed)  # who runs it again does not learn what is missing
+                    _require_all(layout, name, removed)  # a second run would not find out what is missing
                     raise ConcurrentUpdate(f"{name} was written to meanwhile", hint="Run the command again.")
                 stays: set[int] = set()
                 run_all([partial(_remove, layout, item, limit, stays) for item in some])
@@ -138,8 +138,8 @@ class RepositoryGarbage:
 
 
 def _references(layout: DatasetLayout) -> tuple[Reached, frozenset[tuple[str, Multihash | None]]]:
-    """Return what references lead to, and where they are; whoever moves one meanwhile has to be looked at again."""
-    # Before the walk: a reference that moves during it then differs at the next look, and nothing is removed.
+    """Return what references reach, and where they point, to notice if one is moved meanwhile."""
+    # Before the walk: a reference that moves during it then differs at the next comparison, and nothing is removed.
     tips = _tips(layout)
     try:
         return reachable_blocks(layout), tips
@@ -159,13 +159,13 @@ def _stores(layout: DatasetLayout) -> tuple[ObjectStore, ...]:
 
 
 def _remove(layout: DatasetLayout, item: StrayObject | UnusedPath, limit: float, stays: set[int]) -> None:
-    """Remove something, unless a push has found it to be of use since it was listed.
+    """Remove something, unless a push has relied on it since it was listed.
 
     Args:
         layout: the dataset.
-        item: what goes.
+        item: what to remove.
         limit: seconds since 1970; what was written later stays.
-        stays: takes the `id` of what does not go.
+        stays: gets the `id` of items that stay.
     """
     if isinstance(item, UnusedPath):
         remove(item.path)
@@ -178,23 +178,23 @@ def _remove(layout: DatasetLayout, item: StrayObject | UnusedPath, limit: float,
 
 
 def _is_of_use_again(store: ObjectStore, name: Multihash, limit: float) -> bool:
-    """Return whether a push has found an object to be there, and relies on it: then it counts as written now."""
+    """Return whether a push has found an object and relies on it; the object then counts as just written."""
     path = store.file_of(name) if isinstance(store, LocalObjectStore) else None
     try:
         return path is not None and path.stat().st_mtime > limit
-    except OSError:  # it has gone
+    except OSError:  # it is gone
         return False
 
 
 def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | UnusedPath]) -> None:
-    """Make sure that nothing was removed that somebody has come to refer to in that very moment."""
+    """Check that nothing was removed to which somebody has referred at that very moment."""
     hint = "Push the dataset again from where the last push came from: what is missing is sent then."
     problem = f"{name} was pushed to in the moment of the removal"
     try:
         known = reachable_blocks(layout)
     except OdfError as error:
         raise ConcurrentUpdate(f"{problem}: {error.message}", hint=hint) from error
-    # A missing block has failed the walk above. Other objects have not: it reads their names, and not them.
+    # A missing block would have failed the walk above; other objects would not, since the walk only reads their names.
     for item in removed:
         if isinstance(item, StrayObject) and (known.needs_data(item.name) or item.name in known.checkpoints):
             raise ConcurrentUpdate(f"{problem}: {item.path} is missing", hint=hint)

@@ -1,4 +1,4 @@
-"""`odf reset`: back to a block, as if what came after it had never been."""
+"""`odf reset`: moves the head back to a block, dropping later blocks from the history."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class ResetResult:
     Attributes:
         old_head: the head before.
         new_head: the head after.
-        sequence_number: of the new head.
-        num_blocks: blocks that leave the history.
-        num_records: rows in them.
-        downstream: who has to be made again.
-        notes: remarks for the person.
+        sequence_number: sequence number of the new head.
+        num_blocks: number of blocks that leave the history.
+        num_records: number of their rows.
+        downstream: the derivatives that have to be rebuilt.
+        notes: remarks for the user.
     """
 
     handle: DatasetHandle
@@ -50,14 +50,14 @@ def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetRes
     """Return what a reset would do; nothing is changed or locked.
 
     Args:
-        storage: the workspace, which has what is derived from it.
-        dataset: which one.
-        block: its hash or the beginning of that, its sequence number, or the name of a tag or branch; also the hash of
-            one that a reset or a compaction has left, as long as it is there.
+        storage: the workspace, which has the derivatives.
+        dataset: the dataset.
+        block: the hash of the block or a prefix of it, its sequence number, or the name of a tag or branch; also the
+            hash of a block that was dropped by a reset or a compaction, as long as it exists.
 
     Raises:
-        BlockNotFound, UsageError: it is not in the history, or several are meant.
-        DependencyCycle: by the query that was in force then, the dataset would be derived from itself.
+        BlockNotFound, UsageError: it is not in the history, or it is ambiguous.
+        DependencyCycle: by the query in force at that block, the dataset would be derived from itself.
         OdfError: the chain is damaged.
     """
     blocks = {hashed.hash: hashed for hashed in dataset.chain.iter_blocks()}
@@ -68,7 +68,7 @@ def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetRes
     if after.dataset_id != dataset.handle.id:
         raise IntegrityError(f"{dataset.handle}: the block {wanted} is one of another dataset, {after.dataset_id}")
     Lineage(storage).refuse_circle(dataset, after)
-    slice_files(dataset.layout.data, slices_of(kept))  # they may be gone, unless it is in the history of the head
+    slice_files(dataset.layout.data, slices_of(kept))  # the slices may be gone, unless the head's history has them
     dropped = blocks.keys() - {hashed.hash for hashed in kept}
     return ResetResult(
         handle=dataset.handle,
@@ -83,19 +83,19 @@ def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetRes
 
 
 def reset(storage: Storage, dataset: StoredDataset, to: str) -> ResetResult:
-    """Move the head to a block; the caller holds the dataset's lock. What came after it stays until `odf gc`.
+    """Move the head to a block; the caller holds the dataset's lock. Later blocks stay until `odf gc`.
 
     Args:
-        storage: the workspace, which has what is derived from it.
+        storage: the workspace, which has the derivatives.
         dataset: the dataset.
-        to: as for the plan.
+        to: as for `plan_reset`.
 
     Raises:
-        OdfError: as for the plan; nothing has changed.
+        OdfError: as for `plan_reset`; nothing has changed.
     """
     plan = plan_reset(storage, dataset, to)
     if plan.changes:
-        # Before the head moves, as in a commit: readers without a lock never see it at the block without a signature.
+        # Before the head moves, as in a commit: readers without a lock never see it at an unsigned block.
         dataset.sign_head(dataset.chain.block(plan.new_head))
         dataset.layout.refs.compare_and_swap(HEAD, plan.old_head, plan.new_head)
     return plan

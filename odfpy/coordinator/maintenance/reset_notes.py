@@ -1,7 +1,7 @@
-"""Notes on a reset: what the history had said since, and what nobody would know any more.
+"""Notes about a reset: statements of later blocks that are lost by it.
 
-That a linked file was let go is said by rows: a reset to before them says again that it is kept. Its bytes do not come
-back by that. Attachments, such as the retention rules and legal holds of an archive, are as they were, too.
+Rows state that a linked file was removed: after a reset to before them, the file counts as existing again, but its
+content does not come back. Attachments, such as retention rules and legal holds of an archive, are reset, too.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from odfpy.errors import OdfError
 def reset_notes(
     dataset: StoredDataset, dropped: set[Multihash], kept: Sequence[HashedBlock], after: ChainState
 ) -> Iterator[str]:
-    """Yield what a person has to know who takes a dataset back to a block.
+    """Yield what a user has to know who resets a dataset to a block.
 
     Args:
-        dataset: as it is now.
+        dataset: the dataset as it is now.
         dropped: the blocks that leave its history.
-        kept: those that are its history then, oldest first.
-        after: what they amount to.
+        kept: the blocks of its new history, oldest first.
+        after: the chain state at the end of the new history.
     """
     try:
         yield from _kept_again(dataset, dropped, kept)

@@ -1,6 +1,6 @@
-"""The name of a dataset whose own file of it is lost or damaged, as other places know it.
+"""Restoration of names: datasets whose name file is lost or damaged get the name that other places know them by.
 
-A dataset is remembered by name where it was pulled from and pushed to, which is beside the lost name, in another file.
+The place that a dataset was pulled from or pushed to is remembered in another file than its name.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from odfpy.errors import AlreadyExists, OdfError
 
 
 def restore_names(storage: Storage, refs: Sequence[str] | None) -> dict[DatasetId, tuple[str, ...]]:
-    """Give datasets that have lost their names those that are known elsewhere, if nobody else has them.
+    """Restore the names of datasets that have lost them, from other places, if no other dataset has the name.
 
     Args:
         storage: the workspace.
-        refs: which are meant, by id, lost name or pattern; None for all.
+        refs: the datasets in question, by id, lost name or pattern; None for all.
 
     Returns:
-        Ids with the files that were written.
+        The restored datasets by id, with the files that were written.
     """
     done: dict[DatasetId, tuple[str, ...]] = {}
     for damaged in storage.scan()[1]:
         folder = storage.odf / "datasets" / damaged.name
         alias = lost_name_of(folder)
-        with suppress(OdfError):  # what is not a dataset at all is told by whoever lists them
+        with suppress(OdfError):  # what is not a dataset at all is reported when datasets are listed
             dataset_id = DatasetId.parse(f"{DID_ODF_PREFIX}{damaged.name}")
             if alias is not None and (refs is None or any(_means(ref, dataset_id, alias) for ref in refs)):
                 with storage.editing(), suppress(AlreadyExists):

@@ -1,4 +1,4 @@
-"""A verification under way: what has been read, and what has been found."""
+"""A verification in progress: what has been read, and what has been found."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SIGNATURE: Final = "signature"
 
 @dataclass
 class Verification:
-    """A verification under way.
+    """A verification in progress.
 
     Attributes:
-        blocks: the blocks that could be read, oldest first.
-        states: the state of the chain after each of them.
-        missing: checkpoints that are not there, with their blocks.
+        blocks: the readable blocks, oldest first.
+        states: the chain states after each of them.
+        missing: missing checkpoints, with their blocks.
         lost: checkpoints that are missing or damaged.
     """
 
@@ -52,7 +52,7 @@ class Verification:
         severity: Severity = Severity.ERROR,
         cause: type[OdfError] = IntegrityError,
     ) -> None:
-        """Note a finding.
+        """Add a finding.
 
         Args:
             check: name of the check.
@@ -77,10 +77,10 @@ class Verification:
 
     @property
     def can_be_replayed(self) -> bool:
-        """True if blocks and slices are what they should be; what a checkpoint has can be made again."""
+        """True if blocks and slices are intact; checkpoints can be recomputed."""
         found = (finding for finding in self.findings if finding.severity is Severity.ERROR)
         return bool(self.states) and all(finding.check in (CHECKPOINT, SIGNATURE) for finding in found)
 
     def tell(self, action: str, number: int) -> None:
-        """A sign of life."""
+        """Report the progress."""
         self.progress(Progress(str(self.dataset.handle), action, number, len(self.blocks), "blocks"))

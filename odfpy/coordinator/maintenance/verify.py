@@ -1,4 +1,4 @@
-"""Verification: are the bytes what the chain says, and is the data what the queries say?
+"""Verification: files are checked against the chain, and data is checked against the queries.
 
     1. every block: it has its hash, it can be read, every chain rule holds; blocks of the future are remarked on
     2. every slice: it is there, size and physical hash fit, its rows and their logical hash are as recorded
@@ -12,8 +12,8 @@
     5. what a derivative amounts to, beside its query run once over what its inputs amounted to, if that is asked for
     6. every signature: it is by whom it says it is; a copy is signed by whom the settings want
 
-A finding names block and file. Slices that others wrote with the reference's known deviation of the logical hash
-(nulls in a struct and in its members) give a warning, since no correct computation can reproduce it.
+A finding names block and file. Slices of other writers with the reference implementation's known deviation of the
+logical hash (nulls in a struct and in its members) give a warning, since no correct computation can reproduce it.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def verify(
     Args:
         storage: the workspace.
         dataset: the dataset.
-        engine_for: gives the engines for replays; without it only the integrity is verified.
-        from_start: replay without using any checkpoint of it.
-        batch: gives a second opinion, None if none is asked for.
-        each_transform: ask for it after each transform, not only after the last one.
-        progress: is told how far the work is.
+        engine_for: returns the engines for replays; without it, only integrity is verified.
+        from_start: whether to replay without using recorded checkpoints.
+        batch: compares derivatives with their queries run once, None to skip that.
+        each_transform: whether to compare after each transform, not only after the last one.
+        progress: is notified of the progress.
     """
     started = time.monotonic()
     this = Verification(dataset, progress)
@@ -118,7 +118,7 @@ def verify(
 
 
 def with_circle(report: VerifyReport, circle: DependencyCycle | None) -> VerifyReport:
-    """The report with a finding, if the dataset is derived from itself."""
+    """Add a finding to the report, if the dataset is derived from itself."""
     if circle is None:
         return report
     finding = Finding(
@@ -156,7 +156,7 @@ def _verify_chain(this: Verification) -> None:
 
 
 def _remark_on_future(this: Verification) -> None:
-    """One remark on all blocks whose time has not come yet, at the first of them."""
+    """Add one remark on all blocks whose time lies in the future, at the first of them."""
     now = Timestamp.now()
     early = [hashed for hashed in this.blocks if ahead(hashed.block.system_time, now) is not None]
     if not early:
@@ -192,7 +192,7 @@ def _verify_files(this: Verification, hashed: HashedBlock, state: ChainState) ->
 
 
 def _remark_on_missing(this: Verification) -> None:
-    """One remark on all checkpoints that are gone, at the last of them: a person may have made room."""
+    """Add one remark on all missing checkpoints, at the last of them: a user may have freed space."""
     if not this.missing:
         return
     block, name = this.missing[-1]
@@ -206,7 +206,7 @@ def _remark_on_missing(this: Verification) -> None:
 def _verify_object(
     this: Verification, hashed: HashedBlock, check: str, store: ObjectStore, name: Multihash, size: int
 ) -> bool:
-    """Size and physical hash of one file."""
+    """Verify the size and physical hash of a file."""
     file, restore = store.describe(name), _MAKE_AGAIN if check == CHECKPOINT else _RESTORE.format(this.dataset.handle)
     damage = damage_of(store, name, check, size)
     if damage is not None:
@@ -215,7 +215,7 @@ def _verify_object(
 
 
 def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, data: DataSlice) -> None:
-    """Check the content of a slice: number and offsets of rows, logical hash."""
+    """Verify the content of a slice: number and offsets of rows, logical hash."""
     from odfpy.data.slices.logical_hash import ambiguous_columns, logical_hash_of_parquet
     from odfpy.data.slices.slice import slice_stats
 
@@ -280,6 +280,6 @@ def _verify_signatures(this: Verification, storage: Storage) -> SignatureReport:
 
     transfers = Transfers(storage)
     is_copy = False
-    with suppress(OdfError):  # a damaged file of aliases has a finding of its own
+    with suppress(OdfError):  # a damaged file of aliases has its own finding
         is_copy = bool(transfers.aliases(this.dataset).list("pull"))
     return verify_signatures(this.dataset, this.blocks, transfers.required if is_copy else None, tell)

@@ -1,7 +1,7 @@
-"""The check of objects that rows link to: every one that is here, by hash and size; and whether one is missing.
+"""Verification of linked objects: those that are here, by hash and size, and whether any are missing.
 
-One that is not here is an error, unless no current row needs it: its removal is recorded. A copy that has some files
-only, by its setting `copy.files`, is told how many are elsewhere.
+A missing object is an error, unless no current row needs it and its removal is recorded. For a copy that has only some
+files, by its setting `copy.files`, the report tells how many are elsewhere.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _REPAIR: Final = "`odf verify --repair` fetches it from where the dataset was pu
 
 @dataclass
 class LinkedCheck:
-    """A check of the linked objects of one dataset.
+    """The check of the linked objects of one dataset.
 
     Attributes:
         dataset: the dataset.
         monitor: counts the bytes that are read.
-        damaged: objects that are here and are not what they should be, with what is wrong.
+        damaged: objects that are here and damaged, with the damage.
         missing: objects that are not here.
-        count: objects that are here and as they should be.
-        size: their bytes.
+        count: number of intact objects.
+        size: their total size in bytes.
     """
 
     dataset: StoredDataset
@@ -63,7 +63,7 @@ class LinkedCheck:
         """Check the objects that rows of a slice link to, each once.
 
         Raises:
-            OdfError: the slice cannot be read, or links to something that cannot be.
+            OdfError: the slice cannot be read, or has an invalid link.
         """
         for items in linked_in([item], self.dataset.layout, ALL, self._done, with_removed=True):
             found: list[tuple[ObjectOfBlock, Damage | int]] = []
@@ -77,7 +77,7 @@ class LinkedCheck:
                     self.damaged.append((one, outcome))
 
     def needed(self, blocks: list[HashedBlock]) -> Names:
-        """The missing objects that current rows need, sorted.
+        """Return the missing objects that current rows need, sorted.
 
         Args:
             blocks: the whole chain, oldest first.
@@ -91,12 +91,12 @@ class LinkedCheck:
         return names[times_kept(names, linked_slices(blocks), self.dataset.layout) > 0] if len(names) else names
 
     def due(self, blocks: list[HashedBlock], names: Names, choice: LinkFilter) -> Names:
-        """Those of some missing objects that the copy should have all the same.
+        """Return those of some missing objects that the copy should have according to its choice.
 
         Args:
             blocks: the whole chain, oldest first.
             names: the objects.
-            choice: the objects that the copy has.
+            choice: the choice of objects that the copy has.
 
         Raises:
             OdfError: a slice cannot be read.
@@ -114,7 +114,7 @@ class LinkedCheck:
         found.append((item, self._outcome(item)))
 
     def _outcome(self, item: ObjectOfBlock) -> Damage | int:
-        """The size of an object that is as it should be, or what is wrong with it."""
+        """Return the size of an intact object, or its damage."""
         store = self.dataset.layout.data
         try:
             size = store.size(item.name)
@@ -130,7 +130,7 @@ class LinkedCheck:
 
 
 def verify_links(this: Verification) -> LinkedFiles | None:
-    """Check the linked objects of a dataset whose blocks have been read; None where no row can link to any."""
+    """Check the linked objects of a dataset whose blocks have been read; return None if rows cannot have links."""
     slices = list(linked_slices(this.blocks))
     if not slices:
         return None
@@ -140,7 +140,7 @@ def verify_links(this: Verification) -> LinkedFiles | None:
         try:
             check.look(item)
         except OdfError as error:
-            if not isinstance(error, HashMismatch | ObjectNotFound):  # what is wrong with the slice has a finding
+            if not isinstance(error, HashMismatch | ObjectNotFound):  # faults of the slice have their own finding
                 this.error(CHECK, error.message, item.slice.block, hint=error.hint, cause=type(error))
     blocks = {hashed.hash: hashed for hashed in this.blocks} if check.damaged else {}
     for one, damage in check.damaged:

@@ -1,4 +1,4 @@
-"""The observer of a pull that tells OpenLineage. Whatever goes wrong here, the pull goes on."""
+"""The observer of a pull that reports to OpenLineage. Its failures do not affect the pull."""
 
 from __future__ import annotations
 

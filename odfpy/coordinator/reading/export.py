@@ -88,7 +88,7 @@ def export(service: QueryService, query: Query, options: ExportOptions, progress
         service: the query service.
         query: the query.
         options: where its answer goes, and how.
-        progress: is told how the work gets on.
+        progress: is notified of the progress.
 
     Raises:
         AlreadyExists: something of that name is there.

@@ -1,4 +1,4 @@
-"""The workspace's folder and what is in it: datasets with their chains, locks, references, keys and signatures.
+"""Storage: the folder of a workspace and its content: datasets with chains, locks, references, keys and signatures.
 
-Everything else in the coordinator reads and writes datasets through here. It knows nothing of where data comes from.
+The rest of the coordinator reads and writes datasets through this package, which does not know where data comes from.
 """

@@ -1,9 +1,10 @@
-"""Sources that may run on this machine: those approved here (docs/adr/0028-approved-sources.md).
+"""Approvals of sources: which sources may run on this machine (docs/adr/0028-approved-sources.md).
 
-A source is more than a description: a polling source fetches, reads files and variables, runs commands and images, all
-of it as whoever pulls; the query of a source is run over what is handed in. Datasets come from others, too, by a push
-for instance. So a source runs only if exactly it was approved: by `odf add` of its manifest here, or by
-`odf source trust`. What is remembered is a hash of each, in `.odf/approved/<dataset>`, which goes nowhere else.
+A source is more than a description: a polling source fetches data, reads files and variables, and runs commands and
+images, with the permissions of whoever pulls; the query of a source runs over ingested data. Datasets also come from
+others, for instance by a push. So a source runs only if that exact source was approved: by `odf add` of its manifest
+here, or by `odf source trust`. Hashes of approved sources are stored in `.odf/approved/<dataset>`, which is never
+copied.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ class SourceNotApproved(IngestError, code="E430"):
 
 
 def runs_something(source: Source) -> bool:
-    """Return whether a source does anything by itself: a push source without a query only reads what it is handed."""
+    """Return whether a source runs anything: a push source without a query only reads the data that it is given."""
     return isinstance(source, SetPollingSource) or source.preprocess is not None
 
 
 def fingerprint(source: Source) -> str:
-    """Return what a source is known by: the SHA3-256 of all that it says."""
+    """Return the identity of a source: the SHA3-256 hash of its whole content."""
     return str(Multihash.of(canonical_json(to_tree(source))))
 
 
@@ -53,7 +54,7 @@ class Approvals:
         """Check that a source may run.
 
         Raises:
-            SourceNotApproved: it may not.
+            SourceNotApproved: it may not run.
         """
         if self.has(dataset.handle.id, source):
             return
@@ -63,12 +64,12 @@ class Approvals:
         )
 
     def approve(self, dataset_id: DatasetId, sources: Iterable[Source]) -> None:
-        """Let sources run; others of the dataset that were approved stay so. The caller holds `Storage.editing`."""
+        """Approve sources, in addition to those approved before. The caller holds `Storage.editing`."""
         known = self._known(dataset_id)
         self._write(dataset_id, known | {fingerprint(source) for source in sources if runs_something(source)}, known)
 
     def withdraw(self, dataset_id: DatasetId) -> bool:
-        """Let no source of a dataset run any more, under `Storage.editing`; tells whether one was approved."""
+        """Withdraw all approvals of a dataset, under `Storage.editing`; return whether there were any."""
         known = self._known(dataset_id)
         self._write(dataset_id, set(), known)
         return bool(known)
@@ -106,10 +107,11 @@ class Approvals:
     # --- Workspaces of earlier releases ---
 
     def _begin(self) -> None:
-        """Approve, once, what a workspace has that was made before there were approvals.
+        """Approve, once, the sources of a workspace that is older than approvals.
 
-        Only sources that were set here are: those whose block bears the signature of the dataset's own key, which is in
-        the workspace and nowhere else; or all of a dataset whose key is here if it has no signatures at all.
+        Only sources that were set here are approved: those whose block has a signature by the dataset's own key, which
+        is in the workspace and nowhere else; or all sources of a dataset whose key is here if it has no signatures at
+        all.
         """
         made: list[tuple[DatasetId, list[Source]]] = []
         for entry in self.workspace_folder.entries():
@@ -118,7 +120,7 @@ class Approvals:
                 if self.workspace_folder.keys.get(dataset.handle.id) is not None:
                     made.append((dataset.handle.id, list(_set_here(dataset))))
             except OdfError:
-                continue  # what is damaged stays without approval
+                continue  # sources of damaged datasets are not approved
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for dataset_id, sources in made:
             self.approve(dataset_id, sources)

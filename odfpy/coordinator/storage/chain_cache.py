@@ -1,10 +1,10 @@
-"""The sum of a long chain, kept in the dataset's cache, so that a command need not walk the whole of it.
+"""Cached states of long chains, so that a command need not read all of their blocks.
 
-A process keeps the sums that it has used last in memory, too. The file holds a `ChainState` in the codec of the blocks,
-after a line that says which release has written it and a hash of the rest. It is good for the block that it names and,
-since blocks are linked by their hashes, for all that follow: what a chain has grown since is summed up on top. A file
-that is damaged, of another release or of another chain is as good as none. The head itself is always read, and
-`odf verify` never looks here.
+A process also keeps the most recently used states in memory. The file holds a `ChainState` in the codec of the blocks,
+after a line with the release that wrote it and a hash of the rest. It is valid for the block that it names and, since
+blocks are linked by their hashes, for all that follow it: later blocks are applied on top. A file that is damaged, or
+belongs to another release or chain, is ignored. The head itself is always read, and `odf verify` does not use the
+cache.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _MAX_IN_MEMORY: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The sum of a chain up to a block.
+    """The state of a chain at a block.
 
     Attributes:
-        state: the sum, None where nothing is known.
-        unwritten: blocks in it that the file does not have.
+        state: the state, None if nothing is known.
+        unwritten: number of its blocks that are not in the file.
     """
 
     state: ChainState | None
@@ -47,20 +47,20 @@ class _Known:
 
 
 class ChainCache:
-    """The sums of the chains of one workspace: in memory, and in a file for each chain. For all threads."""
+    """The chain states of one workspace: in memory, and in a file for each chain. It is thread-safe."""
 
     def __init__(self) -> None:
         self._latest: LruCache[Path, _Known] = LruCache(_MAX_IN_MEMORY)
 
     def summed_up(self, chain: MetadataChain, file: Path) -> ChainState:
-        """Return what a chain amounts to at its head.
+        """Return the state of a chain at its head.
 
         Args:
             chain: the chain.
-            file: its cache, which is read and, after a long walk, written.
+            file: its cache file, which is read and, after many new blocks, written.
 
         Raises:
-            OdfError: a block that is needed is missing or damaged, or the chain is empty.
+            OdfError: a required block is missing or damaged, or the chain is empty.
         """
         known = self._latest.get(file, lambda: _Known(_read(file)))
         blocks = []
@@ -69,10 +69,10 @@ class ChainCache:
                 break
             blocks.append(hashed)
         else:
-            known = _Known(None)  # it is not of this chain
+            known = _Known(None)  # it belongs to another chain
         state, unwritten = sum_up(reversed(blocks), known.state), known.unwritten + len(blocks)
         if unwritten >= WALK:
-            with contextlib.suppress(OSError, TypeError, OverflowError):  # what cannot be written is done without
+            with contextlib.suppress(OSError, TypeError, OverflowError):  # the cache is optional
                 _write(file, state)
                 unwritten = 0
         self._latest.put(file, _Known(state, unwritten))
@@ -101,7 +101,7 @@ def _read(file: Path) -> ChainState | None:
 
 
 def _write(file: Path, state: ChainState) -> None:
-    from odfpy.codec import flatbuffers_writer  # only writers pay for importing the builder
+    from odfpy.codec import flatbuffers_writer  # only writers need the builder
 
     data = flatbuffers_writer.write(state)
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Clocks that are ahead: what this machine writes by such a clock stays in the chain for ever.
+"""Clocks that run ahead: times that this machine writes by such a clock stay in the chain for ever.
 
-A server tells the time with each answer, and the last block of a dataset tells when it was written. Both are held
-against the clock of this machine.
+A server states the time in each response, and the last block of a dataset has the time when it was written. Both are
+compared with the clock of this machine.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from odfpy.repository.transfer.clock import MAX_AHEAD, TOLERANCE, ahead
 
 
 class ClockAhead(IngestError, code="E409"):
-    """The clock of this machine is more than a day ahead of that of the source."""
+    """The clock of this machine is more than a day ahead of the source's."""
 
 
 class SourceClock:
-    """The clock of a source, as far as it tells the time.
+    """The clock of a source, as far as its responses state the time.
 
     Attributes:
-        ahead: how much the clock here was ahead when the source last told the time.
+        ahead: by how much the clock here was ahead when the source last stated the time.
     """
 
     def __init__(self, *, any_time: bool = False) -> None:
-        """A clock that has not told the time yet; with `any_time` nothing is refused."""
+        """Make a clock that is still unknown; with `any_time`, nothing is refused."""
         self.ahead = Duration()
         self._any_time = any_time
         self._told: Timestamp | None = None
 
     def hear(self, time: Timestamp) -> None:
-        """Take note of what the source says the time is now."""
+        """Note the time that the source states."""
         self._told = time
         self.ahead = Duration.between(time, Timestamp.now())
 
@@ -39,7 +39,7 @@ class SourceClock:
         """Check that blocks may be written by the clock here.
 
         Raises:
-            ClockAhead: they would be of the future, by the clock of the source.
+            ClockAhead: they would lie in the future, by the clock of the source.
         """
         if self.ahead > MAX_AHEAD and not self._any_time:
             raise ClockAhead(
@@ -49,7 +49,7 @@ class SourceClock:
             )
 
     def warnings(self) -> tuple[DataWarning, ...]:
-        """Return what to say of a clock that is a little ahead, or more than that."""
+        """Return warnings about a clock that is ahead."""
         if self.ahead <= TOLERANCE:
             return ()
         message = f"the clock here is {self.ahead.in_words} ahead of that of the source ({self._told})"
@@ -57,10 +57,10 @@ class SourceClock:
 
 
 def warnings_of_last_block(system_time: Timestamp | None) -> tuple[DataWarning, ...]:
-    """Return what to say when blocks follow one that is of the future.
+    """Return warnings when blocks follow one that lies in the future.
 
     Args:
-        system_time: of the last block so far, None where there is none.
+        system_time: system time of the last block so far, None if there is none.
     """
     difference = ahead(system_time, Timestamp.now())
     if difference is None:
@@ -73,7 +73,7 @@ def warnings_of_last_block(system_time: Timestamp | None) -> tuple[DataWarning, 
 
 
 def warnings_of_copy(system_time: Timestamp | None) -> tuple[DataWarning, ...]:
-    """Return what to say of a dataset that was copied and whose last block is of the future."""
+    """Return warnings about a copied dataset whose last block lies in the future."""
     difference = ahead(system_time, Timestamp.now())
     if difference is None:
         return ()
@@ -82,13 +82,13 @@ def warnings_of_copy(system_time: Timestamp | None) -> tuple[DataWarning, ...]:
 
 
 def warnings_of_given_time(name: str, time: Timestamp, rows: int, now: Timestamp) -> tuple[DataWarning, ...]:
-    """Return what to say when rows get the time of a file, and that is of the future.
+    """Return warnings when rows get the time of a file, which lies in the future.
 
     Args:
-        name: the file.
+        name: name of the file.
         time: the event time that rows without one get.
-        rows: how many these are.
-        now: time of the commit.
+        rows: number of such rows.
+        now: the time of the commit.
     """
     difference = ahead(time, now)
     if difference is None or not rows:

@@ -1,4 +1,4 @@
-"""The common part of all commits."""
+"""Commits: the part that all of them have in common."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from odfpy.stages import stage
 
 
 def commit_time(state: ChainState) -> Timestamp:
-    """The one system time of a commit; it does not go back even if the clock does."""
+    """Return the system time of a commit; it does not go back even if the clock does."""
     now = Timestamp.now()
     return now if state.system_time is None else max(now, state.system_time)
 
 
 def with_time(name: str, work: Callable[[], PullResult]) -> PullResult:
-    """The result of some work on a dataset with the time that it took; if it fails, a result that says so."""
+    """Return the result of some work on a dataset with its duration; if it fails, a result with the error."""
     started = time.monotonic()
     with stage(name, is_subject=True) as profile:
         try:
@@ -37,7 +37,7 @@ def with_time(name: str, work: Callable[[], PullResult]) -> PullResult:
 
 
 def up_to_date(dataset: StoredDataset) -> PullResult:
-    """The result of finding nothing new."""
+    """Return the result for a dataset with nothing new."""
     state = dataset.state
     return PullResult(
         name=str(dataset.handle),
@@ -56,23 +56,22 @@ def commit_events(
     written: Mapping[Multihash, Path] | None = None,
     objects: Mapping[Multihash, Path] | None = None,
 ) -> PullResult:
-    """Check the events, put the files in their places, then move the head; the caller holds the dataset's lock.
+    """Check the events, store the files, then move the head; the caller holds the dataset's lock.
 
     Args:
-        dataset: where to.
-        state: of its chain, which the events follow.
-        events: oldest first; one that says nothing new makes no block.
-        system_time: of the blocks.
-        written: the files of slices that the events carry.
-        objects: files that rows of these slices link to and that were just written and hashed, by their names: they
-            move from where they are, best in `Storage.scratch()`, into the dataset. Those that already exist need
-            not be among them.
+        dataset: the dataset.
+        state: the state of its chain, which the events follow.
+        events: the events, oldest first; one that says nothing new makes no block.
+        system_time: system time of the blocks.
+        written: the files of slices in the events.
+        objects: new, hashed files that rows of these slices link to, by their names: they are moved into the dataset
+            from where they are, preferably in `Storage.scratch()`. Existing objects need not be among them.
 
     Raises:
         LinkRefused: a row links to an object that is neither there nor among `objects`.
         OdfError: nothing was committed.
     """
-    from odfpy.chain.links.checks import LinkCheck  # what finds nothing new does without links and rules
+    from odfpy.chain.links.checks import LinkCheck  # without new events, neither links nor rules are needed
     from odfpy.chain.new_blocks import NewBlocks
     from odfpy.chain.rules import NoOpEvent
 
@@ -82,8 +81,8 @@ def commit_events(
         for event in events:
             with suppress(NoOpEvent):
                 new.add(event, system_time)
-    # Files before the chain: a head must never lead to a block whose slice is missing, nor to a row without the object
-    # that it links to. A crash before the head moves leaves files that nothing reaches, and `odf gc` removes them.
+    # Files are stored before the head moves: it must never lead to a block without its slice, or to a row without its
+    # linked object. A crash before that leaves unreachable files, which `odf gc` removes.
     with stage("files"):
         dataset.layout.data.insert_files(objects or {})
         for data in filter(None, map(new_data_of, events)):

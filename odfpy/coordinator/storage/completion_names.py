@@ -1,6 +1,6 @@
-"""The names that a workspace knows, read straight from its folder: for completion, which must not take time.
+"""Names for shell completion, read directly from the workspace's folder, since completion has to be fast.
 
-Nothing of chains is loaded or checked; what cannot be read is left out.
+Chains are neither loaded nor checked; what cannot be read is left out.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _ID = "did:odf:"
 
 
 def dataset_names(folder: Path) -> list[tuple[str, str]]:
-    """Name and id of each dataset of the workspace that a folder is in, in the order of names."""
+    """Return name and id of each dataset of the workspace that a folder is in, sorted by name."""
     return sorted(_datasets(folder))
 
 
 def repository_names(folder: Path) -> list[str]:
-    """Names of the repositories of the workspace that a folder is in, in order."""
+    """Return the names of the repositories of the workspace that a folder is in, sorted."""
     root = _root(folder)
     return [] if root is None else sorted(path.stem for path in (root / _REPOSITORIES).glob("[!.]*.yaml"))
 

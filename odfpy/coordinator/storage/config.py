@@ -1,12 +1,12 @@
-"""Settings, layered as git's are: the environment over the workspace over folders above it over the user over defaults.
+"""Settings in layers, as in git: the environment, the workspace, the folders above it, the user, defaults.
 
 ODF_<SECTION>_<NAME>            this process: `ODF_ENGINE_IDLE_TIMEOUT` is `engine.idleTimeout`
 <workspace>/.odf/config.yaml          this workspace
 <folder>/.odfconfig.yaml              every workspace in or below that folder, the nearest first
 $XDG_CONFIG_HOME/odf/config.yaml      the user (by default ~/.config)
 
-Settings of a single dataset are others, and only in its own folder: `info/config.yaml`. They are never copied anywhere.
-Which settings there are: `odfpy.settings`.
+Settings of a single dataset are separate, and only in its own folder: `info/config.yaml`. They are never copied
+anywhere. All settings are defined in `odfpy.settings`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DATASET_FILE = Path("info", "config.yaml")
 
 @dataclass(frozen=True, slots=True)
 class ConfigItem:
-    """A setting with the value in force and where that is from: a variable, a file, or `default`."""
+    """A setting with the value in force and its origin: a variable, a file, or `default`."""
 
     setting: Setting
     value: Value | None
@@ -39,12 +39,12 @@ class ConfigItem:
 
     @property
     def shown(self) -> Value | None:
-        """The value as whoever looks at all settings may see it: of a secret only that it is set."""
+        """Return the value as it is shown in lists: of a secret only that it is set."""
         return "(set)" if self.setting.help.is_secret and self.value is not None else self.value
 
 
 class Config:
-    """The settings in force in a workspace, or of one dataset."""
+    """The settings in force in a workspace, or for one dataset."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Config:
 
         Raises:
             MalformedManifest: a file is damaged; the message names file and key.
-            UsageError: a variable names no setting, or has no value of it.
+            UsageError: a variable names no setting, or has an invalid value.
         """
         files = config_files(root)
         layers = [(path, _read(path, SETTINGS)) for path in files]
@@ -91,7 +91,7 @@ class Config:
         return kind(**{setting.attribute: self.item(setting.key).value for setting in settings_in(kind)})
 
     def get(self, key: str) -> Any:
-        """The value in force, None where nothing is set and there is no default.
+        """Return the value in force, None if it is not set and has no default.
 
         Raises:
             UsageError: there is no such setting.
@@ -99,7 +99,7 @@ class Config:
         return self.item(key).value
 
     def item(self, key: str) -> ConfigItem:
-        """The value in force and where it is from."""
+        """Return the value in force and its origin."""
         setting = find(key, self._settings)
         if setting.key in self._variables:
             return ConfigItem(setting, self._variables[setting.key], setting.variable)
@@ -109,26 +109,26 @@ class Config:
         return ConfigItem(setting, setting.default, "default")
 
     def items(self) -> Iterator[ConfigItem]:
-        """All settings."""
+        """Yield all settings."""
         return (self.item(key) for key in self._settings)
 
     def set(self, key: str, text: str | None, *, for_user: bool = False) -> None:
-        """Set a value in the file of the workspace, dataset or user, or with None take it out there.
+        """Set a value in the file of the workspace, dataset or user, or remove it from there with None.
 
         Args:
             key: name of the setting.
-            text: the value as text, None to take it out.
-            for_user: whether it goes to the file of the user.
+            text: the value as text, None to remove it.
+            for_user: whether to write it to the file of the user.
 
         Raises:
-            UsageError: no such setting, or not a value of it.
+            UsageError: there is no such setting, or the value is invalid.
         """
         setting = find(key, self._settings)
         path = self._user_file if for_user else self._own_file
         if path is None:
             raise UsageError("Settings of a dataset are not those of a user", hint="Leave out --user, or --dataset.")
         value = None if text is None else parse(setting, text)
-        with changing(path):  # of two settings that are made at once, none is lost
+        with changing(path):  # so that no concurrent change is lost
             values = _read(path, self._settings)
             if value is None:
                 values.pop(setting.key, None)
@@ -140,10 +140,10 @@ class Config:
 
 
 def find(key: str, settings: Mapping[str, Setting] = SETTINGS) -> Setting:
-    """The setting of that name, among those of a workspace or of a dataset.
+    """Return the setting with a name, among those of a workspace or of a dataset.
 
     Raises:
-        UsageError: with a suggestion.
+        UsageError: there is none; with a suggestion.
     """
     found = _in_context(key, settings)
     if found is not None:
@@ -164,10 +164,10 @@ def _in_context(key: str, settings: Mapping[str, Setting]) -> Setting | None:
 
 
 def parse(setting: Setting, text: str) -> Value:
-    """A value from text.
+    """Parse a value.
 
     Raises:
-        UsageError: not a value of the setting.
+        UsageError: the value is invalid for the setting.
     """
     value = setting.read(text)
     if not setting.accepts(value):
@@ -176,13 +176,13 @@ def parse(setting: Setting, text: str) -> Value:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
-    """The settings that variables give; an empty variable gives none."""
+    """Return the settings in environment variables; an empty variable counts as unset."""
     known = {setting.variable: setting for setting in SETTINGS.values()}
     prefixes = tuple(f"ODF_{section.NAME.upper()}_" for section in WORKSPACE_SECTIONS)
     values: dict[str, Value] = {}
     for name in sorted(name for name in environment if name.startswith(prefixes) and environment[name]):
         if name not in known:
-            # A variable that is misspelt must not be passed over: its value would be missed in silence.
+            # A misspelt variable must not be ignored: its value would silently be missing.
             hint = did_you_mean(name, known, otherwise="`odf config list` shows the settings.")
             raise UsageError(f"The variable {name} names no setting", hint=hint)
         setting = known[name]
@@ -240,11 +240,11 @@ def _write(path: Path, values: dict[str, Value]) -> None:
         group, _, name = key.partition(".")
         tree.setdefault(group, {})[name] = value
     text = _comments_of(path) + (dump(tree) if tree else "")
-    replace_file(path, text.encode(), mode=0o600)  # URLs may hold tokens
+    replace_file(path, text.encode(), mode=0o600)  # URLs may contain tokens
 
 
 def _comments_of(path: Path) -> str:
-    """The comments that a file begins with, which outlive changes of what follows."""
+    """Return the comments at the top of a file, which are retained when the rest changes."""
     if not path.exists():
         return ""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)

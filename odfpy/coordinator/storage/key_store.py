@@ -12,21 +12,21 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class KeyStore:
-    """Key pairs by the ids of the datasets that are theirs."""
+    """The key pairs of datasets, by dataset id."""
 
     folder: Path
 
     def save(self, pair: KeyPair) -> None:
-        """Keep the key pair of a dataset, readable by its owner only."""
+        """Store the key pair of a dataset, readable by its owner only."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(self._path(pair.dataset_id), pair.private_key.hex().encode("ascii"), mode=0o600)
 
     def __contains__(self, dataset_id: DatasetId) -> bool:
-        """Return whether the key pair of a dataset is here, be it damaged: then the dataset was made here."""
+        """Return whether the key pair of a dataset is here, even if damaged: then the dataset was made here."""
         return self._path(dataset_id).exists()
 
     def get(self, dataset_id: DatasetId) -> KeyPair | None:
-        """The key pair of a dataset, None where the workspace does not have it, as of copies.
+        """Return the key pair of a dataset, None if the workspace does not have it, as for copies.
 
         Raises:
             OdfError: it cannot be read.
@@ -45,7 +45,7 @@ class KeyStore:
         return pair
 
     def delete(self, dataset_id: DatasetId) -> None:
-        """Forget the key pair of a dataset, if it is there."""
+        """Delete the key pair of a dataset, if it is there."""
         self._path(dataset_id).unlink(missing_ok=True)
 
     def _path(self, dataset_id: DatasetId) -> Path:

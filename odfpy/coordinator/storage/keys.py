@@ -1,11 +1,11 @@
-"""Keys of the person who runs this: the one to sign with, and those of others under names.
+"""Keys of the user: the key to sign with, and the named keys of others.
 
     $XDG_CONFIG_HOME/odf/keys/id_ed25519     the private key, mode 0600, made when it is first needed
     $XDG_CONFIG_HOME/odf/keys/revoked-...    private keys that sign no more, kept so that they can say so elsewhere, too
     $XDG_CONFIG_HOME/odf/trusted-keys.yaml   keys of others, each with a name
     $XDG_CONFIG_HOME/odf/revoked-keys.yaml   keys that count no more; see `revoked_keys`
 
-They are the user's, never a workspace's, so that no copy of a workspace takes them along.
+They belong to the user, never to a workspace, so that they are not copied with a workspace.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_COUNT: Final = 1000
 
 
 class UnusableKey(OdfError, code="E652"):
-    """The key to sign with cannot be read or made, or has ended."""
+    """The key to sign with cannot be read or made, or has been revoked or has expired."""
 
 
 class UnknownKey(NotFound, code="E653"):
@@ -49,7 +49,7 @@ class UnknownKey(NotFound, code="E653"):
 
 @dataclass(frozen=True, slots=True)
 class TrustedKey:
-    """A key of somebody, under the name that the user has given it."""
+    """A key of somebody else, under the name that the user has given it."""
 
     name: str
     key: ActorId
@@ -67,7 +67,7 @@ class _Document:
 
 
 class UserKeys:
-    """The keys that a user has and trusts."""
+    """The key of a user, and the keys that the user trusts."""
 
     def __init__(self, folder: Path | None = None, own: Path | None = None) -> None:
         """
@@ -83,7 +83,7 @@ class UserKeys:
     # --- One's own ---
 
     def own(self) -> KeyPair:
-        """The user's key pair, which is made if there is none.
+        """Return the user's key pair, which is made if there is none.
 
         Raises:
             UnusableKey: it can neither be read nor made.
@@ -91,15 +91,15 @@ class UserKeys:
         return self.known() or self._make()
 
     def known(self) -> KeyPair | None:
-        """The user's key pair, None when there is none yet.
+        """Return the user's key pair, None when there is none yet.
 
         Raises:
-            UnusableKey: it cannot be read, or others can read it too.
+            UnusableKey: it cannot be read, or others can read it.
         """
         return _key_in(self._own)
 
     def pair_of(self, key: ActorId) -> KeyPair | None:
-        """The key pair of a key that is the user's, or was until it was put away; None for those of others."""
+        """Return the key pair of a current or retired key of the user; None for keys of others."""
         for file in (self._own, self._put_away(key)):
             pair = _key_in(file)
             if pair is not None and pair.actor == key:
@@ -107,10 +107,10 @@ class UserKeys:
         return None
 
     def put_away(self) -> None:
-        """Sign with the user's key no more; another one is made when it is needed.
+        """Retire the user's key; another one is made when it is needed.
 
         Raises:
-            UnusableKey: it cannot be moved.
+            UnusableKey: the key file cannot be moved.
         """
         pair = self.own()
         try:
@@ -122,7 +122,7 @@ class UserKeys:
         return self._own.with_name(f"revoked-{str(key).rpartition(':')[2]}")
 
     def _make(self) -> KeyPair:
-        """A new key. Of processes that make one at the same time, the first wins, and the others take its key."""
+        """Make a new key. If several processes do so at the same time, the first wins, and the others use its key."""
         pair, folder = KeyPair.generate(), self._own.parent
         temporary = folder / f"{TEMPORARY}{secrets.token_hex(8)}"
         try:
@@ -150,7 +150,7 @@ class UserKeys:
 
     @property
     def revoked(self) -> KnownRevocations:
-        """Return what is known of keys that count no more.
+        """Return what is known about revoked and expired keys.
 
         Raises:
             MalformedManifest: the file is damaged; the message names it.
@@ -158,10 +158,10 @@ class UserKeys:
         return self._revoked.load()
 
     def learn(self, statements: Iterable[KeyRevocation]) -> None:
-        """Remember what others say of keys that count no more.
+        """Remember statements of others about revoked and expired keys.
 
         Raises:
-            OdfError: it cannot be kept.
+            OdfError: they cannot be stored.
         """
         self._revoked.add(learnt=statements, named=[item.key for item in self.trusted])
 
@@ -169,7 +169,7 @@ class UserKeys:
 
     @cached_property
     def trusted(self) -> tuple[TrustedKey, ...]:
-        """The keys of others, by name.
+        """Return the keys of others, sorted by name.
 
         Raises:
             MalformedManifest: the file is damaged; the message names it.
@@ -187,8 +187,8 @@ class UserKeys:
         """Give a key a name.
 
         Raises:
-            InvalidValue: that is not a name.
-            AlreadyExists: it is the name of another key.
+            InvalidValue: the name is invalid.
+            AlreadyExists: another key has the name.
         """
         if not _NAME.fullmatch(name) or name.lower() in (OWNER, ME):
             hint = f"Letters, digits and . _ @ + - are possible; {OWNER} and {ME} have a meaning already."
@@ -205,10 +205,10 @@ class UserKeys:
         return item
 
     def untrust(self, name: str) -> TrustedKey:
-        """Forget a key.
+        """Remove a named key.
 
         Raises:
-            UnknownKey: with a suggestion.
+            UnknownKey: there is none; with a suggestion.
         """
         with self._changing():
             item = self._named(name)
@@ -216,17 +216,17 @@ class UserKeys:
         return item
 
     def find(self, text: str) -> ActorId:
-        """The key of a name, or the key that the text is.
+        """Return the key with a name, or the key that is given as text.
 
         Raises:
-            UnknownKey, InvalidValue: neither.
+            UnknownKey, InvalidValue: it is neither.
         """
         if text.startswith("did:"):
             return ActorId.parse(text)
         return self.own().actor if text.lower() == ME else self._named(text).key
 
     def name_of(self, key: ActorId, dataset_id: DatasetId | None = None) -> str:
-        """Return what a signer is called here: a name, `owner` of a dataset, `me`, or the key itself."""
+        """Return the local name of a signer: a name, `owner` of a dataset, `me`, or the key itself."""
         for item in self.trusted:
             if item.key == key:
                 return item.name
@@ -235,7 +235,7 @@ class UserKeys:
         return ME if key == self._me else str(key)
 
     def words(self, report: SignatureReport, dataset_id: DatasetId) -> str:
-        """A report on signatures in a few words."""
+        """Summarize a report on signatures in a few words."""
         if not report.signed:
             return "not signed"
         by = ", ".join(dict.fromkeys(self.name_of(signer, dataset_id) for signer in report.signers))
@@ -259,7 +259,7 @@ class UserKeys:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Read the keys of others anew, and let nobody else change them meanwhile."""
+        """Read the keys of others again, and prevent concurrent changes."""
         with changing(self._trusted):
             self.__dict__.pop("trusted", None)
             yield
@@ -271,7 +271,7 @@ class UserKeys:
 
 
 def _key_in(path: Path) -> KeyPair | None:
-    """The key pair in a file, None when there is none."""
+    """Return the key pair in a file, None when there is none."""
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -292,13 +292,13 @@ def _key_in(path: Path) -> KeyPair | None:
 
 
 def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners:
-    """By whom copies must be signed, as the setting `signatures.require` says; by nobody when it is None.
+    """Return who must have signed copies, by the setting `signatures.require`; nobody when it is None.
 
-    The user's own key is always good. Keys that are known to have ended come along, whatever the setting; others that
-    end are remembered.
+    The user's own key is always accepted. Known revoked keys are passed along, whatever the setting; newly revoked ones
+    are remembered.
 
     Raises:
-        UnknownKey, InvalidValue: the setting names a key that is not known.
+        UnknownKey, InvalidValue: the setting names an unknown key.
     """
     if text is None:
         return RequiredSigners("", frozenset(), owner=False, revoked=keys.revoked, learn=keys.learn)
@@ -318,7 +318,8 @@ def answer_key(root: Path) -> KeyPair:
     """Return the key that signs answers in a workspace: that of the setting `proofs.key`, or the user's own.
 
     Raises:
-        UnusableKey: it can neither be read nor made, or has ended: nobody would believe what it signs.
+        UnusableKey: it can neither be read nor made, or has been revoked or has expired: nobody would accept its
+            signature.
     """
     keys = answer_keys(root)
     pair, now = keys.own(), Timestamp.now()
@@ -333,6 +334,6 @@ def answer_key(root: Path) -> KeyPair:
 
 
 def answer_keys(root: Path) -> UserKeys:
-    """Return the keys that are known in a workspace; its own is the one that signs answers."""
+    """Return the keys that are known in a workspace; the own key is the one that signs answers."""
     named = Config.load(root).section(ProofsSection).key
     return UserKeys(own=None if named is None else root.absolute() / named)

@@ -1,4 +1,4 @@
-"""The last pull of a dataset, if it failed: for `odf status`, which looks later.
+"""The record of a dataset's last failed pull, for `odf status`.
 
 info/failure.yaml    in the dataset's folder, from a pull that failed to the next one that does not
 """
@@ -22,10 +22,10 @@ class LastFailure:
     """A pull that failed.
 
     Attributes:
-        time: when it did.
-        message: why.
-        code: of the error.
-        hint: what to try.
+        time: when it failed.
+        message: the message of the error.
+        code: the code of the error.
+        hint: the hint of the error.
     """
 
     time: Timestamp
@@ -35,13 +35,13 @@ class LastFailure:
 
 
 def remember(dataset: StoredDataset, error: OdfError | None) -> None:
-    """Remember that the last pull of a dataset failed, or with None that it did not.
+    """Record that the last pull of a dataset failed, or with None that it did not.
 
-    A record that cannot be written is not worth another error: the disk may be full, which is why the pull failed.
+    A failure to write the record is ignored: the disk may be full, which may be why the pull failed.
     """
     path = _path(dataset)
     with suppress(OdfError, OSError):
-        if not dataset.folder.is_dir():  # it was deleted meanwhile, and must not come back as a folder with a failure
+        if not dataset.folder.is_dir():  # it was deleted meanwhile, and must not reappear as a folder with a failure
             return
         if error is not None:
             save_document(path, _KIND, LastFailure(Timestamp.now(), error.message, error.code, error.hint))
@@ -50,7 +50,7 @@ def remember(dataset: StoredDataset, error: OdfError | None) -> None:
 
 
 def last_failure(dataset: StoredDataset) -> LastFailure | None:
-    """The failure of the last pull of a dataset, None if it did not fail, or nobody has pulled it.
+    """Return the failure of the last pull of a dataset, None if it did not fail, or was never pulled.
 
     Raises:
         MalformedManifest: the record is damaged; the message names its file.

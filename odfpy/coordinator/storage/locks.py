@@ -1,7 +1,8 @@
-"""One writer per dataset. A lock belongs to a process and ends with it, so there are no stale ones to clean up.
+"""Locks: one writer per dataset. A lock belongs to a process and ends with it, so there are no stale locks.
 
-Who is pushed to, in a server, holds no writer's lock while objects come, which may take hours: only the lock of pushes,
-which any number hold at once. Who removes objects holds that alone, since what a push has brought is in no chain yet.
+In a server, a push holds no writer's lock while objects are uploaded, which may take hours: it only holds the push
+lock, shared with other pushes. Garbage collection holds the push lock exclusively, since what a push has uploaded is
+not in any chain yet.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
     """Hold the lock of a dataset, or of the workspace's list of datasets.
 
     Args:
-        path: the lock's file; it says who holds the lock.
-        what: what is locked, for the message.
-        patience: seconds to wait for another process that holds it.
+        path: the lock file; it names the holder.
+        what: what is locked, for messages.
+        patience: seconds to wait for another process that holds the lock.
 
     Yields:
-        Whether the last holder may have left things half done: it was killed, or the machine went down.
+        Whether the last holder may have left unfinished work: it was killed, or the machine went down.
 
     Raises:
         DatasetLocked: another process holds it.
@@ -49,17 +50,17 @@ def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
                     hint="Run the command again when it has finished, or with `--wait 5m`. Nothing was changed.",
                 )
         last = os.fstat(descriptor)
-        # A holder empties the file when it lets go, so text in it is that of one who was killed. After a power loss the
-        # text may be lost as well; then the file is older than the start of the machine.
+        # A holder empties the file when it releases the lock, so a text in it is that of a killed holder. After a power
+        # loss, the text may be lost, too; then the file is older than the last boot.
         was_abandoned = last.st_size > 0 or last.st_mtime < time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         owner = f"pid {os.getpid()}: {' '.join(sys.argv)[:150]}\n".encode("utf-8", "replace")
         try:
-            os.pwrite(descriptor, owner, 0)  # over what the last holder may have left, which is a sign of its own
+            os.pwrite(descriptor, owner, 0)  # over the text of the last holder, which is evidence until then
             os.ftruncate(descriptor, len(owner))
         except OSError as error:
             if error.errno not in FULL:
                 raise _not_lockable(path, what, error) from error
-            os.ftruncate(descriptor, 1)  # a hole takes no room: whoever wants to make room must be able to
+            os.ftruncate(descriptor, 1)  # a hole takes no space: freeing disk space has to be possible
         try:
             yield was_abandoned
         finally:
@@ -73,11 +74,11 @@ def push_lock(path: Path, what: str) -> Iterator[None]:
     """Hold the push lock shared: garbage collection must not remove objects that are not referenced yet.
 
     Args:
-        path: of the writer's lock; the lock of pushes is beside it.
-        what: what is pushed to, for the message.
+        path: path of the writer's lock; the push lock is beside it.
+        what: what is pushed to, for messages.
 
     Raises:
-        DatasetLocked: somebody is removing objects, and has not come to an end in time.
+        DatasetLocked: garbage collection is running, and did not end in time.
     """
     with _pushes(path, what, _PATIENCE_OF_PUSHES, "garbage is being removed", shared=True):
         yield
@@ -85,11 +86,11 @@ def push_lock(path: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def no_pushes(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock of pushes alone.
+    """Hold the push lock exclusively.
 
     Args:
-        path: of the writer's lock; the lock of pushes is beside it.
-        what: what must not be pushed to, for the message.
+        path: path of the writer's lock; the push lock is beside it.
+        what: what must not be pushed to, for messages.
 
     Raises:
         DatasetLocked: a push is under way.
@@ -118,13 +119,13 @@ def _opened(path: Path, what: str) -> int:
 
 
 def _acquire(descriptor: int, patience: float, *, shared: bool = False) -> bool:
-    """Get a lock; returns whether that was possible in time."""
+    """Acquire a lock; return whether that was possible in time."""
     deadline = time.monotonic() + patience
     while not try_lock(descriptor, shared=shared):
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             return False
-        # Many writers may wait, so each tries again and again: a lock that blocks has no time limit.
+        # Many writers may wait, so each polls: a blocking lock has no time limit.
         time.sleep(min(_LOOK, remaining))
     return True
 

@@ -1,4 +1,4 @@
-"""The observer of a pull, who is told when each dataset begins and ends."""
+"""Observers of a pull, which are notified when each dataset begins and ends."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from odfpy.coordinator.storage.stored_dataset import StoredDataset
 
 
 class PullObserver:
-    """Somebody who watches a pull; this one does nothing. An observer raises nothing: a pull does not fail by it."""
+    """An observer of a pull; this one does nothing. Observers must not raise: a pull does not fail because of them."""
 
     def started(self, dataset: StoredDataset) -> None:
-        """Hear that the pull of a dataset begins.
+        """Receive the begin of a dataset's pull.
 
         Args:
-            dataset: as it is then.
+            dataset: the dataset at that time.
         """
 
     def finished(self, dataset: StoredDataset, result: PullResult) -> None:
-        """Hear that the pull of a dataset has ended; of one that came from elsewhere, nobody has said that it began.
+        """Receive the end of a dataset's pull; the begin is not reported for datasets from elsewhere.
 
         Args:
-            dataset: as it was when it began; a new one as it is.
-            result: what came of it.
+            dataset: the dataset as it was at the begin; a new one as it is.
+            result: the result of its pull.
         """
 
     def close(self, *, interrupted: bool) -> None:
-        """Hear that the whole pull has ended.
+        """Receive the end of the whole pull.
 
         Args:
-            interrupted: whether by an error, or by somebody who wants no more of it.
+            interrupted: whether it ended by an error, or was cancelled.
         """
 
 

@@ -1,4 +1,4 @@
-"""Branches and tags of a dataset, and which block a person means."""
+"""Branches and tags of a dataset, and the resolution of block references that users give."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class NoSuchReference(NotFound, code="E655"):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A branch or tag, and where it is.
+    """A branch or tag, and the block that it points to.
 
     Attributes:
-        target: None when the reference is damaged.
-        block: the block that it points to, None when that cannot be read.
-        problem: why something of that is not known.
+        target: hash of the block; None when the reference is damaged.
+        block: the block, None when it cannot be read.
+        problem: why something of that is unknown.
     """
 
     name: ReferenceName
@@ -41,7 +41,7 @@ class Reference:
 
 
 def references(dataset: StoredDataset, kind: ReferenceKind) -> Iterator[Reference]:
-    """The branches or tags of a dataset, in the order of their names; a damaged one spoils no other."""
+    """Yield the branches or tags of a dataset, sorted by name; a damaged one does not affect the others."""
     layout = dataset.layout
     for text in layout.refs.names():
         name = ReferenceName.parse(text)
@@ -57,7 +57,7 @@ def references(dataset: StoredDataset, kind: ReferenceKind) -> Iterator[Referenc
 
 
 def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | None) -> Reference:
-    """A new branch or tag, at the head or at a block; the caller holds the dataset's lock.
+    """Make a branch or tag, at the head or at a block; the caller holds the dataset's lock.
 
     Args:
         dataset: the dataset.
@@ -66,8 +66,8 @@ def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | 
         block: hash, number or name of the block, None for the head.
 
     Raises:
-        AlreadyExists: there is one of that name.
-        BlockNotFound, InvalidValue: no such block, or not a name.
+        AlreadyExists: the name is in use.
+        BlockNotFound, InvalidValue: there is no such block, or the name is invalid.
     """
     reference = ReferenceName.of(kind, name)
     chain = dataset.chain
@@ -85,11 +85,11 @@ def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | 
 
 
 def staging(dataset: StoredDataset, branch: str | None) -> StoredDataset:
-    """The dataset seen from a branch to which something is going to be committed; None: from the head.
+    """Return the dataset seen from a branch for new commits, or for None from the head.
 
     Raises:
-        AlreadyExists: the branch is not there yet, and its name is that of a tag.
-        InvalidValue: not a name of a branch.
+        AlreadyExists: the branch does not exist, and its name is that of a tag.
+        InvalidValue: the name is invalid.
     """
     seen = dataset.on(branch)
     if seen.branch is not None and dataset.layout.refs.get(seen.branch.reference) is None:
@@ -106,7 +106,7 @@ def _require_one_meaning(dataset: StoredDataset, new: ReferenceName) -> None:
 
 
 def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
-    """Remove a branch or tag; the caller holds the dataset's lock. Gives back where it was.
+    """Remove a branch or tag; the caller holds the dataset's lock. Return the block that it pointed to.
 
     Args:
         dataset: the dataset.
@@ -114,7 +114,7 @@ def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
         name: name of the branch or tag.
 
     Raises:
-        NoSuchReference: with a suggestion.
+        NoSuchReference: there is none; with a suggestion.
     """
     target = find(dataset, kind, name)
     dataset.layout.refs.delete(ReferenceName.there(kind, name).reference, target)
@@ -124,7 +124,7 @@ def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
 
 
 def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
-    """The block that a branch or tag points to.
+    """Return the block that a branch or tag points to.
 
     Args:
         dataset: the dataset.
@@ -132,8 +132,8 @@ def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
         name: name of the branch or tag.
 
     Raises:
-        NoSuchReference: with a suggestion.
-        InvalidValue: not a name.
+        NoSuchReference: there is none; with a suggestion.
+        InvalidValue: the name is invalid.
     """
     reference = ReferenceName.there(kind, name)
     target = dataset.layout.refs.get(reference.reference)
@@ -150,15 +150,15 @@ def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
 
 
 def has_reference(dataset: StoredDataset, name: ReferenceName) -> bool:
-    """Return whether a dataset has a branch or tag, be it a damaged one."""
+    """Return whether a dataset has a branch or tag, even a damaged one."""
     return name.reference in DatasetLayout.local(dataset.folder).refs.names()
 
 
 def require_in_one(datasets: Sequence[StoredDataset], names: Sequence[ReferenceName]) -> None:
-    """Check that each branch or tag is one of at least one of some datasets.
+    """Check that each branch or tag exists in at least one of some datasets.
 
     Raises:
-        NoSuchReference: one is not.
+        NoSuchReference: one does not.
     """
     for name in names:
         if not any(has_reference(dataset, name) for dataset in datasets):
@@ -169,7 +169,7 @@ def require_in_one(datasets: Sequence[StoredDataset], names: Sequence[ReferenceN
 
 
 def without(dataset: StoredDataset, name: ReferenceName, why: str) -> PullResult:
-    """The result for a dataset without a branch or tag that is brought along with several.
+    """Return the result for a dataset that lacks a branch or tag which is transferred with several datasets.
 
     Args:
         dataset: the dataset.
@@ -183,16 +183,16 @@ def without(dataset: StoredDataset, name: ReferenceName, why: str) -> PullResult
 
 
 def find_block(dataset: StoredDataset, text: str, history: Sequence[HashedBlock] | None = None) -> Multihash:
-    """The block that a person means.
+    """Return the block that a user refers to.
 
     Args:
-        dataset: whose.
-        text: `head`, a sequence number, a hash or the beginning of one, a tag, a branch; also the hash of a block that
-            is in no history any more, as long as it is there.
+        dataset: the dataset.
+        text: `head`, a sequence number, a hash or a prefix of one, a tag, a branch; also the hash of a block that is no
+            longer in any history, as long as it exists.
         history: the blocks of the dataset, newest first, where they have been read already.
 
     Raises:
-        BlockNotFound, UsageError: there is none, or several are meant.
+        BlockNotFound, UsageError: there is none, or the text is ambiguous.
     """
     if text == HEAD:
         return dataset.chain.head()
@@ -204,11 +204,11 @@ def find_block(dataset: StoredDataset, text: str, history: Sequence[HashedBlock]
     except BlockNotFound:
         if named is None:
             raise
-        return named  # of an earlier release, which let names be that mean blocks
+        return named  # earlier releases allowed such names
 
 
 def _block_of_name(dataset: StoredDataset, text: str) -> Multihash | None:
-    """The block that a tag, a branch, or another reference names."""
+    """Return the block that a tag, a branch, or another reference names."""
     refs = dataset.layout.refs
     names = (f"{kind.value}.{text}" for kind in (ReferenceKind.TAG, ReferenceKind.BRANCH))
     return next((found for name in (*names, text) if is_name(name) and (found := refs.get(name)) is not None), None)
@@ -223,7 +223,7 @@ def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) ->
     if len(found) == 1:
         return found[0].hash
     if len(text) == len(str(blocks[0].hash)) and _is_hash(text) and Multihash.parse(text) in dataset.layout.blocks:
-        return Multihash.parse(text)  # of a history that was left, and not removed yet
+        return Multihash.parse(text)  # of an abandoned history that has not been removed yet
     if found:
         raise UsageError(f"{len(found)} blocks of {dataset.handle} begin with {text}", hint="Write more of the hash.")
     others = (name for name in dataset.layout.refs.names() if name != HEAD)

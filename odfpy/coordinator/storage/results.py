@@ -1,4 +1,4 @@
-"""Results of the coordinator's verbs: frozen values, for programs and for the command line alike."""
+"""Results of the coordinator's operations: immutable values, for programs and the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DatasetHandle:
-    """A dataset of the workspace: its id and the name it goes by here."""
+    """A dataset of the workspace: its id and its local name."""
 
     id: DatasetId
     alias: DatasetAlias
@@ -38,9 +38,9 @@ class DatasetSummary:
     """A line of `odf list`.
 
     Attributes:
-        data_bytes: bytes of all slices.
-        linked_files: files that rows link to, counted as often as rows do.
-        linked_bytes: bytes of these.
+        data_bytes: total size of all slices in bytes.
+        linked_files: number of links of rows to files.
+        linked_bytes: total size of these in bytes.
         inputs: ids of the datasets that it is directly derived from.
     """
 
@@ -62,8 +62,8 @@ class DamagedDataset:
     """A dataset that cannot be read.
 
     Attributes:
-        name: the name it goes by, or its id where the name is lost.
-        error: what is wrong with it.
+        name: its name, or its id if the name is lost.
+        error: the error.
     """
 
     name: str
@@ -71,7 +71,7 @@ class DamagedDataset:
 
 
 class AddOutcome(Enum):
-    """The outcome of a manifest."""
+    """The outcomes of adding a manifest."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -81,11 +81,11 @@ class AddOutcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddResult:
-    """A dataset that `add` made, changed, or left alone.
+    """A dataset that `add` made, changed, or left unchanged.
 
     Attributes:
-        changes: of a dataset that exists, the lines of its manifest that differ, as `diff` writes them.
-        notes: remarks for the person.
+        changes: for an existing dataset, the changed lines of its manifest, as `diff` writes them.
+        notes: remarks for the user.
     """
 
     handle: DatasetHandle
@@ -96,7 +96,7 @@ class AddResult:
 
 
 class PullOutcome(Enum):
-    """The outcome of a pull for one dataset."""
+    """The outcomes of a pull for one dataset."""
 
     UPDATED = "updated"
     UP_TO_DATE = "up to date"
@@ -106,32 +106,34 @@ class PullOutcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullResult:
-    """One dataset of a pull, an ingest or a push. Of one that failed on the way, what was committed before the error.
+    """The result of a pull, an ingest or a push for one dataset.
+
+    If it failed midway, what was committed before the error.
 
     Attributes:
-        name: alias or remote reference, as the person knows it.
-        old_head: last block before, None for a new dataset.
-        new_head: last block after, the same as `old_head` when nothing changed.
-        num_blocks: new blocks.
-        num_records: new rows.
-        num_dropped_blocks: of a forced pull or push, blocks that are not in the history any more, here or in the place
-            that was pushed to; `old_head` was the last of them.
-        num_dropped_records: rows in them.
-        counts: of an ingest, rows `read` and what became of them: `appended`, `corrected`, `retracted`, `unchanged`
-            (they made no difference), `superseded` (overtaken by a later row of the same input). A snapshot also
-            retracts rows that did not come. Of the new and corrected ones, `late` came at or before the watermark. Of a
-            transform, rows of the inputs that were `read`, how many of them were `late`, and entries that the query
-            `ignored` because of that.
-        watermark: watermark after.
-        lane: of an ingest, where it ran and why.
-        seconds: time it took.
-        input: the file that was taken in, where there are several.
-        signatures: who has signed the blocks of a copy that came, None where none came or nobody looked.
-        warnings: what the person should know of the data: many retractions, rows without an event time, files and rows
-            that were passed over, clocks that are wrong.
-        notes: remarks for the person.
+        name: alias or remote reference, as the user knows it.
+        old_head: the last block before, None for a new dataset.
+        new_head: the last block after, the same as `old_head` when nothing changed.
+        num_blocks: number of new blocks.
+        num_records: number of new rows.
+        num_dropped_blocks: for a forced pull or push, the number of blocks that are no longer in the history, here or
+            in the place that was pushed to; `old_head` was the last of them.
+        num_dropped_records: number of their rows.
+        counts: for an ingest, the number of rows `read` and their outcome: `appended`, `corrected`, `retracted`,
+            `unchanged` (no effect), `superseded` (by a later row of the same input). A snapshot also retracts rows that
+            are missing in it. Of the new and corrected rows, `late` were at or before the watermark. For a transform,
+            the number of input rows that were `read`, how many of them were `late`, and the number of entries that the
+            query `ignored` because of that.
+        watermark: the watermark after.
+        lane: for an ingest, the lane and the reason for choosing it.
+        seconds: duration in seconds.
+        input: the ingested file, where there are several.
+        signatures: the signers of the blocks of a copy, None if no blocks came, or signatures were not checked.
+        warnings: warnings about the data: many retractions, rows without an event time, skipped files and rows, wrong
+            clocks.
+        notes: remarks for the user.
         error: why it failed or was skipped.
-        profile: where the time went, None unless there is a profile (`odfpy.stages.profiling`).
+        profile: the profile, None unless profiling is on (`odfpy.stages.profiling`).
     """
 
     name: str
@@ -156,14 +158,13 @@ class PullResult:
 
 @dataclass(frozen=True, slots=True)
 class LineageNode:
-    """A dataset and what it is derived from.
+    """A dataset with the datasets that it is derived from.
 
     Attributes:
-        watermark: of the dataset now.
-        taken_in: as an input, the watermark up to which the dataset above has taken it in.
-        holds_back: as an input, whether the watermark of the dataset above stays where it is because of this one.
-        is_above: whether datasets are derived from each other in a circle, of which this one has been shown: then its
-            inputs are left out here.
+        watermark: the current watermark of the dataset.
+        taken_in: for an input, the watermark up to which its derivative has read it.
+        holds_back: for an input, whether it keeps the watermark of its derivative from advancing.
+        is_above: whether the dataset occurs above in a cycle of derivations: its inputs are then left out here.
     """
 
     handle: DatasetHandle
@@ -175,7 +176,7 @@ class LineageNode:
     is_above: bool = False
 
     def walk(self) -> Iterator[LineageNode]:
-        """Every dataset below once, with this one first; those of a circle where they have inputs."""
+        """Yield every dataset below once, this one first; datasets of a cycle where their inputs are listed."""
         seen = {self.handle.id}
         waiting = [self]
         while waiting:
@@ -188,13 +189,13 @@ class LineageNode:
 
     @property
     def held_back_by(self) -> tuple[DatasetHandle, ...]:
-        """The datasets that hold the watermark back, as far down as it goes; none of a root dataset.
+        """Return the datasets that hold the watermark back, followed to their origin; none for a root dataset.
 
-        That is where it ends: at a root dataset, at one whose query passes no watermark on, or at one that is further
-        already, so that a pull would do.
+        The origin is a root dataset, a dataset whose query passes no watermark on, or one that is ahead already, so
+        that a pull would help.
         """
         found: dict[DatasetHandle, None] = {}
-        through = {self.handle}  # each dataset once, however many ways lead to it
+        through = {self.handle}  # each dataset once, however many paths lead to it
         waiting = [self]
         while waiting:
             for item in waiting.pop(0).inputs:
@@ -210,7 +211,7 @@ class LineageNode:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A sign of life of long work: who, what, how far; `total` is None while unknown."""
+    """The progress of long-running work: who, what, how far; `total` is None while unknown."""
 
     subject: str
     action: str
@@ -231,11 +232,11 @@ ProgressSink = Callable[[Progress], None]
 
 
 def engine_listener(subject: str, sink: ProgressSink) -> Callable[[JobProgress], None]:
-    """A listener of the engine, who tells a sink in words how far it is.
+    """Return a listener for the engine that reports its progress to a sink, in words.
 
     Args:
-        subject: what the engine works for.
-        sink: who is told.
+        subject: what the engine works on.
+        sink: the sink for the reports.
     """
 
     def tell(heard: JobProgress) -> None:
@@ -245,4 +246,4 @@ def engine_listener(subject: str, sink: ProgressSink) -> Callable[[JobProgress],
 
 
 def silent(_: Progress) -> None:
-    """Tell nobody how far the work is."""
+    """Ignore progress."""

@@ -1,10 +1,10 @@
-"""Revoking keys, and letting them expire: statements for everybody who has the datasets, and for oneself.
+"""Revocation and expiry of keys: statements for everybody who has the datasets, and for the user.
 
     $XDG_CONFIG_HOME/odf/revoked-keys.yaml   what the user has said and was shown, beside `trusted-keys.yaml`
     info/revocations/<key>                   the same, beside the chain of each dataset that the key has signed
 
-Only the key itself and a dataset's own key are believed by others. What a user says of somebody else's key counts for
-the user, and in datasets whose own key is in the workspace for everybody.
+Others only accept statements by the key itself and by a dataset's own key. A user's statement about somebody else's key
+counts for the user, and for everybody in datasets whose own key is in the workspace.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ class _Document:
 
 
 class RevokedKeysFile:
-    """The file of keys that a user knows to have ended."""
+    """The file with revoked and expired keys that a user knows of."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._path = (folder or configuration_folder()) / _FILE
 
     def load(self) -> KnownRevocations:
-        """All of it.
+        """Return its content.
 
         Raises:
             MalformedManifest: the file is damaged; the message names it.
         """
         try:
             found = self._path.stat()
-        except OSError:  # there is none, or it cannot be read, which is told then
+        except OSError:  # it is missing or unreadable, which is then reported
             return _read(self._path)
-        # Each commit asks for it, and signatures take longer to check than a file to look at.
+        # Every commit needs it, and checking signatures takes longer than checking whether a file has changed.
         return _read_once(self._path, found.st_ino, found.st_mtime_ns, found.st_size)
 
     def add(
@@ -67,11 +67,11 @@ class RevokedKeysFile:
         """Remember statements.
 
         Args:
-            made: of the user.
-            learnt: of others. There is room for some, which those who make up keys cannot fill for good.
-            named: keys that the user cares for, about which everything is remembered.
+            made: statements of the user.
+            learnt: statements of others; their number is limited, so that made-up keys cannot fill the file for ever.
+            named: keys that matter to the user, about which everything is remembered.
         """
-        # Of two processes that learn of keys at the same time, neither may write over what the other has learnt.
+        # Concurrent processes must not overwrite each other's additions.
         with changing(self._path):
             known = self.load()
             names = {str(key) for key in named}
@@ -105,13 +105,13 @@ def _read(path: Path) -> KnownRevocations:
 def end_of_key(
     key: ActorId, dataset_id: DatasetId, layout: DatasetLayout, known: KnownRevocations, now: Timestamp
 ) -> KeyRevocation | None:
-    """Return what says that a key is not to sign any more in a dataset; None where nothing does.
+    """Return the statement by which a key must not sign any more in a dataset; None if there is none.
 
     Args:
         key: the key.
         dataset_id: id of the dataset.
         layout: the folder of the dataset.
-        known: the keys that are known to have ended.
+        known: known statements about keys.
         now: the time of the signature.
     """
     statements = (*known.get(dataset_id), *honoured_in(layout.side, dataset_id, [key]))
@@ -125,7 +125,7 @@ def announce(key: ActorId, layout: DatasetLayout, dataset_id: DatasetId, known: 
         key: the key.
         layout: the folder of the dataset.
         dataset_id: id of the dataset.
-        known: the keys that are known to have ended.
+        known: known statements about keys.
     """
     said = [one for one in known.get(dataset_id) if one.key == str(key) and one.is_honoured_in(dataset_id)]
     if said and layout.side is not None:

@@ -1,10 +1,10 @@
-"""Another history in the place of the one that a dataset has, and who is derived from what it had.
+"""Rewriting of history: new blocks replace those of a dataset, and derivatives are affected.
 
-The new blocks are made and stored first, then the head moves to them in one step: whatever happens before, the dataset
-is what it was. Nothing of the old history is removed; `odf gc` does that.
+The new blocks are made and stored first, then the head moves to them atomically: until then, the dataset is unchanged.
+Blocks of the old history are not removed; `odf gc` does that.
 
-Blocks before the first change stay the very same. Those after it keep their events and their times, so that the same
-change gives the same hashes wherever and whenever it is made.
+Blocks before the first change stay the same. Later ones keep their events and times, so that the same change has the
+same hashes wherever and whenever it is made.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from odfpy.repository.registry import Aliases
 
 
 class Rewriting:
-    """New blocks on top of a part of a chain that stays.
+    """New blocks on top of an unchanged part of a chain.
 
     Attributes:
-        old_head: the head that gives way.
-        new: the blocks.
+        old_head: the head that is replaced.
+        new: the new blocks.
     """
 
     def __init__(self, chain: MetadataChain, old_head: Multihash, kept: ChainState) -> None:
@@ -43,20 +43,20 @@ class Rewriting:
 
     @property
     def state(self) -> ChainState:
-        """The state after the blocks so far."""
+        """Return the state after the new blocks."""
         return self.new.state
 
     def keep(self, hashed: HashedBlock) -> None:
-        """The event of an old block, at its time."""
+        """Add the event of an old block, at its original time."""
         event, state = hashed.block.event, self.state
         if isinstance(event, AddData):
             checkpoint = state.checkpoint.physical_hash if state.checkpoint else None
             event = replace(event, prev_checkpoint=checkpoint, prev_offset=state.last_offset)
-        if not repeats(event, state):  # others write such blocks, which say nothing
+        if not repeats(event, state):  # redundant blocks of other writers
             self.new.add(event, hashed.block.system_time)
 
     def store(self) -> None:
-        """Put the blocks beside the others; no chain has them yet."""
+        """Store the blocks; no chain has them yet."""
         for data in self.new.encoded:
             self._chain.blocks.insert(data)
 
@@ -64,25 +64,25 @@ class Rewriting:
         """Store the blocks and move the head.
 
         Raises:
-            ConcurrentUpdate: somebody else has moved it; nothing has changed.
+            ConcurrentUpdate: another process has moved it; nothing has changed.
         """
         return self._chain.commit(self.new, replacing=self.old_head)
 
 
 def rewriting(dataset: StoredDataset, blocks: Sequence[HashedBlock], num_kept: int) -> Rewriting:
-    """Begin another history.
+    """Begin a rewrite.
 
     Args:
-        dataset: whose lock the caller holds.
+        dataset: the dataset, whose lock the caller holds.
         blocks: the whole chain, oldest first.
-        num_kept: how many of them stay as they are, the Seed at least.
+        num_kept: the number of blocks that stay unchanged, at least the Seed.
     """
     kept = dataset.chain.state(blocks[num_kept - 1].hash)
     return Rewriting(dataset.chain, blocks[-1].hash, kept)
 
 
 def without_data(dataset: StoredDataset) -> Rewriting:
-    """A history with all that the dataset is and without any rows, to be made again from the first row on.
+    """Begin a history with the metadata of a dataset and without any rows, from which it is rebuilt.
 
     Raises:
         OdfError: the chain is damaged.
@@ -105,8 +105,8 @@ class Downstream:
     """The datasets that are derived from a dataset.
 
     Attributes:
-        diverged: datasets that have taken in what is not in its history any more; they are to be made again.
-        further: what is derived from these, and so has to be made again too.
+        diverged: datasets that have read what is no longer in its history, and have to be rebuilt.
+        further: datasets derived from these, which have to be rebuilt, too.
     """
 
     diverged: tuple[DatasetHandle, ...] = ()
@@ -114,16 +114,16 @@ class Downstream:
 
     @property
     def all(self) -> tuple[DatasetHandle, ...]:
-        """All that have to be made again."""
+        """Return all datasets that have to be rebuilt."""
         return self.diverged + self.further
 
 
 def who_keeps_old_history(dataset: StoredDataset, dropped: set[Multihash]) -> tuple[str, ...]:
-    """Remarks on who still has the old history: other references, and copies in other places.
+    """Return remarks on who still has the old history: other references, and copies in other places.
 
     Args:
-        dataset: whose history changes, or has changed.
-        dropped: the blocks that are not in it any more.
+        dataset: the dataset whose history changes, or has changed.
+        dropped: the blocks that leave the history.
     """
     names = [name for name in dataset.layout.refs.names() if name != HEAD]
     others = [str(ReferenceName.parse(name) or name) for name in names if dropped and _holds(dataset, name, dropped)]
@@ -136,7 +136,7 @@ def who_keeps_old_history(dataset: StoredDataset, dropped: set[Multihash]) -> tu
 
 
 def _holds(dataset: StoredDataset, name: str, dropped: set[Multihash]) -> bool:
-    """Return whether a reference leads to blocks that the head loses; one that is damaged may."""
+    """Return whether a reference leads to blocks that the head loses; True for damaged ones."""
     try:
         target = dataset.layout.refs.get(name)
         return target is not None and any(one.hash in dropped for one in dataset.chain.iter_blocks(target))
@@ -145,19 +145,19 @@ def _holds(dataset: StoredDataset, name: str, dropped: set[Multihash]) -> bool:
 
 
 def downstream_of(storage: Storage, dataset: StoredDataset, dropped: set[Multihash]) -> Downstream:
-    """Return who has taken in blocks that leave the history of a dataset.
+    """Return the derivatives that have read blocks which leave the history of a dataset.
 
     Args:
         storage: the workspace.
-        dataset: whose history changes, or has changed.
-        dropped: the blocks that are not in it any more.
+        dataset: the dataset whose history changes, or has changed.
+        dropped: the blocks that leave the history.
     """
     derived: dict[DatasetId, list[StoredDataset]] = {}
     diverged = []
     for other in storage.datasets():
         try:
             inputs, taken_in = other.input_ids, other.state.query_inputs
-        except OdfError:  # others report a damaged dataset
+        except OdfError:  # damaged datasets are reported elsewhere
             continue
         for item in inputs:
             derived.setdefault(item, []).append(other)

@@ -1,4 +1,4 @@
-"""Signers of the blocks of a dataset, for people and for verification."""
+"""Signers of the blocks of a dataset, for display and for verification."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Somebody who has signed a block.
+    """A signer of a block.
 
     Attributes:
-        key: their key.
-        name: what they are called here.
-        time: when they have signed, as they say.
+        key: the key of the signer.
+        name: the local name of the signer.
+        time: when the block was signed, according to the signer.
     """
 
     key: ActorId
@@ -47,7 +47,7 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class BlockSigners:
-    """The signers of a block; `error` says why they are not known."""
+    """The signers of a block; `error` tells why they are unknown."""
 
     signers: tuple[Signer, ...] = ()
     error: OdfError | None = None
@@ -92,7 +92,7 @@ class Signers:
 
 
 def statements_about(side: SideFiles | None, dataset_id: DatasetId, keys: UserKeys) -> tuple[KeyRevocation, ...]:
-    """Return what is said of keys in a dataset of the workspace, and honoured.
+    """Return the statements about keys in a dataset of the workspace that are accepted.
 
     Args:
         side: side files of the dataset, None for none.
@@ -114,14 +114,14 @@ ReportSigner = Callable[[OdfError, HashedBlock, str], None]
 def verify_signatures(
     dataset: StoredDataset, blocks: Sequence[HashedBlock], required: RequiredSigners | None, tell: ReportSigner
 ) -> SignatureReport:
-    """Check all signatures of a chain, and that it is signed by whom it must be.
+    """Check all signatures of a chain, and that it is signed by the required signers.
 
     Args:
-        dataset: which.
+        dataset: the dataset.
         blocks: its blocks, oldest first.
-        required: by whom the newest must be signed.
-        tell: told of each signature that is forged, damaged or made with a key that had ended, and of the one that is
-            missing; also of revocations that nobody honours.
+        required: who must have signed the newest block.
+        tell: is notified of each signature that is forged, damaged or made with a revoked or expired key, and of a
+            missing one; also of revocations that are not accepted.
     """
     side, dataset_id = dataset.layout.side, dataset.handle.id
     if side is None or not blocks:

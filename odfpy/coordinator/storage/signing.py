@@ -1,7 +1,7 @@
-"""Signing of commits: by the user, and by the dataset's own key where the workspace has it.
+"""Signatures of commits: by the user, and by the dataset's own key if the workspace has it.
 
-Every block of a commit is signed before the head moves, so that nobody sees it without. What cannot be signed is
-committed all the same, and the person is told.
+Every block of a commit is signed before the head moves, so that nobody sees it unsigned. If signing fails, the commit
+is made nevertheless, and the user is told.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class _Remarks(threading.local):
 class Signing:
     """Signs the commits of one workspace.
 
-    The keys, those that have ended and the setting are read anew for each commit: a server lives long, and a key that
-    is revoked must sign nothing from that moment on.
+    Keys, revocations and the setting are read again for each commit: a server runs for long, and a revoked key must not
+    sign anything from that moment on.
     """
 
     def __init__(self, root: Path) -> None:
@@ -44,18 +44,18 @@ class Signing:
         self._remarks = _Remarks()
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what was to be said of this thread's commits since the last time, each once."""
+        """Return the remarks on this thread's commits since the last call, each once."""
         said, self._remarks.texts = tuple(dict.fromkeys(self._remarks.texts)), []
         return said
 
     def sign(
         self, layout: DatasetLayout, owner: Callable[[], KeyPair | None], new: NewBlocks, *, with_head: bool = True
     ) -> None:
-        """Sign the blocks of a commit; where that is impossible, there is a remark on it.
+        """Sign the blocks of a commit; if that fails, add a remark.
 
         Args:
-            layout: of the dataset.
-            owner: gives the dataset's own key, if that is at hand.
+            layout: the folder of the dataset.
+            owner: returns the dataset's own key, if it is available.
             new: the blocks.
             with_head: whether the head moves to the last of them.
         """
@@ -69,12 +69,12 @@ class Signing:
         owner: Callable[[], KeyPair | None],
         block: HashedBlock,
     ) -> None:
-        """Sign that the head is at a block, as `sign` does where it makes one.
+        """Sign that the head is at a block, as `sign` does for new blocks.
 
         Args:
             layout: the folder of the dataset.
             dataset_id: id of the dataset.
-            owner: gives the dataset's own key, if that is at hand.
+            owner: returns the dataset's own key, if it is available.
             block: the block.
         """
         self._sign(layout, dataset_id, owner, [], head=[block])
@@ -114,7 +114,7 @@ class Signing:
             self._say("not signed", error)
 
     def _may_sign(self, who: str, end: KeyRevocation | None) -> bool:
-        """Return whether a key has not ended; if it has, there is a remark on it."""
+        """Return whether a key is neither revoked nor expired; otherwise add a remark."""
         if end is not None:
             what = f"expired at {end.expires}" if end.expires is not None else f"was revoked at {end.time}"
             hint = "`odf key revoke me --reason superseded` puts it away, and another one is made."
@@ -122,7 +122,7 @@ class Signing:
         return end is None
 
     def _at_hand(self, who: str, key: Callable[[], KeyPair | None]) -> Iterator[KeyPair]:
-        """A key, if it can be had; where it should be and cannot, there is a remark on it."""
+        """Yield a key, if it is available; if it should be and is not, add a remark."""
         try:
             pair = key()
         except OdfError as error:

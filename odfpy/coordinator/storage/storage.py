@@ -1,4 +1,4 @@
-"""The datasets of a workspace: looked up, made, renamed and removed in its folder."""
+"""The datasets of a workspace: looked up, created, renamed and removed in its folder."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ __all__ = ["Storage", "StoredDataset", "is_folder_name"]
 
 
 class Storage(WorkspaceFolder):
-    """The folder of a workspace, with its datasets."""
+    """The folder of a workspace, with its datasets; almost all of the coordinator works on it."""
 
     # --- Looking up ---
 
     def datasets(self) -> list[StoredDataset]:
-        """All datasets whose names can be read, in the order of their names."""
+        """Return all datasets whose names can be read, sorted by name."""
         return self.scan()[0]
 
     def scan(self) -> tuple[list[StoredDataset], list[DamagedDataset]]:
-        """All datasets in the order of their names, and those that have no readable name, or one that others have, too.
+        """Return all datasets, sorted by name, and those without a readable name, or with the name of another one.
 
         Raises:
             OdfError: the folder of the datasets cannot be read.
@@ -72,11 +72,11 @@ class Storage(WorkspaceFolder):
         return by_name, sorted(nameless, key=lambda dataset: dataset.name)
 
     def get(self, ref: DatasetRef | str) -> StoredDataset:
-        """The dataset of that id or name.
+        """Return the dataset with an id or name.
 
         Raises:
-            DatasetNotFound: with a suggestion.
-            UsageError: it is neither, or that of a block.
+            DatasetNotFound: there is none; with a suggestion.
+            UsageError: it is neither, or refers to a block.
         """
         if not isinstance(ref, (str, DatasetId, DatasetAlias)):
             raise _no_name(ref)
@@ -110,10 +110,10 @@ class Storage(WorkspaceFolder):
         raise DatasetNotFound(f"No dataset {str(parsed)!r} in the workspace {self.root}", hint=hint)
 
     def get_at(self, ref: str) -> StoredDataset:
-        """The dataset of that id or name, to look at; with `NAME@BLOCK` as it was at a block, tag or branch.
+        """Return the dataset with an id or name, for reading; `NAME@BLOCK` is its state at a block, tag or branch.
 
         Raises:
-            DatasetNotFound, BlockNotFound: with a suggestion.
+            DatasetNotFound, BlockNotFound: there is none; with a suggestion.
             UsageError: it is not a name.
         """
         if not isinstance(ref, str):
@@ -127,10 +127,10 @@ class Storage(WorkspaceFolder):
         return dataset.at(find_block(dataset, block))
 
     def match(self, texts: str | Iterable[str], *, allow_at_block: bool = False) -> list[StoredDataset]:
-        """The datasets of one or some ids, names and patterns, each once; `allow_at_block` allows for `NAME@BLOCK`.
+        """Return the datasets of ids, names and patterns, each once; `allow_at_block` permits `NAME@BLOCK`.
 
         Raises:
-            DatasetNotFound: a name, or a pattern that fits nothing.
+            DatasetNotFound: a name, or a pattern, matches nothing.
         """
         found: dict[DatasetId, StoredDataset] = {}
         for text in all_of(texts):
@@ -149,7 +149,7 @@ class Storage(WorkspaceFolder):
 
     @contextmanager
     def editing(self) -> Iterator[None]:
-        """Hold the lock of the list of datasets: names are given and taken under it."""
+        """Hold the lock of the list of datasets, under which names are given and removed."""
         lock = self.run / "locks" / "workspace"
         with writer_lock(lock, f"The list of datasets in {self.root}", self.lock_patience):
             yield
@@ -163,10 +163,10 @@ class Storage(WorkspaceFolder):
             staged: the folder that it is in.
 
         Raises:
-            AlreadyExists: name or id are taken.
+            AlreadyExists: the name or id is taken.
         """
         self.check_free(alias, dataset_id)
-        # The name before the rename by which the dataset appears: to everybody else, a folder without one is damaged.
+        # The name is written before the rename by which the dataset appears: a folder without a name counts as damaged.
         self._write_alias(staged, alias)
         folder = self.dataset_folder(dataset_id)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -197,7 +197,7 @@ class Storage(WorkspaceFolder):
                 )
 
     def rename(self, dataset: StoredDataset, alias: DatasetAlias) -> StoredDataset:
-        """Give a dataset another name; call it under `editing`."""
+        """Rename a dataset; call it under `editing`."""
         if alias != dataset.handle.alias:
             self.check_free(alias)
         self._write_alias(dataset.folder, alias)
@@ -219,7 +219,7 @@ class Storage(WorkspaceFolder):
         return StoredDataset.load(folder, self)
 
     def has_lost_its_name(self, ref: str) -> bool:
-        """Return whether that is the id of a dataset without a readable name."""
+        """Return whether the text is the id of a dataset without a readable name."""
         return ref.startswith(DID_ODF_PREFIX) and any(
             f"{DID_ODF_PREFIX}{damaged.name}" == ref for damaged in self.scan()[1]
         )
@@ -230,24 +230,24 @@ class Storage(WorkspaceFolder):
         Returns:
             The folder of files that could not be removed, although the dataset is gone; None if there are none.
         """
-        # First of all: a crash after this leaves a dataset whose source has to be approved again. Otherwise an
-        # approval would be left for a dataset that is gone, and would hold for whoever clones it again.
+        # This comes first: a crash after it leaves a dataset whose source has to be approved again. Otherwise an
+        # approval would remain for a deleted dataset, and apply to whoever clones it again.
         self.approvals.withdraw(dataset.handle.id)
         doomed = self.scratches / f"deleted-{secrets.token_hex(4)}"
         doomed.parent.mkdir(parents=True, exist_ok=True)
-        dataset.folder.rename(doomed)  # gone at once for everybody, then removed at leisure
-        sync_folder(dataset.folder.parent)  # or a power loss would bring back what is half removed
+        dataset.folder.rename(doomed)  # gone at once for everybody, then removed
+        sync_folder(dataset.folder.parent)  # or a power loss would restore a half-removed folder
         shutil.rmtree(doomed, ignore_errors=True)
         shutil.rmtree(self.cache_of(dataset.handle.id), ignore_errors=True)
-        # After the folder: a crash in between leaves a key of no use. The other way round, the dataset could not sign
-        # any more.
+        # After the folder: a crash in between leaves an unused key. In the other order, the dataset could no longer
+        # sign.
         self.keys.delete(dataset.handle.id)
         return doomed if doomed.exists() else None
 
     @property
     def approvals(self) -> Approvals:
-        """Return which sources may run."""
-        from odfpy.coordinator.storage.approvals import Approvals  # only who runs sources pays for importing it
+        """Return the approvals of sources."""
+        from odfpy.coordinator.storage.approvals import Approvals  # only users of sources need it
 
         return Approvals(self)
 
@@ -255,24 +255,24 @@ class Storage(WorkspaceFolder):
 
     @property
     def names_changed(self) -> int:
-        """Time at which a name was given or taken last, in nanoseconds since 1970; 0 if there never was one."""
+        """Return when a name was last given or removed, in nanoseconds since 1970; 0 if that never happened."""
         try:
             return (self.odf / "datasets").stat().st_mtime_ns
         except OSError:
             return 0
 
     def _tell_names(self) -> None:
-        """Let `names_changed` tell of a change within the folder of a dataset; what comes and goes does by itself."""
+        """Make `names_changed` reflect a change within a dataset's folder; new and removed folders show anyway."""
         with suppress(OSError):
             os.utime(self.odf / "datasets")
 
     @cached_property
     def _folders(self) -> dict[DatasetAlias, Path]:
-        """The folders in which datasets were found before, by name: looking through ten thousand takes a second."""
+        """Return the folders of datasets found before, by name: scanning ten thousand folders takes a second."""
         return {}
 
     def _found_again(self, alias: DatasetAlias) -> StoredDataset | None:
-        """The dataset of a name where it was found before; None if it is not there, or not any more."""
+        """Return the dataset of a name where it was found before; None if it is not there, or no longer."""
         folder = self._folders.get(alias)
         if folder is not None:
             with suppress(OdfError):
@@ -301,7 +301,7 @@ class Storage(WorkspaceFolder):
 
 
 def is_folder_name(name: str) -> bool:
-    """Return whether that could be the folder of a dataset, or of its cache."""
+    """Return whether a name can be that of the folder of a dataset, or of its cache."""
     try:
         DatasetId.parse(DID_ODF_PREFIX + name)
     except InvalidValue:
@@ -310,8 +310,8 @@ def is_folder_name(name: str) -> bool:
 
 
 def lost_name_of(folder: Path) -> DatasetAlias | None:
-    """The name by which a dataset was pushed last, or else pulled, without an account; None where nobody knows."""
-    from odfpy.repository.registry import Aliases  # only who has lost a name pays for importing it
+    """Return the name by which a dataset was last pushed, or else pulled, without an account; None if unknown."""
+    from odfpy.repository.registry import Aliases  # only datasets without a name need it
 
     with suppress(OdfError):
         known = Aliases.of(folder)

@@ -1,4 +1,4 @@
-"""One dataset of a workspace: its stores, its chain, its lock."""
+"""One dataset of a workspace, with its stores, its chain and its lock."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _RESTORE = (
 
 
 def inputs_in(state: ChainState) -> list[DatasetId]:
-    """Return what a dataset with that chain is directly derived from."""
+    """Return the ids of the datasets that a dataset with that chain is directly derived from."""
     inputs = state.set_transform.inputs if state.set_transform else ()
     return [item.dataset_ref for item in inputs if isinstance(item.dataset_ref, DatasetId)]
 
 
 @dataclass(frozen=True)
 class StoredDataset:
-    """A dataset in the workspace's folder, seen from its head, from a branch, or as it was at a block.
+    """A dataset in the workspace's folder, seen from its head or from a branch, or at an earlier block.
 
     Attributes:
-        branch: the branch that it is seen from.
-        block: the block at which it was what is seen.
+        branch: the branch that it is seen from, None for the head.
+        block: the earlier block, None for the latest.
     """
 
     handle: DatasetHandle
@@ -58,10 +58,10 @@ class StoredDataset:
 
     @classmethod
     def load(cls, folder: Path, workspace_folder: WorkspaceFolder) -> StoredDataset:
-        """Return the dataset in a folder, under the name that it has there.
+        """Return the dataset in a folder, with its local name.
 
         Raises:
-            IntegrityError: it has no readable name, or the folder is not of a dataset.
+            IntegrityError: it has no readable name, or the folder is not that of a dataset.
         """
         path = folder / "info" / "alias"
         try:
@@ -82,7 +82,7 @@ class StoredDataset:
 
     @property
     def layout(self) -> DatasetLayout:
-        """Its stores."""
+        """Return its stores."""
         layout = DatasetLayout.local(self.folder, packs=self._packs, checked=self.checked_files)
         if self.block is not None:
             return layout.at(self.block)
@@ -90,7 +90,7 @@ class StoredDataset:
 
     @cached_property
     def checked_files(self) -> CheckedFiles:
-        """Return which of its slices need not be hashed again to be read."""
+        """Return the record of slices that need not be hashed again before they are read."""
         return CheckedFiles(self.workspace_folder.readers_cache / self.handle.id.multibase / "checked-files")
 
     def _packs(self) -> bool:
@@ -101,45 +101,44 @@ class StoredDataset:
 
     @property
     def cache(self) -> Path:
-        """Folder for what can be rebuilt about it; each branch has one of its own."""
+        """Return the folder for data that can be recomputed; each branch has its own."""
         folder = self.workspace_folder.cache_of(self.handle.id)
         return folder if self.branch is None else folder / "branches" / self.branch.name
 
     def on(self, branch: str | None) -> StoredDataset:
-        """The dataset seen from a branch; one that is not there yet begins at the head. None: from the head.
+        """Return the dataset seen from a branch; a new branch begins at the head. None: from the head.
 
         Raises:
-            InvalidValue: not a name of a branch.
+            InvalidValue: the name is invalid.
         """
         name = None if branch is None else ReferenceName.there(ReferenceKind.BRANCH, branch)
         return replace(self, branch=name, block=None)
 
     def at(self, block: Multihash) -> StoredDataset:
-        """The dataset as it was at a block, to be looked at."""
+        """Return the dataset as it was at a block, for reading."""
         return replace(self, branch=None, block=block)
 
     @property
     def chain(self) -> MetadataChain:
-        """Its metadata chain; what is committed to it is signed."""
+        """Return its metadata chain; commits to it are signed."""
         folder, layout = self.workspace_folder, self.layout
         return layout.witnessed(lambda new: folder.signing.sign(layout, lambda: folder.keys.get(self.handle.id), new))
 
     def sign_blocks(self, new: NewBlocks) -> None:
-        """Sign blocks that others are to follow before the head moves to these."""
+        """Sign blocks that others will follow, before the head moves to these."""
         folder = self.workspace_folder
         folder.signing.sign(self.layout, lambda: folder.keys.get(self.handle.id), new, with_head=False)
 
     def sign_head(self, block: HashedBlock) -> None:
-        """Say who has moved the head to a block that was signed before."""
+        """Sign the move of the head to a block that was signed before."""
         folder = self.workspace_folder
         folder.signing.sign_head(self.layout, self.handle.id, lambda: folder.keys.get(self.handle.id), block)
 
     @cached_property
     def state(self) -> ChainState:
-        """Return what its chain amounted to when first asked; get the dataset again to see later commits."""
+        """Return the state of its chain when first asked for; get the dataset again to see later commits."""
         try:
-            # Past the cache for an older block: its state could take the place of the head's, in the one file that
-            # there is.
+            # Without the cache for an older block: its state could replace that of the head in the only file.
             with stage("read chain"):
                 if self.block:
                     return self.chain.state()
@@ -148,20 +147,20 @@ class StoredDataset:
             raise self.named(error) from error
 
     def named(self, error: OdfError) -> OdfError:
-        """The same error with the dataset's name before its message, and something to try."""
+        """Return the error with the dataset's name before its message, and a hint."""
         hint = error.hint if error.hint and not isinstance(error, HashMismatch) else _RESTORE.format(self.handle)
         return error.with_message(f"{self.handle}: {error.message}", hint=hint)
 
     @property
     def input_ids(self) -> list[DatasetId]:
-        """Return what it is derived from; nothing for a root dataset."""
+        """Return the ids of its inputs; none for a root dataset."""
         return inputs_in(self.state)
 
     def number_in_history(self, block: Multihash) -> int | None:
-        """Sequence number of a block that the chain has gone through, None if it has not."""
+        """Return the sequence number of a block in the chain's history, None if it is not there."""
         if block not in self.layout.blocks:
             return None
-        # The object may be left over from another history, so only the way back from the head tells.
+        # The object may be left over from another history, so only walking back from the head tells.
         number = self.chain.block(block).block.sequence_number
         for hashed in self.chain.iter_blocks():
             if hashed.block.sequence_number <= number:
@@ -169,16 +168,16 @@ class StoredDataset:
         return None
 
     def reloaded(self) -> StoredDataset:
-        """The dataset as it is now."""
+        """Return the dataset as it is now."""
         return replace(self)
 
     @contextmanager
     def writing(self) -> Iterator[StoredDataset]:
-        """Hold the dataset's lock; yields the dataset as it is then.
+        """Hold the dataset's lock; yield the dataset as it is then.
 
         Raises:
-            DatasetLocked: somebody else is writing.
-            UsageError: it is seen as it was at a block.
+            DatasetLocked: another process is writing.
+            UsageError: it is seen at an earlier block.
         """
         if self.block is not None:
             raise UsageError(
@@ -188,7 +187,7 @@ class StoredDataset:
         lock = self.workspace_folder.lock_of(self.folder)
         with writer_lock(lock, f"Dataset {self.handle}", self.workspace_folder.lock_patience) as was_abandoned:
             if was_abandoned:
-                # Those who are pushed to have temporary files, too, which are then left to `odf gc`.
+                # Running pushes have temporary files, too; in that case, left-overs stay for `odf gc`.
                 with suppress(DatasetLocked), no_pushes(lock, f"Dataset {self.handle}"):
                     self._tidy_up()
             yield self.reloaded()

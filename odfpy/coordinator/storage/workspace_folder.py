@@ -44,13 +44,13 @@ _TIMES, _PAUSE_SECONDS = 20, 0.05
 
 
 class WorkspaceFolder:
-    """The folder of a workspace: where everything is, and what signs there.
+    """The folder of a workspace: its paths, its key store, and its signing.
 
     Attributes:
-        root: the folder that the person works in.
+        root: the folder that the user works in.
         odf: the folder `.odf` in it.
         lock_patience: seconds to wait for another process that writes to the same dataset.
-        chain_cache: what its chains amount to.
+        chain_cache: the states of its chains.
     """
 
     def __init__(self, root: Path) -> None:
@@ -61,11 +61,11 @@ class WorkspaceFolder:
 
     @classmethod
     def find(cls, folder: Path) -> Self:
-        """The workspace that a folder is in.
+        """Return the workspace that a folder is in.
 
         Raises:
             WorkspaceNotFound: there is none, or no such folder.
-            UnsupportedVersion: a newer release has made it.
+            UnsupportedVersion: it was made by a newer release.
             IntegrityError: its version file is damaged, or missing.
             UsageError: its path is not text.
         """
@@ -89,25 +89,25 @@ class WorkspaceFolder:
 
     @property
     def run(self) -> Path:
-        """Folder of locks, sockets and scratch files."""
+        """Return the folder of locks, sockets and scratch files."""
         return self.odf / "run"
 
     def lock_of(self, folder: Path) -> Path:
-        """The lock of who writes to a dataset, by its folder; that of pushes is beside it."""
+        """Return the writer's lock of a dataset, by its folder; the push lock is beside it."""
         return self.run / "locks" / folder.name
 
     @property
     def engine_run(self) -> Path:
-        """Folder of the engine: that of locks, or one of the user where nothing may be written to the workspace."""
+        """Return the run folder of the engine, or one of the user's if the workspace is read-only."""
         return self._written_by_user("run")
 
     @property
     def batch_run(self) -> Path:
-        """The same of engines that give a second opinion, and end with the verification that has started them."""
+        """Return the run folder of engines for batch verifications, which end with them."""
         return self._written_by_user("run-batch")
 
     def _written_by_user(self, name: str) -> Path:
-        """A folder in the workspace, or in the user's cache where nothing may be written to the workspace."""
+        """Return a folder in the workspace, or in the user's cache if the workspace is read-only."""
         here = self.odf / name
         nearest = here if here.exists() else self.odf
         if os.access(nearest, os.W_OK | os.X_OK):
@@ -117,24 +117,24 @@ class WorkspaceFolder:
 
     @property
     def cache(self) -> Path:
-        """Folder of what can be rebuilt."""
+        """Return the folder of data that can be recomputed."""
         return self.odf / "cache"
 
     @property
     def readers_cache(self) -> Path:
-        """Folder of what those who only read have to keep: `cache`, or one of the user where they may not write."""
+        """Return the folder for caches of readers: `cache`, or one of the user's if the workspace is read-only."""
         return self._written_by_user("cache")
 
     @property
     def incoming(self) -> Path:
-        """Folder of copies from elsewhere that are under way; each has a lock of its name."""
+        """Return the folder of unfinished copies from elsewhere; each has a lock of its name."""
         return self.cache / "incoming"
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A new empty folder on the same file system as the datasets, removed at the end.
+        """Make a new empty folder on the same file system as the datasets, removed at the end.
 
-        Where nothing may be written to the workspace, nothing will be committed either, and any file system does.
+        If the workspace is read-only, nothing will be committed either, and any file system will do.
         """
         with ExitStack() as ending:
             try:
@@ -147,36 +147,35 @@ class WorkspaceFolder:
             yield folder
 
     def _new_scratch(self) -> tuple[Path, int]:
-        """A new scratch folder, and what holds its lock."""
+        """Return a new scratch folder, and a descriptor that holds its lock."""
         while True:
             folder = self.scratches / f"{os.getpid()}-{secrets.token_hex(4)}"
             folder.mkdir(parents=True)
-            with suppress(FileNotFoundError):  # a process that does not see ours took it for left over
+            with suppress(FileNotFoundError):  # another process took it for left over
                 lock = os.open(folder, os.O_RDONLY)
-                with suppress(OSError):  # a file system without locks, where only the process tells
+                with suppress(OSError):  # without locks, only the process id tells
                     fcntl.flock(lock, fcntl.LOCK_EX)
                 if folder.exists():
                     return folder, lock
                 os.close(lock)
 
     def sweep(self) -> None:
-        """Remove the scratch folders of processes that were killed."""
+        """Remove the scratch folders of killed processes."""
         for folder in self.abandoned():
-            with _unheld(folder) as is_unheld:  # until it has gone: it may be one that was made this moment
+            with _unheld(folder) as is_unheld:  # until it is removed: it may have just been made
                 if is_unheld:
                     shutil.rmtree(folder, ignore_errors=True)
 
     def abandoned(self) -> list[Path]:
-        """The scratch folders of processes that were killed, and what is left of datasets that were deleted."""
+        """Return the scratch folders of killed processes, and remains of deleted datasets."""
         try:
             folders = sorted(self.scratches.iterdir())
-        except OSError:  # there are none, or they are not for us to see
+        except OSError:  # missing or unreadable
             return []
         owners = [(folder, folder.name.partition("-")[0]) for folder in folders]
-        # Where another process has got the id since, an abandoned folder passes for one in use, and stays for a later
-        # sweep.
+        # If another process has got the id since, an abandoned folder looks used, and stays until a later sweep.
         left = [folder for folder, owner in owners if not owner.isdigit() or not Path("/proc", owner).exists()]
-        # Containers that share a workspace do not see each other's processes, but their locks.
+        # Containers that share a workspace do not see each other's processes, but they see the locks.
         found = []
         for folder in left:
             with _unheld(folder) as is_unheld:
@@ -185,13 +184,13 @@ class WorkspaceFolder:
 
     @property
     def scratches(self) -> Path:
-        """Folder of the scratch folders."""
+        """Return the folder of the scratch folders."""
         return self.engine_run / "scratch"
 
     # --- Datasets ---
 
     def entries(self) -> list[Path]:
-        """The folders of all datasets, also of damaged ones.
+        """Return the folders of all datasets, including damaged ones.
 
         Raises:
             OdfError: they cannot be listed.
@@ -206,30 +205,30 @@ class WorkspaceFolder:
             raise OdfError(f"Cannot read {folder}: {error.strerror}") from error
 
     def dataset_folder(self, dataset_id: DatasetId) -> Path:
-        """Return the folder of a dataset, be it there or not."""
+        """Return the folder of a dataset, whether it exists or not."""
         return self.odf / "datasets" / dataset_id.multibase
 
     def cache_of(self, dataset_id: DatasetId) -> Path:
-        """Folder for what can be rebuilt about a dataset."""
+        """Return the folder for data of a dataset that can be recomputed."""
         return self.cache / dataset_id.multibase
 
     @property
     def keys(self) -> KeyStore:
-        """The private keys of the datasets."""
+        """Return the store of the datasets' private keys."""
         return KeyStore(self.odf / "keys")
 
     @cached_property
     def signing(self) -> Signing:
-        """Return what signs commits."""
-        from odfpy.coordinator.storage.signing import Signing  # only writers pay for importing it
+        """Return the signing of commits."""
+        from odfpy.coordinator.storage.signing import Signing  # only writers need it
 
         return Signing(self.root)
 
 
 def require_text(root: Path) -> None:
-    """Check that the path of a workspace is text.
+    """Check that the path of a workspace is valid text.
 
-    Arrow, duckdb and Java take paths as text, and would tell of damage in a folder that they cannot name.
+    Arrow, duckdb and Java take paths as text, and would report damage in a folder that they cannot name.
 
     Raises:
         UsageError: it is not UTF-8.
@@ -245,7 +244,7 @@ def require_text(root: Path) -> None:
 
 @contextmanager
 def _unheld(folder: Path) -> Iterator[bool]:
-    """Tell whether no process holds the lock of a folder; then nobody takes it until the block is left."""
+    """Yield whether no process holds the lock of a folder; if so, nobody can take it within the block."""
     try:
         lock = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,1 +1,1 @@
-"""Datasets in other places: repositories, cloning, pulling and pushing copies, and searching for them."""
+"""Transfers of datasets: cloning, pulling and pushing copies, repositories, and search."""

@@ -1,4 +1,4 @@
-"""The linked objects that a copy has here: a setting of the dataset, which pulls go by and verifications know."""
+"""The choice of linked objects that a copy has: a setting of the dataset, used by pulls and verifications."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SETTING: Final = "copy.files"
 
 
 def choice_of(folder: Path) -> LinkFilter:
-    """The objects that the dataset in a folder has, as its setting says.
+    """Return the choice of linked objects of the dataset in a folder.
 
     Raises:
         InvalidValue, MalformedManifest: the setting is damaged.
@@ -26,29 +26,28 @@ def choice_of(folder: Path) -> LinkFilter:
 
 
 def remember_choice(folder: Path, choice: LinkFilter) -> None:
-    """Keep the choice as a setting of the dataset in a folder; what is the default already is not written."""
+    """Save the choice as a setting of the dataset in a folder, unless it is the default."""
     if choice_of(folder) != choice:
         Config.of_dataset(folder).set(SETTING, None if choice.is_whole else str(choice))
 
 
 def wanted_here(folder: Path, asked: LinkFilter | None) -> WantedFiles:
-    """Return what a pull gets.
+    """Return which linked objects a pull fetches.
 
     Args:
-        folder: of the dataset.
-        asked: what somebody has asked for now; None to go by the setting. What is asked for is looked for in the whole
-            history.
+        folder: folder of the dataset.
+        asked: the choice of this request; None for the setting. A requested choice applies to the whole history.
     """
     return WantedFiles(choice_of(folder)) if asked is None else WantedFiles(asked, complete=True)
 
 
 def sent_from(folder: Path, state: ChainState, asked: LinkFilter | None) -> WantedFiles:
-    """Return what a push sends: of a copy that has some files only, what it has.
+    """Return which linked objects a push sends: for a copy with some files only, those that it has.
 
     Args:
-        folder: of the dataset.
-        state: of its chain; nothing is read of datasets without links.
-        asked: what somebody has asked for; None for all.
+        folder: folder of the dataset.
+        state: the state of its chain; nothing is read for datasets without links.
+        asked: the choice of this request; None for all.
     """
     if state.set_schema is None or not link_columns(state.set_schema.schema):
         return NO_FILES
@@ -57,7 +56,7 @@ def sent_from(folder: Path, state: ChainState, asked: LinkFilter | None) -> Want
 
 
 def remarks_on(links: LinkedResult) -> list[str]:
-    """Return what a person should know of the files that came or went."""
+    """Return remarks on transferred files for the user."""
     remarks = []
     if links.count:
         remarks.append(f"{count_of(links.count, 'file')} ({links.size} byte{'' if links.size == 1 else 's'})")

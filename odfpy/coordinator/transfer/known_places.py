@@ -1,4 +1,4 @@
-"""The places that a workspace knows: repositories by name, and where its datasets come from and go to."""
+"""Known places of a workspace: named repositories, and where its datasets are pulled from and pushed to."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from odfpy.repository.seen_heads import SeenHeads
 
 
 def heads_seen(folder: Path) -> SeenHeads:
-    """The heads that other places had when a dataset was last pulled from or pushed to, by its folder."""
+    """Return the heads that other places had when a dataset was last pulled or pushed, by its folder."""
     return SeenHeads(folder / "info" / "remotes.yaml")
 
 
 def was_head_here(dataset: StoredDataset, url: str, head: Multihash) -> bool:
-    """Return whether the head of another place was once the head here: the history has been replaced since then.
+    """Return whether the head of another place was once the head here, before the history was replaced.
 
     Args:
         dataset: the dataset here.
-        url: address of the other place.
+        url: URL of the other place.
         head: its head.
     """
-    return head in dataset.layout.blocks or head == heads_seen(dataset.folder).get(url)  # after `odf gc`, it was seen
+    return head in dataset.layout.blocks or head == heads_seen(dataset.folder).get(url)  # seen before `odf gc`
 
 
 class KnownPlaces:
-    """The memory of other places. To go there is for `Transfers`, which takes ten times as long to import."""
+    """The memory of other places. Transfers to them are in `Transfers`, which takes ten times as long to import."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
     @cached_property
     def registry(self) -> RepositoryRegistry:
-        """The named repositories."""
+        """Return the named repositories."""
         return RepositoryRegistry(self._storage.odf / "repos")
 
     @staticmethod
     def aliases(dataset: StoredDataset) -> Aliases:
-        """Return where a dataset is pulled from and pushed to."""
+        """Return the places that a dataset is pulled from and pushed to."""
         return Aliases.of(dataset.folder)
 
     @staticmethod
     def seen_heads(dataset: StoredDataset) -> SeenHeads:
-        """Return the heads that other places had when they were last pulled from or pushed to."""
+        """Return the heads that other places had at the last pull or push."""
         return heads_seen(dataset.folder)
 
     def pull_command(self, dataset: StoredDataset, remote: str) -> str:
-        """Return what to type to pull a dataset that is here from a place, whatever it is called there."""
+        """Return the command that pulls an existing dataset from a place, whatever its name there."""
         place, name = without_user(remote), str(dataset.handle)
         if place in self.aliases(dataset).shown("pull")[:1]:
             return f"odf pull {name}"
         return f"odf pull {place}" if place.rpartition("/")[2] == name else f"odf pull {place} --as {name}"
 
     def pull_url(self, dataset: StoredDataset) -> str | None:
-        """Return where a copy is pulled from, None for datasets that are at home here."""
+        """Return where a copy is pulled from, None for datasets that were made here."""
         aliases = self.aliases(dataset).list("pull")
         return resolve_remote(aliases[0], self.registry) if aliases else None

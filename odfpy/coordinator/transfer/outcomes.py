@@ -1,4 +1,4 @@
-"""Results of transfers, for people and for the next transfer."""
+"""Results of transfers, and hints for users when histories diverge."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
 
 @contextmanager
 def hint_if_diverged(dataset: StoredDataset, url: str, pull: str) -> Iterator[None]:
-    """Say what keeps the blocks of both sides, where each has some that the other lacks, before what drops some.
+    """Add a hint to an error about diverged histories: first the way that keeps the blocks of both sides.
 
-    Where the other place has what was the history here once, before a reset or a compaction, there is nothing to keep:
-    to merge it would apply the same records twice.
+    If the other place has what was once the history here, before a reset or a compaction, there is nothing to keep:
+    merging it would apply the same records twice.
 
     Args:
         dataset: the dataset here.
-        url: address of the other place.
-        pull: the command that brings it up to the other place.
+        url: URL of the other place.
+        pull: the command that pulls from the other place.
     """
     try:
         yield
@@ -59,17 +59,17 @@ def hint_if_diverged(dataset: StoredDataset, url: str, pull: str) -> Iterator[No
 
 def _was_here(dataset: StoredDataset, url: str) -> bool:
     """Return whether the head of another place was once the head here."""
-    with suppress(OdfError):  # what cannot be looked at has its own error at the next try
+    with suppress(OdfError):  # the next attempt reports its errors
         there = open_dataset(url).refs.get(HEAD)
         return there is not None and was_head_here(dataset, url, there)
     return False
 
 
 def name_in(url: str) -> DatasetAlias:
-    """The name of a dataset by its URL.
+    """Return the name of a dataset by its URL.
 
     Raises:
-        UsageError: it does not end in one.
+        UsageError: the URL does not end in a name.
     """
     last = url.rstrip("/").rpartition("/")[2]
     try:
@@ -81,7 +81,7 @@ def name_in(url: str) -> DatasetAlias:
 
 
 def without_memory_of_user(result: PullResult, remote: str) -> PullResult:
-    """A result that says so where a place is remembered without the user and password that it was named with."""
+    """Add a note to a result if a place is remembered without the credentials in its URL."""
     if result.error is not None or without_user(remote) == remote:
         return result
     note = "the user and password in the URL are not remembered: the next pull or push needs them again"
@@ -89,17 +89,17 @@ def without_memory_of_user(result: PullResult, remote: str) -> PullResult:
 
 
 def with_reference(result: PullResult, reference: ReferenceName) -> PullResult:
-    """A result under the name of a branch or tag."""
+    """Return a result with the name of a branch or tag."""
     return replace(result, name=f"{result.name} {reference}")
 
 
 def bytes_reporter(subject: str, action: str, progress: ProgressSink) -> Callable[[int, int], None]:
-    """Make what is told of bytes done and bytes in all.
+    """Return a callback that reports transferred and total bytes.
 
     Args:
         subject: the dataset.
-        action: what is done.
-        progress: is told so.
+        action: the action in words.
+        progress: the sink for the reports.
     """
     return lambda done, total: progress(Progress(subject, action, done, total, "bytes"))
 
@@ -114,16 +114,16 @@ def pull_result(
     if_ahead: str | None = None,
     if_dropped: str | None = None,
 ) -> PullResult:
-    """The result of a transfer as that of a pull.
+    """Return the result of a transfer as that of a pull.
 
     Args:
-        name: of the dataset.
-        moved: what the transfer did.
-        read_state: gives what the chain amounts to, where the transfer does not know it.
-        target: where it went, for remarks.
-        source: where it came from, for remarks.
-        if_ahead: what to try where the target has all, and more.
-        if_dropped: what to try where the target has lost blocks.
+        name: name of the dataset.
+        moved: the result of the transfer.
+        read_state: reads the chain state, if the transfer does not know it.
+        target: the target, for remarks.
+        source: the source, for remarks.
+        if_ahead: a hint if the target has everything, and more.
+        if_dropped: a hint if the target has lost blocks.
     """
     updated = moved.outcome is TransferOutcome.UPDATED
     state = (moved.state or read_state()) if updated else None  # long chains take long to read
@@ -135,7 +135,7 @@ def pull_result(
         lost = f"{count_of(moved.num_dropped, 'block')} with {count_of(moved.num_dropped_records, 'record')}"
         dropped = f"{target} has lost {lost}; the head was {moved.old_head}"
         notes.append("; ".join(filter(None, (dropped, if_dropped))))
-    signatures = moved.signatures if moved.num_blocks else None  # a tag alone says nothing of who signs
+    signatures = moved.signatures if moved.num_blocks else None  # a tag alone says nothing about signers
     if signatures is not None and state is not None:
         notes.append(UserKeys().words(signatures, state.dataset_id))
     notes += remarks_on(moved.links)

@@ -1,6 +1,6 @@
-"""The inputs of a copy, looked up in the place that the copy has come from: by name, or else by id.
+"""Inputs of a copy that are missing here, looked up in the place of the copy: by name, or else by id.
 
-A query may give its inputs names of its own; of what a dataset is called in another place, a chain says nothing.
+A query may give its inputs any names; the chain does not tell what a dataset is called in another place.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class InputElsewhere:
-    """An input that a copy has and the workspace lacks.
+    """An input of a copy that the workspace lacks.
 
     Attributes:
-        copy: where the copy has come from, as `odf pull` takes it.
-        name: what the query calls the input.
-        dataset_id: which it is.
+        copy: where the copy came from, as an argument of `odf pull`.
+        name: the name of the input in the query.
+        dataset_id: the id of the input.
     """
 
     copy: str
@@ -33,14 +33,14 @@ class InputElsewhere:
     dataset_id: DatasetId
 
     def find(self, registry: RepositoryRegistry) -> str:
-        """Return where it is, as `odf pull` takes it: what has its name there, or has its id.
+        """Return where the input is, as an argument of `odf pull`: the dataset with its name, or else with its id.
 
         Raises:
-            DatasetNotFound: not beside the copy, or nobody can tell under which name.
+            DatasetNotFound: it is not beside the copy, or its name there is unknown.
             TransferError: the place cannot be read.
         """
         beside = _folder_of(self.copy)
-        with suppress(InvalidValue):  # what a query calls it may not be a name of a dataset
+        with suppress(InvalidValue):  # its name in the query may not be the name of a dataset
             ref = f"{beside}/{self.name}"
             if open_dataset(resolve_remote(ref, registry)).refs.get(HEAD) is not None:
                 return ref
@@ -58,13 +58,13 @@ class InputElsewhere:
         )
 
     def _is_unlike(self, known: ListedDataset) -> bool:
-        """Return whether the name does not speak for it: those that may be it are read first."""
+        """Return whether the name differs; datasets with a similar name are tried first."""
         return self.name.lower() not in str(known.alias).lower()
 
     def _is(self, known: ListedDataset) -> bool:
         if known.id is not None:
-            return known.id == self.dataset_id  # the index is a hint only: the pull checks the id
-        with suppress(OdfError):  # a dataset that is damaged is none to take
+            return known.id == self.dataset_id  # the index is only a hint: the pull checks the id
+        with suppress(OdfError):  # a damaged dataset is not a candidate
             for hashed in open_dataset(known.url).chain.iter_blocks():
                 event = hashed.block.event
                 if isinstance(event, Seed):

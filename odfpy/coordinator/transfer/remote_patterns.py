@@ -1,4 +1,4 @@
-"""Patterns over a repository, such as `mirror/com.%`: the datasets there that fit, where it says what it has."""
+"""Patterns over a repository, such as `mirror/com.%`: expanded to the datasets in the repository's listing."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 def expand(refs: Sequence[str], storage: Storage, registry: RepositoryRegistry) -> Iterator[str]:
-    """References, with those of the datasets that fit in the place of each pattern over a repository.
+    """Expand each pattern over a repository to references of the matching datasets.
 
     Args:
         refs: ids, names, patterns, remote references, paths and URLs.
-        storage: the workspace; a pattern with an account that fits datasets there is one over the workspace.
+        storage: the workspace; a pattern with an account that matches datasets in it is one over the workspace.
         registry: the named repositories.
 
     Raises:
-        DatasetNotFound: nothing in the repository fits.
-        NotListable: the repository does not say what it has.
-        TransferError: it cannot be reached.
+        DatasetNotFound: nothing in the repository matches.
+        NotListable: the repository has no listing.
+        TransferError: the repository cannot be reached.
     """
     for ref in refs:
         if _is_remote_pattern(ref, storage):

@@ -1,4 +1,4 @@
-"""Looking for datasets in repositories."""
+"""Search for datasets in repositories."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class FoundDataset:
     """A dataset in a repository.
 
     Attributes:
-        ref: what `odf pull` takes: `repository/name`, or the URL if the repository has no name here.
-        dataset: what is known of it.
+        ref: its reference for `odf pull`: `repository/name`, or the URL if the repository has no local name.
+        dataset: the listed dataset.
     """
 
     ref: str
@@ -27,26 +27,26 @@ class FoundDataset:
 
     @property
     def public_url(self) -> str:
-        """Return where it is, fit to be shown."""
+        """Return its URL without credentials."""
         return without_user(self.dataset.url)
 
 
 def search_repositories(
     registry: RepositoryRegistry, text: str, places: Sequence[str]
 ) -> tuple[list[FoundDataset], list[OdfError]]:
-    """Datasets whose names, descriptions or keywords have all words of a text, by repository and name.
+    """Find datasets whose names, descriptions or keywords contain all words of a text, by repository and name.
 
     Args:
         registry: the named repositories.
-        text: the words, whatever the case.
-        places: names of repositories, paths and URLs; all named repositories if there are none.
+        text: the words; case does not matter.
+        places: names of repositories, paths and URLs; all named repositories if empty.
 
     Returns:
-        what was found, and what went wrong: one place that does not answer keeps nobody from the others.
+        The datasets, and the errors: a place that does not answer does not affect the others.
 
     Raises:
         UsageError: there is nowhere to look.
-        InvalidValue, RepositoryNotFound: a place that cannot be.
+        InvalidValue, RepositoryNotFound: a place is invalid.
     """
     where = [place_of(registry, place) for place in places]
     if not where:
@@ -70,10 +70,10 @@ def search_repositories(
 
 
 def place_of(registry: RepositoryRegistry, place: str) -> tuple[str, str]:
-    """Return what references there begin with, and the URL; of the name of a repository, a path or a URL.
+    """Return the prefix of references to a repository, and its URL; given its name, a path or a URL.
 
     Raises:
-        InvalidValue, RepositoryNotFound: it cannot be.
+        InvalidValue, RepositoryNotFound: the place is invalid.
     """
     if is_url(place) or is_path(place):
         url = normalize_url(place)

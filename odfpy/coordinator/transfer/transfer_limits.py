@@ -1,4 +1,4 @@
-"""The settings of a workspace that limit what is copied from elsewhere."""
+"""Settings of a workspace that limit what is copied from elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from odfpy.settings.sections import TransferSection
 
 
 def put_in_force(config: Config) -> Config:
-    """Let them hold for all clients of this process, which have them in common; gives the settings back."""
+    """Apply the settings to all HTTP clients of this process, which share them; return the settings."""
     transfer = config.section(TransferSection)
     set_limits(TransferLimits(transfer.least_speed, transfer.window, transfer.max_unpacked))
     return config

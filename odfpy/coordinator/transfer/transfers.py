@@ -1,4 +1,4 @@
-"""Transfers: cloning, pulling and pushing copies of datasets, and remembering where they come from and go to."""
+"""Transfers of dataset copies: clone, pull and push, and the memory of where they come from and go to."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CopyLimits:
-    """Limits on what a copy may take from another place unasked.
+    """Permissions of a copy: what a transfer may do beyond the default.
 
     Attributes:
-        force: a history that drops blocks that are here.
-        future: blocks that are of the future.
-        files: the objects that rows link to; None for what the setting of the copy says.
+        force: whether to accept a history that drops local blocks.
+        future: whether to accept blocks that lie in the future.
+        files: the choice of linked objects; None for the setting of the copy.
     """
 
     force: bool = False
@@ -62,28 +62,28 @@ class CopyLimits:
 
     @property
     def clock(self) -> Timestamp | None:
-        """The time that blocks are held against, None where they may have any."""
+        """Return the time that blocks are compared with, None if they may have any time."""
         return None if self.future else Timestamp.now()
 
 
 class Transfers(KnownPlaces):
-    """Transfers between a workspace and other places."""
+    """Transfers between a workspace and other places; used by pull, push and clone."""
 
     @property
     def required(self) -> RequiredSigners:
-        """By whom copies must be signed; it remembers which keys have ended, for copies that do not say so."""
+        """Return who must have signed copies, including known key revocations, for copies that lack them."""
         return required_signers(Config.load(self._storage.root).section(SignaturesSection).require, UserKeys())
 
     def pull(self, dataset: StoredDataset, url: str, taking: CopyLimits, *, progress: ProgressSink) -> PullResult:
         """Bring a copy up to date; the caller holds the dataset's lock.
 
-        Seen from a branch, it gets the branch of that name, or where there is none the head.
+        Seen from a branch, it gets the branch of that name, or the head if there is none.
 
         Args:
             dataset: the dataset.
-            url: address of the other place.
-            taking: limits on what the copy may take.
-            progress: is told how the work gets on.
+            url: URL of the other place.
+            taking: permissions of the copy.
+            progress: is notified of the progress.
         """
         if dataset.branch is not None:
             with suppress(ReferenceNotThere):
@@ -119,18 +119,18 @@ class Transfers(KnownPlaces):
     def pull_reference(
         self, dataset: StoredDataset, url: str, reference: ReferenceName, taking: CopyLimits, *, progress: ProgressSink
     ) -> PullResult:
-        """Bring a branch or tag of a copy here; the caller holds the dataset's lock.
+        """Fetch a branch or tag of a copy; the caller holds the dataset's lock.
 
         Args:
             dataset: the dataset.
-            url: address of the other place.
+            url: URL of the other place.
             reference: the branch or tag.
-            taking: limits on what the copy may take.
-            progress: is told how the work gets on.
+            taking: permissions of the copy.
+            progress: is notified of the progress.
 
         Raises:
-            ReferenceNotThere: the place has none of that name.
-            AlreadyExists: there is such a tag here, at another block.
+            ReferenceNotThere: the place has no such branch or tag.
+            AlreadyExists: the tag exists here, at another block.
         """
         name, layout = str(dataset.handle), dataset.on(None).layout
         result = fetch_reference(
@@ -156,19 +156,19 @@ class Transfers(KnownPlaces):
         force: bool,
         progress: ProgressSink,
     ) -> PullResult:
-        """Bring a branch or tag to where the dataset has been pushed; see `push`.
+        """Send a branch or tag to where the dataset has been pushed; see `push`.
 
         Args:
             dataset: the dataset.
             reference: the branch or tag.
-            to: the place, None for the one it was pushed to last.
-            several: whether it is one of several datasets, so that `to` is a repository.
-            force: whether a history that has diverged is overwritten.
-            progress: is told how the work gets on.
+            to: the place, None for that of the last push.
+            several: whether several datasets are pushed, so that `to` is a repository.
+            force: whether to overwrite a diverged history.
+            progress: is notified of the progress.
 
         Raises:
-            ReferenceNotThere: the dataset has none of that name.
-            AlreadyExists: there is such a tag, at another block.
+            ReferenceNotThere: the dataset has no such branch or tag.
+            AlreadyExists: the tag exists, at another block.
         """
         name, layout = str(dataset.handle), dataset.on(None).layout
         if layout.refs.get(reference.reference) is None:
@@ -183,7 +183,7 @@ class Transfers(KnownPlaces):
         return with_reference(pull_result(name, result, layout.on(reference).chain.state), reference)
 
     def missing_inputs(self, dataset: StoredDataset, ref: str) -> list[InputElsewhere]:
-        """Return what a dataset is derived from and the workspace lacks.
+        """Return the inputs of a dataset that the workspace lacks.
 
         Args:
             dataset: a copy.
@@ -206,13 +206,13 @@ class Transfers(KnownPlaces):
         progress: ProgressSink,
         expected_id: DatasetId | None = None,
     ) -> PullResult:
-        """Copy a dataset into the workspace, or bring the copy that is there up to date.
+        """Copy a dataset into the workspace, or bring the existing copy up to date.
 
         Args:
-            ref: address of the dataset, or its name in a repository.
-            as_name: its name here, None for the one it has there.
-            taking: limits on what the copy may take.
-            progress: is told how the work gets on.
+            ref: URL of the dataset, or its name in a repository.
+            as_name: its local name, None for its name there.
+            taking: permissions of the copy.
+            progress: is notified of the progress.
             expected_id: the id that it must have, None for any.
         """
         url = resolve_remote(ref, self.registry)
@@ -225,15 +225,15 @@ class Transfers(KnownPlaces):
             )
         if existing is not None:
             return self._pull_into(existing, ref, url, taking, progress)
-        # The folder is named for the place, so that an interrupted copy goes on where it was.
+        # The folder is named after the place, so that an interrupted copy is continued.
         folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
         with writer_lock(self._storage.lock_of(folder), f"The copy of {without_user(url)}"):
             checked = CheckedFiles()
             layout = DatasetLayout.local(folder, checked=checked)
             left, choice = layout.refs.get(HEAD), taking.files or LinkFilter()
             if left is not None:
-                # Of a try that ended before the dataset appeared, and may have asked for less: without a head all is
-                # checked again, and no object comes twice.
+                # An attempt that was interrupted before the dataset appeared may have asked for less: without a head,
+                # everything is checked again, but no object is fetched twice.
                 layout.refs.delete(HEAD, left)
             moved = fetch_dataset(
                 url,
@@ -247,7 +247,7 @@ class Transfers(KnownPlaces):
             remember_choice(folder, choice)
             state = moved.state or layout.chain.state()
             result = pull_result(str(alias), moved, lambda: state)
-            # Before the dataset appears: without this it would pass for one that is at home here, and never be pulled
+            # Before the dataset appears: without this it would look like one that was made here, and never be pulled
             # again.
             Aliases.of(folder).add("pull", ref)
             heads_seen(folder).remember(url, moved.source_head)
@@ -259,9 +259,9 @@ class Transfers(KnownPlaces):
     def _pull_into(
         self, dataset: StoredDataset, ref: str, url: str, taking: CopyLimits, progress: ProgressSink
     ) -> PullResult:
-        """Bring a dataset that is here up to a place, and remember the place unless the dataset was made here.
+        """Bring an existing dataset up to date with a place, and remember the place unless the dataset was made here.
 
-        One that was made here has a source or a query, which would never run again.
+        A dataset that was made here has a source or a query, which would then never run again.
         """
         with dataset.writing() as locked:
             result = self.pull(locked, url, taking, progress=progress)
@@ -282,22 +282,22 @@ class Transfers(KnownPlaces):
         public: bool = False,
         files: LinkFilter | None = None,
     ) -> PullResult:
-        """Copy a dataset to another place; the place is remembered.
+        """Copy a dataset to another place, and remember the place.
 
-        A path or URL is that of the dataset itself, unless it ends in a slash: then, or when several datasets are
+        A path or URL is that of the dataset itself, unless it ends in a slash: then, and when several datasets are
         pushed, it is that of a repository.
 
         Args:
             dataset: the dataset.
-            to: the place, None for the one it was pushed to last.
-            several: whether it is one of several datasets, so that `to` is a repository.
-            force: whether a history that has diverged is overwritten.
-            progress: is told how the work gets on.
+            to: the place, None for that of the last push.
+            several: whether several datasets are pushed, so that `to` is a repository.
+            force: whether to overwrite a diverged history.
+            progress: is notified of the progress.
             public: whether a node shows it to everybody.
-            files: the objects that rows link to and that go along; None for all.
+            files: the choice of linked objects to send; None for all.
 
         Raises:
-            UsageError: the place is a repository of others, or what should be the repository is a dataset itself.
+            UsageError: the target is a repository, or what should be the repository is a dataset itself.
         """
         name = str(dataset.handle)
         aliases = self.aliases(dataset)
@@ -321,10 +321,10 @@ class Transfers(KnownPlaces):
         )
         notes = pushed.notes if to is not None else (f"to {without_user(target)}", *pushed.notes)
         try:
-            if to is not None:  # else it is remembered already, in an earlier release perhaps with a password
+            if to is not None:  # else it is remembered, by an earlier release perhaps with a password
                 aliases.add("push", target)
             heads_seen(dataset.folder).remember(url, result.new_head)
-        except OdfError as error:  # what was to be done is done
+        except OdfError as error:  # the push itself has succeeded
             notes = (*notes, f"this place could not be remembered for the next time: {error.message}")
         try:
             is_named = not is_url(target) and not is_path(target)
@@ -334,12 +334,12 @@ class Transfers(KnownPlaces):
         return without_memory_of_user(replace(pushed, notes=notes), to or "")
 
     def _enter(self, dataset: StoredDataset, url: str, *, is_in_repository: bool) -> None:
-        """Enter a dataset that was pushed in the index of its repository, so that static servers say what they have.
+        """Add a pushed dataset to the index of its repository, so that static servers can list it.
 
         Args:
             dataset: the dataset.
-            url: where it is now.
-            is_in_repository: whether the person named a repository; else only an index that is there is kept.
+            url: the URL of the pushed dataset.
+            is_in_repository: whether the user named a repository; otherwise only an existing index is updated.
         """
         head = dataset.layout.refs.get(HEAD)
         repository, _, name = url.rpartition("/")

@@ -1,1 +1,1 @@
-"""Derivative datasets: what is new in the inputs, the engine's run over it, and the history of these runs."""
+"""Derivative datasets: the new part of their inputs, the engine's run over it, and the history of these runs."""

@@ -1,4 +1,4 @@
-"""Analysis of a query by its engine before there is anything to run it on."""
+"""Analysis of a query by its engine, before there is data to run it on."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def analyze(
     state_of: StateOf,
     known: dict[DatasetId, DataSchema | None] | None = None,
 ) -> contract.AnalyzeResponseSuccess | None:
-    """Let the engine look at a query; None when the schema of an input cannot be known yet.
+    """Let the engine analyze a query; return None when the schema of an input cannot be known yet.
 
     Args:
-        storage: where files for the engine go.
-        engines: the registry.
+        storage: the workspace, for scratch files.
+        engines: the engines of the workspace.
         transform: the normalized transform.
-        state: the chain of the derivative dataset, for its vocabulary.
-        state_of: the chain of an input.
-        known: schemas of datasets that were found out before, to which those found here are added.
+        state: the state of the derivative dataset's chain, for its vocabulary.
+        state_of: returns the chain state of an input.
+        known: schemas of datasets that are known already; those determined here are added.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the engine refuses it.
@@ -65,8 +65,8 @@ def analyze(
 class _Expected:
     """The schemas that datasets have, or will have once data comes; None when only the data can tell.
 
-    A derivative without data takes that of its query, for which those of its inputs must be known. However many of
-    these stand one behind the other, each query is looked at once.
+    A derivative without data gets the schema of its query, for which those of its inputs must be known. However long
+    the chain of derivatives is, each query is analyzed once.
     """
 
     storage: Storage
@@ -75,7 +75,7 @@ class _Expected:
     known: dict[DatasetId, DataSchema | None]
 
     def analyzed(self, transform: SetTransform, state: ChainState) -> contract.AnalyzeResponseSuccess | None:
-        """Return what the engine says of a query."""
+        """Return the engine's analysis of a query."""
         engine = self.engines.get(transform.transform.engine)
         inputs = []
         for item in transform.inputs:
@@ -111,14 +111,14 @@ class _Expected:
         return self.known[dataset_id]
 
     def _derived_from(self, dataset_id: DatasetId) -> list[DatasetId]:
-        """The datasets whose schemas must be known before that of a dataset."""
+        """Return the datasets whose schemas have to be known before that of a dataset."""
         if dataset_id in self.known:
             return []
         state = self.state_of(dataset_id)
         return [] if state.schema is not None else inputs_in(state)
 
     def _found_out(self, state: ChainState) -> DataSchema | None:
-        """The schema of a dataset; those of its inputs are known."""
+        """Return the schema of a dataset; those of its inputs are known."""
         if state.schema is not None:
             return state.schema
         try:
@@ -126,17 +126,17 @@ class _Expected:
                 analysis = self.analyzed(state.set_transform, state)
                 return analysis.output_schema if analysis else None
         except EngineNotFound:
-            return None  # others derive it
+            return None  # derived from others
         for source in state.sources:
             try:
                 return schema_from_source(source, state, self.engines, self.storage.root)[0]
             except OdfError:
-                return None  # what is wrong with the source is for its own pull to say
+                return None  # the pull of the source reports its faults
         return None
 
 
 def _with_quotes(transform: SetTransform) -> tuple[TransformSql, str | None]:
-    """A transform with the names of its inputs in quotes, and a hint which these are; None if none is missing."""
+    """Return a transform with the names of its inputs quoted, and a hint which these are; None if all are quoted."""
     sql = transform.transform
     if sql.engine.lower() not in DIALECTS:
         return sql, None
@@ -153,21 +153,21 @@ def _with_quotes(transform: SetTransform) -> tuple[TransformSql, str | None]:
 def schema_from_source(
     source: Source, state: ChainState, engines: EngineRegistry, root: Path
 ) -> tuple[DataSchema | None, tuple[str, ...]]:
-    """The schema of a dataset once rows of a source are in it, as far as it can be told from the source alone.
+    """Return the schema of a dataset once rows of a source are in it, as far as it follows from the source alone.
 
     Args:
-        source: of the dataset.
-        state: the dataset, which may have a schema already.
-        engines: who preprocesses; an input without rows is tried.
-        root: the folder that relative paths of the source start from.
+        source: the source of the dataset.
+        state: the state of the dataset, which may have a schema already.
+        engines: the engines, for preprocessing; the query is tried on an input without rows.
+        root: the folder that relative paths of the source refer to.
 
     Returns:
-        The schema, None when only the data can tell; and remarks for the person.
+        The schema, None when only the data can tell; and remarks for the user.
 
     Raises:
         EngineError: the preprocessing query is refused.
-        IngestError: the columns that it gives cannot be merged; the message names the column.
-        SchemaError: they do not fit the schema that the dataset has; the message names the field.
+        IngestError: the columns of the result cannot be merged; the message names the column.
+        SchemaError: they do not fit the schema of the dataset; the message names the field.
     """
     from odfpy.data.schemas.arrow import to_arrow
     from odfpy.ingest.evolve import first_schema, next_schema
@@ -194,7 +194,7 @@ def schema_from_source(
 
 
 def _read_schema(source: Source, root: Path) -> pa.Schema | None:
-    """The columns as read: as declared, as the source always has them, or as a Parquet file on this machine says."""
+    """Return the columns as read: as declared, as this kind of source always has them, or from a local Parquet file."""
     from odfpy.data.schemas.arrow import to_arrow
     from odfpy.ingest.read import schema_of
 
@@ -216,7 +216,7 @@ def _read_schema(source: Source, root: Path) -> pa.Schema | None:
 
 
 def _schema_of_file(fetch_step: FetchStep, root: Path) -> pa.Schema | None:
-    """The schema of the first file of a source, if it can be had without any transfer."""
+    """Return the schema of the first file of a source, if it can be read without any transfer."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -232,11 +232,11 @@ def _schema_of_file(fetch_step: FetchStep, root: Path) -> pa.Schema | None:
         first = next(iter(fetch(fetch_step, context)), None)
         return None if first is None else plain_schema(pq.read_schema(first.path))
     except (OdfError, OSError, pa.ArrowException):
-        return None  # a file that is not there yet, or is damaged, is for the pull to tell of
+        return None  # the pull reports files that are missing or damaged
 
 
 def _remarks_on_unread(source: Source) -> tuple[str, ...]:
-    """Return what can be said of a preprocessing query over columns that nobody knows yet."""
+    """Return remarks on a preprocessing query over columns that are not known yet."""
     if source.preprocess is None:
         return ()
     from odfpy.engine.sql.dialects import translate

@@ -1,7 +1,7 @@
-"""The place of the arrangements of derivative datasets, see `odfpy.engine.arrangement`.
+"""Storage of the arrangements of derivative datasets, see `odfpy.engine.arrangement`.
 
-There is one folder for each dataset, `.odf/cache/<dataset>/arrangement/<block>`, named by the block that its last run
-made. So what is there is of that very state of the dataset, whatever has happened to its head since.
+Each dataset has a folder, `.odf/cache/<dataset>/arrangement/<block>`, named by the block of its last run. So its
+content belongs to that exact state of the dataset, whatever has happened to the head since.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ def arrangement_at(dataset: StoredDataset, head: Multihash | None) -> Path | Non
 
 
 def move(made: Path, before: Path | None, target: Path) -> None:
-    """Put what a run has left into a folder, with the runs that it has from before.
+    """Move the files that a run has left into a folder, together with the earlier runs that it still uses.
 
     Args:
         made: the folder that the engine has written.
         before: the folder that the run was given.
-        target: the folder, whose content goes.
+        target: the folder, whose previous content is removed.
 
     Raises:
-        OSError: that cannot be done.
+        OSError: the files cannot be moved.
     """
     shutil.rmtree(target, ignore_errors=True)
     shutil.move(made, target)
@@ -49,8 +49,8 @@ def take_over(dataset: StoredDataset, made: Path, before: Path | None, head: Mul
     Args:
         dataset: the dataset, whose lock the caller holds.
         made: the folder that the engine has written, which may be missing.
-        before: the folder that the run was given.
-        head: the block that the run has made.
+        before: the folder that the run was given, None for none.
+        head: the block of the run.
     """
     place = dataset.cache / _FOLDER
     with suppress(OSError):
@@ -58,7 +58,7 @@ def take_over(dataset: StoredDataset, made: Path, before: Path | None, head: Mul
             place.mkdir(parents=True, exist_ok=True)
             move(made, before, place / _COMING)
             (place / _COMING).rename(place / str(head))
-    # One that was not taken over belongs to a block that is past, and would be of no use any more.
+    # An arrangement that was not taken over belongs to an older block, and is of no use.
     with suppress(OSError):
         for folder in place.iterdir():
             if folder.name != str(head):

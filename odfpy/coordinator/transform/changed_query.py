@@ -1,7 +1,7 @@
-"""Queries that have changed since the last run, and whether a pull has something to do for that.
+"""Changed queries: whether a query has changed since the last run, and a pull has something to do because of it.
 
-Row by row, another query holds for rows to come, and a pull without new rows leaves nothing in the chain. That it has
-run is noted beside the chain, so that the dataset does not seem to be behind.
+For row-by-row transforms, a changed query applies to future rows only, and a pull without new rows commits nothing.
+That the query was run is then noted beside the chain, so that the dataset does not seem to be out of date.
 
     query-taken-up    in the dataset's cache: the head at which a pull had nothing to do for another query
 """
@@ -30,7 +30,7 @@ def has_unapplied_query(dataset: StoredDataset, state: ChainState) -> bool:
 
 
 def mark_query_applied(dataset: StoredDataset, state: ChainState) -> None:
-    """Record that a pull has run the query at a block, and had nothing to do; what cannot be is run once more."""
+    """Record that a pull ran the query at a block with nothing to do; without the record, it is run once more."""
     if state.query_changed:
         with suppress(OSError):
             dataset.cache.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Checks on a dataset before it is made or changed: its queries are tried on inputs without rows."""
+"""Checks of a dataset before it is made or changed: its queries are tried on inputs without rows."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LATER: Final = "the query will be checked when all inputs are there"
 
 
 def check_sources(state: ChainState, engines: EngineRegistry, storage: Storage) -> tuple[str, ...]:
-    """Try the sources of a root dataset: schema, preprocessing query, merge strategy, and the schema recorded so far.
+    """Try the sources of a root dataset: schema, preprocessing query, merge strategy, and the recorded schema.
 
-    A new dataset may have a source that cannot be taken in yet: it is kept as it is, with a remark. One that has data
-    is not to be broken.
+    A new dataset may have a source that cannot be ingested yet: it is added as it is, with a remark. A dataset with
+    data must not be broken.
 
     Args:
         state: the state of its chain.
@@ -34,10 +34,10 @@ def check_sources(state: ChainState, engines: EngineRegistry, storage: Storage) 
         storage: the workspace.
 
     Returns:
-        Remarks for the person.
+        Remarks for the user.
 
     Raises:
-        EngineError, IngestError, SchemaError: what the next pull would refuse, whatever the data.
+        EngineError, IngestError, SchemaError: a fault for which the next pull would fail, whatever the data.
     """
     remarks = [remark for source in state.sources for remark in _remarks(source, state, engines, storage.root)]
     return tuple(dict.fromkeys(remarks))
@@ -60,23 +60,23 @@ def check_transform(
     absent: Mapping[DatasetId, str],
     known: dict[DatasetId, DataSchema | None],
 ) -> tuple[str, ...]:
-    """Let the engine look at the query of a derivative dataset.
+    """Let the engine analyze the query of a derivative dataset.
 
     Args:
-        state: the dataset.
-        engines: the registry.
-        storage: where files for the engine go.
-        state_of: the chain of an input.
-        absent: remarks on the inputs that are not there, by the ids that stand for them.
-        known: schemas of datasets that were found out before, to which those found here are added.
+        state: the state of the dataset.
+        engines: the engines of the workspace.
+        storage: the workspace, for scratch files.
+        state_of: returns the chain state of an input.
+        absent: remarks on missing inputs, by the placeholder ids that stand for them.
+        known: schemas of datasets that are known already; those determined here are added.
 
     Returns:
-        Remarks for the person.
+        Remarks for the user.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the engine refuses the query.
-        EngineNotFound: there is no such engine anywhere.
-        SchemaError: the result does not fit the schema that the dataset has; the message names the field.
+        EngineNotFound: there is no such engine.
+        SchemaError: the result does not fit the schema of the dataset; the message names the field.
     """
     transform = state.set_transform
     if transform is None:
@@ -96,29 +96,29 @@ def check_transform(
     except DatasetNotFound:
         if not absent:
             raise
-        return (_LATER,)  # what its inputs are derived from is not there
+        return (_LATER,)  # a dataset that its inputs are derived from is missing
     if found is None:
         return ("the query will be checked at the first pull, when the schema of its inputs is known",)
     if state.schema is not None and found.output_schema is not None:
-        made = (state.vocab.offset_column, state.vocab.operation_type_column)  # they keep the types that they have
+        made = (state.vocab.offset_column, state.vocab.operation_type_column)  # the types of these are retained
         recorded, result = _without(state.schema, made), _without(found.output_schema, made)
         extend_with_result(recorded, new_fields_optional(recorded, result))
     return (*found.notes, *_on_change(state, found), *_on_version(transform, engines))
 
 
 def _on_version(transform: SetTransform, engines: EngineRegistry) -> tuple[str, ...]:
-    """A remark where the author asks for a version of the engine that this is not."""
+    """Return a remark if the author asks for another version of the engine."""
     asked, engine = transform.transform.version, engines.get(transform.transform.engine)
     if asked is None or asked.startswith(OUR_ENGINES):
         return ()
-    wanted = asked if "/" in asked else f"{engine.name}/{asked}"  # 4.3 is any 4.3.x, and no 14.3
+    wanted = asked if "/" in asked else f"{engine.name}/{asked}"  # 4.3 matches any 4.3.x, but not 14.3
     if any(f"{part}.".startswith(f"{wanted}.") for part in engine.version.split()):
         return ()
     return (f"the query asks for version {asked} of {engine.name}; it will be run with {engine.version}",)
 
 
 def _on_change(state: ChainState, found: AnalyzeResponseSuccess) -> tuple[str, ...]:
-    """Return what another query means for the rows so far."""
+    """Return a remark on what a changed query means for the rows so far."""
     if not state.query_changed:
         return ()
     if all(step.query_class == ROW_BY_ROW for step in found.steps):

@@ -1,4 +1,4 @@
-"""Commit of a run: its slice, checkpoint and schema become the next blocks of the dataset, in one step, or none."""
+"""Commit of a run: its slice, checkpoint and schema become the next blocks of the dataset, atomically."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The change that a run makes to a dataset.
+    """The changes that a run makes to a dataset.
 
     Attributes:
-        events: the new ones.
-        data: the rows, if there are any.
-        checkpoint: what the engine is to have at the next run, if it wants something.
+        events: the new events.
+        data: the new rows, if there are any.
+        checkpoint: the checkpoint of the run, if there is one.
     """
 
     events: list[MetadataEvent]
@@ -46,16 +46,16 @@ def _change(
     response: contract.TransformResponseSuccess,
     set_transform: SetTransform,
 ) -> _Change | None:
-    """The change that a run makes to a dataset in a state; None if it makes none.
+    """Return the changes that a run makes to a dataset; None if it makes none.
 
     Args:
-        state: of the dataset.
-        inputs: what was read.
-        request: what the engine was asked.
-        response: what it has answered.
+        state: the state of the dataset.
+        inputs: the intervals of the inputs that were read.
+        request: the request to the engine.
+        response: the response of the engine.
         set_transform: the transform, with the version of the engine that ran it.
     """
-    # The version in force is in the chain before the data that was made with it.
+    # The transform with its engine version precedes, in the chain, the data that it has made.
     events: list[MetadataEvent] = [] if set_transform == state.set_transform else [set_transform]
     schema = _schema_to_set(state.schema, response.output_schema)
     if schema is not None:
@@ -63,8 +63,8 @@ def _change(
     data, checkpoint = _new_data(response), checkpoint_of(Path(request.new_checkpoint_path))
     watermark = watermark_after(state, response)
     if data is None and checkpoint is None and (watermark is None or not have_new_blocks(inputs)):
-        # A block that only moves along inputs is not a valid one. The first schema is committed all the same, so that
-        # queries and derivatives can do with a dataset that has no rows yet.
+        # A block that only advances the inputs is not valid. The first schema is committed nevertheless, so that
+        # queries and derivatives work with a dataset that has no rows yet.
         return _Change(events, None, None) if schema is not None and state.schema is None else None
     events.append(
         ExecuteTransform(
@@ -97,16 +97,16 @@ def commit_run(
     set_transform: SetTransform,
     replacing: Multihash | None,
 ) -> PullResult:
-    """Write what a run has made into a dataset.
+    """Commit the result of a run to a dataset.
 
     Args:
-        dataset: whose lock the caller holds.
-        state: before the run.
-        inputs: what was read.
-        request: what the engine was asked.
-        response: what it has answered.
+        dataset: the dataset, whose lock the caller holds.
+        state: the state before the run.
+        inputs: the intervals of the inputs that were read.
+        request: the request to the engine.
+        response: the response of the engine.
         set_transform: the transform, with the version of the engine that ran it.
-        replacing: the head, where the run follows something else.
+        replacing: the head, if the run follows another block.
     """
     change = _change(state, inputs, request, response, set_transform)
     if change is None:
@@ -138,14 +138,14 @@ def commit_run(
 
 
 def _counts(request: contract.TransformRequest, response: contract.TransformResponseSuccess) -> dict[str, int]:
-    """Rows of the inputs that were read, how many of them came late, and what was ignored for that."""
+    """Return how many input rows were read, how many of them came late, and how many were ignored for that."""
     intervals = [source.offset_interval for source in request.query_inputs if source.offset_interval is not None]
     read = sum(interval.num_rows for interval in intervals)
     return {"read": read, "late": response.late_rows, "ignored": response.ignored_rows} if read else {}
 
 
 def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> DataSchema | None:
-    """The schema to record with this run, None when the recorded one holds."""
+    """Return the schema to record with this run, None when the recorded one is still valid."""
     if output is None or recorded is None:
         return output
     extended = with_primary_key(extend_with_result(recorded, output), primary_key_of(output))
@@ -153,7 +153,7 @@ def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> Da
 
 
 def checkpoint_of(path: Path) -> Checkpoint | None:
-    """Return what the chain says of a checkpoint, None if there is no such file."""
+    """Return the chain's description of a checkpoint, None if there is no such file."""
     if not path.is_file():
         return None
     with stage("hash"), path.open("rb") as file:
@@ -161,8 +161,8 @@ def checkpoint_of(path: Path) -> Checkpoint | None:
 
 
 def watermark_after(state: ChainState, response: contract.TransformResponseSuccess) -> Timestamp | None:
-    """The watermark to record with a run: the engine's, unless the dataset is further already.
+    """Return the watermark to record with a run: the engine's, unless that of the dataset is later.
 
-    It is where another query or input holds, which would give a lower one: watermarks never go back.
+    It can be later after a change of the query or of an input; watermarks never go back.
     """
     return max((mark for mark in (state.watermark, response.new_watermark) if mark is not None), default=None)

@@ -1,4 +1,4 @@
-"""The engines of a workspace, set up from its configuration."""
+"""The engines of a workspace, configured by its settings."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from odfpy.settings.sections import EngineSection
 
 
 def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
-    """The registry; no engine is started before it is used."""
+    """Return the registry of engines; no engine is started before it is used."""
     return EngineRegistry.standard(storage.engine_run, engine_settings(storage, config))
 
 
 def engine_settings(storage: Storage, config: Config) -> EngineSettings:
-    """Return how the Spark engine of a workspace is run."""
+    """Return the settings of a workspace's Spark engine."""
     chosen = config.section(EngineSection)
     return EngineSettings(
         idle_seconds=chosen.idle_timeout,
@@ -38,9 +38,9 @@ def _absolute(storage: Storage, path: str | None) -> str | None:
 
 
 def why_unconfined(storage: Storage, config: Config) -> str | None:
-    """Why the engine of a workspace would not be fully sandboxed; None if it would be in one.
+    """Return why the engine of a workspace would not be fully sandboxed; None if it would be.
 
-    It is found out by building one, in a process of its own.
+    To find out, a sandbox is built in a process of its own.
     """
     from odfpy.sandbox.check import why_not_whole
 

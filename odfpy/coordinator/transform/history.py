@@ -1,4 +1,4 @@
-"""The runs of a derivative dataset, as its chain has them: what each of them read, and the requests that tell of it."""
+"""The past runs of a derivative dataset according to its chain: what each of them read, as requests to an engine."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from odfpy.engine import contract
 
 @dataclass(frozen=True)
 class TransformRun:
-    """One run.
+    """One run of a derivative.
 
     Attributes:
         storage: the workspace, which has the inputs.
         dataset: the derivative.
-        block: what it has committed.
-        event: the same as an event.
-        before: the chain before it.
+        block: the block that it committed.
+        event: the event of that block.
+        before: the chain state before it.
     """
 
     storage: Storage
@@ -37,45 +37,45 @@ class TransformRun:
 
     @property
     def set_transform(self) -> SetTransform:
-        """Return what was computed."""
+        """Return the transform of the run."""
         return require_transform(self.dataset, self.before)
 
     @cached_property
     def inputs(self) -> list[InputInterval]:
-        """Return what was read.
+        """Return the intervals of the inputs that it read.
 
         Raises:
             DatasetNotFound: an input is not in the workspace.
-            InputDiverged: what was read is not in its history any more.
+            InputDiverged: the history of an input no longer contains what was read.
         """
         return recorded_intervals(self.storage, self.dataset, self.set_transform, self.event)
 
     def request(self, scratch: Path) -> contract.TransformRequest:
-        """The request of then, with the history of the inputs; what the engine had kept does not count."""
+        """Return the request of that run, with the history of the inputs and without a checkpoint."""
         time = self.block.block.system_time
         request = make_request(self.dataset, self.set_transform, self.before, self.inputs, time, scratch, None)
         needed = contract.TransformResponseNeedsHistory(tuple(range(len(self.inputs))))
         return with_history(request, self.inputs, needed, self.dataset, self.before)
 
     def has(self, offset: int) -> bool:
-        """Return whether it has added a row."""
+        """Return whether the run added a row."""
         data = self.event.new_data
         return data is not None and data.offset_interval.start <= offset <= data.offset_interval.end
 
     def has_read(self, number: int, offset: int) -> bool:
-        """Return whether a row of an input had come by then."""
+        """Return whether a row of an input was there by the time of the run."""
         end = self.event.query_inputs[number].last_offset
         return end is not None and offset <= end
 
     def is_new(self, number: int, offset: int) -> bool:
-        """Return whether a row of an input was new in it."""
+        """Return whether a row of an input was new in the run."""
         item = self.event.query_inputs[number]
         first = 0 if item.prev_offset is None else item.prev_offset + 1
         return item.new_offset is not None and first <= offset <= item.new_offset
 
 
 def runs_of(storage: Storage, dataset: StoredDataset) -> list[TransformRun]:
-    """The runs of a derivative, the oldest first."""
+    """Return the runs of a derivative, the oldest first."""
     found, state = [], ChainState()
     for hashed in dataset.chain.in_order():
         event = hashed.block.event
@@ -86,7 +86,7 @@ def runs_of(storage: Storage, dataset: StoredDataset) -> list[TransformRun]:
 
 
 def together(runs: Sequence[TransformRun], scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
-    """Return what several runs of one query row by row have read, as if it had been read in one."""
+    """Return the inputs of several runs of one row-by-row query, as if a single run had read them."""
     each = [run.request(scratch).query_inputs for run in runs]
     return tuple(_together(parts) for parts in zip(*each, strict=True))
 

@@ -1,4 +1,4 @@
-"""The intervals of the inputs that a run of a derivative covers, checked against the history of the inputs."""
+"""The intervals of inputs that a run of a derivative covers, checked against the history of the inputs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from odfpy.values import dataclass
 
 
 class InputDiverged(EngineError, code="E640"):
-    """An input has another history than the one that a dataset was derived from."""
+    """An input has a history other than the one that a dataset was derived from."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputInterval:
-    """An input dataset and the part of it that a run covers."""
+    """An input dataset, and the part of it that a run covers."""
 
     dataset: StoredDataset
     alias: str
@@ -26,7 +26,7 @@ class InputInterval:
 
 
 def input_of(storage: Storage, item: TransformInput) -> StoredDataset:
-    """An input of a transform.
+    """Return the dataset of an input of a transform.
 
     Raises:
         DatasetNotFound: it is not in the workspace.
@@ -54,7 +54,7 @@ def new_intervals(
 
     Raises:
         DatasetNotFound: an input is not in the workspace.
-        InputDiverged: what was taken in of an input is not in its history any more.
+        InputDiverged: the history of an input no longer contains what was read before.
     """
     previous = {item.dataset_id: item for item in state.query_inputs}
     intervals = []
@@ -85,7 +85,7 @@ def have_new_blocks(inputs: Iterable[InputInterval]) -> bool:
 def recorded_intervals(
     storage: Storage, dataset: StoredDataset, set_transform: SetTransform, event: ExecuteTransform
 ) -> list[InputInterval]:
-    """Return the interval that a run has covered of each input; the input must still have it.
+    """Return the interval that a run covered of each input, which the input must still have.
 
     Args:
         storage: the workspace, which has the inputs.
@@ -95,7 +95,7 @@ def recorded_intervals(
 
     Raises:
         DatasetNotFound: an input is not in the workspace.
-        InputDiverged: what was covered is not there any more.
+        InputDiverged: an input no longer has what was covered.
     """
     intervals = [
         InputInterval(input_of(storage, declared), declared.alias or "", item)
@@ -103,8 +103,8 @@ def recorded_intervals(
     ]
     for covered in intervals:
         last = covered.interval.last_block_hash
-        # To be there is enough: what was covered can be read until `odf gc` runs, even if the head has another history.
-        # `odf verify` remarks on that.
+        # It is enough that the block exists: what was covered can be read until `odf gc` runs, even if the head has
+        # another history. `odf verify` remarks on that.
         if last is not None and last not in covered.dataset.layout.blocks:
             raise _diverged(dataset, covered.dataset, last)
     return intervals

@@ -1,4 +1,4 @@
-"""Imports while an engine works: what a commit needs is there when the engine is done."""
+"""Background imports: modules that a commit needs are loaded while the engine works."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _FOR_A_COMMIT: Final = (
 
 @cache
 def load_for_a_commit() -> None:
-    """Begin to import what a commit needs, once, beside a thread that waits for something else."""
+    """Begin to import the modules that a commit needs, once, in a thread beside one that waits."""
     Thread(target=_load, name="imports for a commit", daemon=True).start()
 
 
 def _load() -> None:
     for name in _FOR_A_COMMIT:
-        with suppress(Exception):  # whoever needs it learns what is wrong
+        with suppress(Exception):  # whoever needs the module gets the error
             import_module(name)

@@ -1,7 +1,7 @@
-"""Derivatives whose inputs have another history now: reported, or made again from the first row on.
+"""Rebuilding of derivatives whose inputs have another history now: the divergence is reported, or they are rebuilt.
 
-To be made again, a derivative loses its runs and keeps all else: its id, queries, schema, description. The first run of
-its new history is made before its head moves, so that an error or a kill leaves it as it was.
+A rebuild drops the runs of a derivative, and retains everything else: its id, queries, schema, description. The first
+run of its new history is made before its head moves, so that an error or a kill leaves it as it was.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def bring_up_to_date(storage: Storage, dataset: StoredDataset, engine_for: Engin
     Args:
         storage: the workspace.
         dataset: the derivative.
-        engine_for: gives the engine of a query.
-        reset: make it again where an input has another history now.
+        engine_for: returns the engine of a query.
+        reset: whether to rebuild it when an input has another history now.
 
     Raises:
-        InputDiverged: an input has, and that is not asked for.
+        InputDiverged: an input has another history, and no rebuild was asked for.
         OdfError: nothing was committed.
     """
     try:
@@ -39,8 +39,8 @@ def bring_up_to_date(storage: Storage, dataset: StoredDataset, engine_for: Engin
 def _made_again(storage: Storage, dataset: StoredDataset, engine_for: EngineFor, reason: InputDiverged) -> PullResult:
     before = dataset.state
     made = without_data(dataset)
-    # The run follows these blocks, and may read them back. If it fails, no reference reaches them, and `odf gc`
-    # removes them and their signatures.
+    # The run follows these blocks, and may read them. If it fails, no reference reaches them, and `odf gc` removes them
+    # with their signatures.
     made.store()
     dataset.sign_blocks(made.new)
     result = transform_dataset(storage, dataset, engine_for, state=made.state, replacing=made.old_head)

@@ -1,7 +1,7 @@
-"""Runs of a derivative dataset's query: what is new in the inputs, the engine's work, the commit.
+"""Runs of a derivative dataset's query: new part of the inputs, work of the engine, commit.
 
-A pull and a verification make the same request out of the same interval of the inputs; that is why a replay can be
-compared with what was recorded.
+A pull and a verification make the same request for the same intervals of the inputs; so a replay can be compared with
+what was recorded.
 
     1. see which blocks and rows of each input are new
     2. describe them to the engine, together with the last checkpoint
@@ -48,7 +48,7 @@ EngineFor = Callable[[TransformSql], Engine]
 
 
 class InputNotReady(EngineError, code="E506"):
-    """An input has no schema yet, since no data has come into it."""
+    """An input has no schema yet, since it has no data."""
 
 
 def transform_dataset(
@@ -64,12 +64,12 @@ def transform_dataset(
     Args:
         storage: the workspace.
         dataset: the derivative.
-        engine_for: gives the engine of a query.
-        state: what the run follows, that at the head by default.
-        replacing: the head, where the run follows something else.
+        engine_for: returns the engine of a query.
+        state: the state that the run follows, by default that at the head.
+        replacing: the head, if the run follows another block.
 
     Raises:
-        InputDiverged: the history of an input is not the one that was taken in.
+        InputDiverged: the history of an input no longer contains what was read before.
         OdfError: nothing was committed.
     """
     state = state or dataset.state
@@ -102,7 +102,7 @@ def transform_dataset(
 
 
 def with_version(set_transform: SetTransform, version: str) -> SetTransform:
-    """The transform with the version of the engine that runs it, unless the author asks for a version."""
+    """Return the transform with the version of the engine that runs it, unless the author asks for a version."""
     recorded = set_transform.transform.version
     if recorded is not None and not recorded.startswith(OUR_ENGINES):
         return set_transform
@@ -110,7 +110,7 @@ def with_version(set_transform: SetTransform, version: str) -> SetTransform:
 
 
 def require_transform(dataset: StoredDataset, state: ChainState) -> SetTransform:
-    """The transform in force.
+    """Return the transform in force.
 
     Raises:
         EngineError: there is none.
@@ -132,7 +132,7 @@ def make_request(
     scratch: Path,
     checkpoint: Path | None,
 ) -> contract.TransformRequest:
-    """The request for a run on top of a state of the dataset, and of what the engine has kept, if that is at hand.
+    """Return the request for a run on top of a state of the dataset, with the checkpoint if there is one.
 
     Args:
         dataset: the dataset.
@@ -140,7 +140,7 @@ def make_request(
         state: the state of its chain.
         inputs: the interval to process of each input.
         system_time: the time of the run.
-        scratch: a folder for files on the way.
+        scratch: a folder for temporary files.
         checkpoint: the checkpoint before the run, None if it is not at hand.
     """
     return contract.TransformRequest(
@@ -181,7 +181,7 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
         new_blocks = chain.in_order(interval.last_block_hash, after=before)
         known = watermarks_before(new_blocks, earlier[-1][1] if earlier else None)
         arrivals = _arrivals(slices, paths, known)
-    # Also the watermark that was known before the interval, so that engines need not remember it.
+    # Include the watermark from before the interval, so that engines need not remember it.
     marks = tuple(contract.Watermark(system, event) for system, event in watermark_times(blocks)[-1:])
     return contract.TransformRequestInput(
         dataset_id=item.dataset.handle.id,
@@ -202,13 +202,13 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
 def _arrivals(
     slices: Sequence[SliceOfBlock], paths: Sequence[Path], known: Mapping[Multihash, Timestamp]
 ) -> tuple[contract.Arrival, ...]:
-    """Return what was known when slices came, for the engine."""
+    """Return the watermarks at which slices came, for the engine."""
     pairs = zip(paths, (known.get(item.data.physical_hash) for item in slices), strict=True)
     return tuple(contract.Arrival(str(path), watermark) for path, watermark in pairs if watermark is not None)
 
 
 def last_checkpoint(dataset: StoredDataset, state: ChainState) -> Path | None:
-    """Return what the engine has kept after the last run; None when there is nothing, since it can be made again.
+    """Return the checkpoint of the last run; None if there is none, since it can be recomputed.
 
     Raises:
         HashMismatch: it is damaged.
@@ -232,12 +232,12 @@ def with_history(
     dataset: StoredDataset,
     state: ChainState,
 ) -> contract.TransformRequest:
-    """The request with the slices before the intervals of some inputs, and perhaps those of the output.
+    """Return the request with the slices before the intervals of some inputs, and perhaps those of the output.
 
     Args:
         request: the request without history.
         inputs: the interval to process of each input.
-        needed: the answer that asks for history.
+        needed: the response that asks for history.
         dataset: the dataset.
         state: the state of its chain.
     """
@@ -254,7 +254,7 @@ def with_history(
 
 
 def output_so_far(dataset: StoredDataset, state: ChainState) -> contract.OutputSoFar | None:
-    """Return what a dataset has given up to a state; None if it has no schema yet."""
+    """Return the output of a dataset up to a state; None if it has no schema yet."""
     if state.schema is None:
         return None
     slices = slices_of(reversed(list(dataset.chain.iter_blocks(state.head))))
@@ -269,14 +269,14 @@ def run(
     dataset: StoredDataset,
     state: ChainState,
 ) -> contract.TransformResponseSuccess:
-    """Let the engine work; rows of the past are handed out when it asks for them.
+    """Let the engine work; earlier rows are provided when it asks for them.
 
     Args:
         engine: the engine.
-        request: what `make_request` makes.
-        inputs: the same as for the request.
-        dataset: the same.
-        state: the same.
+        request: the request, from `make_request`.
+        inputs: the intervals that the request was made for.
+        dataset: the dataset that the request was made for.
+        state: the state that the request was made for.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery, EngineError: as the engine says.

@@ -1,4 +1,4 @@
-"""The slices of a dataset by time, read off its chain; see also `odfpy.chain.slices`."""
+"""Slices and watermarks of a dataset by time, derived from its chain; see also `odfpy.chain.slices`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from odfpy.files import replace_file
 
 
 def watermark_times(blocks: Iterable[HashedBlock]) -> list[tuple[Timestamp, Timestamp]]:
-    """Return the moves of the watermark: pairs of system time and event time, in the order of the blocks."""
+    """Return the changes of the watermark: pairs of system time and event time, in the order of the blocks."""
     moves: list[tuple[Timestamp, Timestamp]] = []
     for hashed in blocks:
         event = hashed.block.event
@@ -33,11 +33,11 @@ def watermark_times(blocks: Iterable[HashedBlock]) -> list[tuple[Timestamp, Time
 
 
 def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None) -> dict[Multihash, Timestamp]:
-    """Return what was known of time when slices came: the watermark before the block of each, by physical hash.
+    """Return the watermark before the block of each slice, by physical hash of the slice.
 
     Args:
-        blocks: of a dataset, the oldest first.
-        watermark: before the first of them.
+        blocks: blocks of a dataset, the oldest first.
+        watermark: the watermark before the first of them.
     """
     found = {}
     for hashed in blocks:
@@ -51,7 +51,7 @@ def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None
 
 
 def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
-    """A Parquet file without rows that has the given schema; kept in the cache, since making one takes Arrow."""
+    """Return a Parquet file without rows that has the given schema; cached, since making one loads Arrow."""
     text = json.dumps(to_tree(schema), sort_keys=True)
     path = folder.readers_cache / "schemas" / f"{Multihash.of(text.encode())}.parquet"
     if not path.exists():
@@ -61,12 +61,12 @@ def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
 
         content = io.BytesIO()
         pq.write_table(to_arrow(schema).empty_table(), content)
-        replace_file(path, content.getvalue())  # nobody who reads it would notice damage and make it again
+        replace_file(path, content.getvalue())  # readers would not notice damage and make it again
     return path
 
 
 def columns_changed(chain: MetadataChain, interval: ExecuteTransformInput) -> bool:
-    """Return whether an input gained or lost columns in an interval: then `*` is not what it was in the last run."""
+    """Return whether an input gained or lost columns in an interval: then `*` means something else than before."""
     before, now = interval.prev_block_hash, interval.new_block_hash
     if before is None or now is None:
         return False

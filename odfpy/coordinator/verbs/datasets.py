@@ -34,7 +34,7 @@ class DatasetRegistry:
         """Return all datasets, in the order of their names.
 
         Raises:
-            OdfError: one of them is damaged; `survey` goes on with the others.
+            OdfError: one of them is damaged; `survey` continues with the others.
         """
         found, damaged = self.survey()
         if damaged:
@@ -80,7 +80,7 @@ class DatasetRegistry:
         return [dataset.handle for dataset in self._storage.match(refs)]
 
     def state(self, ref: str) -> ChainState:
-        """Return what the dataset's chain amounts to: schema, source, transform, watermark, licence..."""
+        """Return the state of the dataset's chain: schema, source, transform, watermark, licence..."""
         return self._storage.get_at(ref).state
 
     def log(self, ref: str) -> Iterator[HashedBlock]:

@@ -59,7 +59,7 @@ class Maintenance:
 
         Args:
             request: what is verified, and how thoroughly.
-            progress: is told how far the work is.
+            progress: is notified of the progress.
             engines: who replays; those of the workspace by default.
             control: stops it from elsewhere; also tells `progress` how the engines get on.
 
@@ -162,7 +162,7 @@ class Maintenance:
             dry_run: only find out.
             may_remove: allows for removing objects whose rows say that it was let go; by default, what any row links
                 to stays.
-            progress: is told how far the work is.
+            progress: is notified of the progress.
 
         Yields:
             One report a dataset, and one without a name for the rest; one that failed has `error` set.
@@ -192,7 +192,7 @@ class Maintenance:
             names: names and patterns of datasets there; all by default.
             older_than: how long ago what is removed was written; two weeks by default.
             dry_run: only find out.
-            progress: is told how far the work is.
+            progress: is notified of the progress.
 
         Yields:
             One report a dataset; one that failed has `error` set.
@@ -221,7 +221,7 @@ class Maintenance:
         Args:
             ref: name or id of the dataset.
             options: sizes to reach, None for the defaults.
-            progress: is told how the work gets on.
+            progress: is notified of the progress.
 
         Raises:
             UsageError: the dataset is derivative, and not only its metadata is to be kept.

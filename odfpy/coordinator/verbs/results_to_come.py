@@ -1,4 +1,4 @@
-"""Results that are made as they are asked for, one after the other."""
+"""Lazy results, computed one after the other as they are consumed."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Updates:
         Args:
             refs: names, ids and patterns; all datasets if empty.
             remote: ask other places for their heads; else what was seen of them last counts.
-            progress: is told how far the work is.
+            progress: is notified of the progress.
 
         Yields:
             One status a dataset, inputs first.
@@ -99,14 +99,14 @@ class Updates:
         Args:
             request: the first pull; those that follow are of datasets that are here then.
             pace: how often to look.
-            progress: is told how far the work is.
+            progress: is notified of the progress.
         """
         from odfpy.coordinator.follow import Follow
 
         return Follow(self._storage, request, partial(self.pull, progress=progress), pace)
 
     def ingest(self, request: IngestRequest, progress: ProgressSink = silent) -> Iterator[PullResult]:
-        """Take files, or a stream, into a push source; one commit each, made as the results are asked for.
+        """Ingest files, or a stream, into a push source; one commit each, made as the results are consumed.
 
         Raises:
             OdfError: the file at fault was not taken in, nor any after it.
@@ -133,7 +133,7 @@ class Updates:
             pattern: names of the files that are meant, such as `*.csv`.
             settle: seconds for which a file must not change before it is taken in; one by default.
             pause: waits between two looks at the folder; a second by default. KeyboardInterrupt in it ends the watch.
-            progress: is told how far the work is.
+            progress: is notified of the progress.
 
         Yields:
             One result for each file; one that failed has `error` set, and is left alone until it changes.

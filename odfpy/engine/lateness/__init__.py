@@ -1,1 +1,1 @@
-"""Late rows: what counts as late, which slices have such rows, and what a query says is done with them."""
+"""Late rows: what counts as late, which slices have such rows, and how queries choose to treat them."""

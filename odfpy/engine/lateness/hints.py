@@ -1,4 +1,4 @@
-"""Hints on late rows, which are for the Spark engine: to DataFusion they are comments, and would be passed over."""
+"""Refusal of hints on late rows in DataFusion queries: DataFusion would silently ignore them as comments."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _OURS: Final = re.compile(r"\b(late|correctable)\s*\(", re.IGNORECASE)
 
 
 def check_no_late_hints(source: SourceText) -> None:
-    """Refuse a query that says what becomes of late rows.
+    """Refuse a query with hints on late rows.
 
     Raises:
-        UnsupportedQuery: it does.
+        UnsupportedQuery: it has such a hint.
     """
     if _BEGIN not in source.text:
         return
@@ -25,7 +25,7 @@ def check_no_late_hints(source: SourceText) -> None:
     try:
         tokens = tokenize(source.text)
     except TokenError:
-        return  # DataFusion says what is wrong
+        return  # DataFusion reports the error
     for token in tokens:
         found = _OURS.search(token.text) if token.token_type is TokenType.HINT else None
         if found is not None:

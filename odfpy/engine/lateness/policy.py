@@ -1,9 +1,8 @@
 """Policies for late rows: a part of the query, so that they are in the chain and replayed with it.
 
-An entry of an input's changelog is late (`odfpy.data.lateness`) by the watermark that the input had before the block
-that brought it. That is a function of the input's chain alone: it is the same for all who read the input, however they
-cut it into pulls. Since watermarks never go back, whatever takes back or
-corrects an entry that was late is late too.
+An entry of an input's changelog is late (`odfpy.data.lateness`) with respect to the watermark that the input had before
+the block that brought it. That is a function of the input's chain alone: it is the same for all readers, however they
+divide the input into pulls. Since watermarks never go back, whatever retracts or corrects a late entry is late, too.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from odfpy.data.duration import Duration
 
 
 class Late(Enum):
-    """The treatment of the late entries of an input."""
+    """The treatments of the late entries of an input."""
 
     CORRECTED = "corrected"
     IGNORED = "ignored"
@@ -28,8 +27,9 @@ class LatePolicy:
     """The treatment of late rows in a transform.
 
     Attributes:
-        inputs: for each input, in declared order.
-        correctable: entries of a window of event time count until the watermark is so much past its end; None for ever.
+        inputs: the treatment for each input, in declared order.
+        correctable: by how much the watermark may have passed the end of an event-time window for entries to still
+            count in it; None for ever.
     """
 
     inputs: tuple[Late, ...]
@@ -37,14 +37,14 @@ class LatePolicy:
 
     @classmethod
     def default(cls, num_inputs: int) -> LatePolicy:
-        """Late rows correct what has been said, for ever."""
+        """Return the default policy: late rows correct earlier results, for ever."""
         return cls((Late.CORRECTED,) * num_inputs)
 
     def in_words(self, names: Sequence[str]) -> str:
-        """For people.
+        """Return the policy in words, for people.
 
         Args:
-            names: of the inputs.
+            names: names of the inputs.
         """
         kinds = dict.fromkeys(self.inputs)
         if len(kinds) <= 1:

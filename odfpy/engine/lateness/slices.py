@@ -1,4 +1,4 @@
-"""Slices of an input with late rows, found from their footers and the watermarks of their time."""
+"""Slices with late rows, found from their footers and from the input's watermarks at the time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LateSlice:
 
     Attributes:
         path: the file.
-        rows: its offsets.
+        rows: the offsets of its rows.
         limit: entries with an event time at or before it are late, in microseconds.
     """
 
@@ -34,13 +34,13 @@ class LateSlice:
 def late_slices(
     arrivals: Iterable[Arrival], paths: Container[str], vocab: DatasetVocabulary, *, behind: Duration = ZERO
 ) -> Iterator[LateSlice]:
-    """The slices that may have late entries; for most, the file's statistics tell that they have none.
+    """Yield the slices that may have late entries; for most, the file's statistics show that they have none.
 
     Args:
-        arrivals: what was known of an input when its slices came.
-        paths: those of the slices that are looked at.
+        arrivals: the watermarks of an input when its slices came.
+        paths: the slices to examine.
         vocab: names of the system columns.
-        behind: how much later than the watermark entries have to be.
+        behind: by how much entries have to be behind the watermark.
     """
     for arrival in dict.fromkeys(arrivals):
         before = behind.before(arrival.watermark)
@@ -48,7 +48,7 @@ def late_slices(
             continue
         limit = late_limit(before)
         least = least_time([arrival.path], vocab.event_time_column)
-        # A file that tells nothing may have late entries: no statistics are not proof.
+        # Without statistics, a file may have late entries.
         if least is None or least <= limit:
             stats = slice_stats(arrival.path, vocab=vocab)
             if stats.offset_start is not None and stats.offset_end is not None:
@@ -60,8 +60,8 @@ class Tally:
     """Counts of late rows among the new ones.
 
     Attributes:
-        rows: new rows; what is retracted or corrected was there before.
-        entries: entries of the changelog, of whichever operation type.
+        rows: the number of new rows; retractions and corrections concern earlier rows.
+        entries: the number of changelog entries, of any operation type.
     """
 
     rows: int = 0
@@ -69,7 +69,7 @@ class Tally:
 
 
 def late_tally(source: TransformRequestInput) -> Tally:
-    """Return how much of the interval of an input came late."""
+    """Return how many rows and entries of an input's interval came late."""
     interval = source.offset_interval
     if interval is None:
         return Tally()

@@ -1,1 +1,1 @@
-"""The process that keeps Spark warm for a workspace: start, socket, sandbox, and the client that asks it."""
+"""The worker: a process that keeps Spark warm for a workspace. Its start, socket, sandbox, and client."""

@@ -1,4 +1,4 @@
-"""Reaching the worker of a workspace: saying hello, asking how it is, ending it."""
+"""Administration of a workspace's worker: connecting to it, asking for its status, ending it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ADMIN_SECONDS: Final = 10.0
 
 
 def greet(run: RunFolder) -> tuple[Channel, Welcome | Refusal] | None:
-    """A connection on which both sides have said hello, or None when nobody answers."""
+    """Return a connection after the handshake, or None when no worker answers."""
     try:
         connected = run.connect()
     except OSError:
@@ -53,7 +53,7 @@ def greet(run: RunFolder) -> tuple[Channel, Welcome | Refusal] | None:
 
 
 def engine_status(run_dir: Path) -> Status | None:
-    """Return how a workspace's engine is, or None when none is running.
+    """Return the status of a workspace's engine, or None when none is running.
 
     Raises:
         EngineUnavailable: it does not answer.
@@ -62,15 +62,15 @@ def engine_status(run_dir: Path) -> Status | None:
 
 
 def stop_engine(run_dir: Path, *, force: bool = False, wait_seconds: float = 60.0) -> Status | None:
-    """End a workspace's engine and wait until it has ended; how it was, or None when none was running.
+    """End a workspace's engine, and wait for its end; return its last status, or None when none was running.
 
     Args:
-        run_dir: the workspace's folder for what runs.
-        force: at once, instead of after the job it is at.
+        run_dir: the workspace's run folder.
+        force: whether to end it at once, instead of after its current job.
         wait_seconds: how long to wait; an engine that is forced is killed after that.
 
     Raises:
-        EngineUnavailable: it does not answer, or is still at a job.
+        EngineUnavailable: it does not answer, or is still busy with a job.
     """
     run = RunFolder(run_dir)
     try:

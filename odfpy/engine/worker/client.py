@@ -1,6 +1,6 @@
-"""The Spark engine as commands see it: requests go to the workspace's worker, which is started on demand.
+"""Client of the Spark engine, as commands use it: requests go to the workspace's worker, which is started on demand.
 
-Light: nothing of Spark, Java or Arrow is loaded here.
+This module is light: neither Spark nor Java nor Arrow is loaded here.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class SparkEngine:
-    """Spark in a worker process, one per workspace.
+    """The Spark engine of a workspace, which runs in its worker process.
 
     Attributes:
-        run: the workspace's folder for what runs.
-        settings: how the worker is started.
+        run: the workspace's run folder.
+        settings: the settings with which the worker is started.
     """
 
     name = "spark"
@@ -89,30 +89,30 @@ class SparkEngine:
         self._control: CancellationToken | None = None
 
     def with_cancellation(self, token: CancellationToken) -> SparkEngine:
-        """The same engine, whose jobs end when a token is cancelled, and tell it how they get on."""
+        """Return the same engine with a token that can cancel its jobs, and is notified of their progress."""
         found = SparkEngine(self.run.path, self.settings, self._on_progress)
         found._sandboxed_only, found._control = self._sandboxed_only, token
         return found
 
     def sandboxed_only(self) -> SparkEngine:
-        """The same engine for queries of strangers: it raises `SandboxRequired` where it is not in a whole sandbox."""
+        """Return the same engine for untrusted queries: it raises `SandboxRequired` unless it is fully sandboxed."""
         found = SparkEngine(self.run.path, self.settings, self._on_progress)
         found._sandboxed_only, found._control = True, self._control
         return found
 
     @property
     def version(self) -> str:
-        """Return what it would record with a transform; known without starting it."""
+        """Return the engine version that it would record with a transform; known without starting it."""
         from odfpy.engine.spark.process.version import installed_engine_version
 
         return installed_engine_version()
 
     def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
-        """Return what the queries of a transform are, without running them.
+        """Return the properties of the queries of a transform, without running them.
 
         Raises:
             EngineUnavailable: the worker does not start, or dies.
-            EngineError: it takes too long.
+            EngineError: the job takes too long.
         """
         return self._ask(request, AnalyzeResponseSuccess)
 
@@ -125,7 +125,7 @@ class SparkEngine:
         return self._ask(request, SqlResponseSuccess)
 
     def stream(self, request: SqlRequest, control: CancellationToken) -> RowStream:
-        """The rows of a query as they are made; raises as `analyze` does, and as the query is at fault."""
+        """Return the rows of a query as they are computed; raises as `analyze` does, and for faults of the query."""
         from odfpy.engine.responses import as_error
         from odfpy.engine.row_stream import Spooled
 
@@ -137,7 +137,7 @@ class SparkEngine:
         return Spooled(Path(request.output_path), ask, control)
 
     def trace(self, request: TraceRequest) -> TraceResponse:
-        """Return which rows of the inputs rows of an output are made of; raises as `analyze` does."""
+        """Return the input rows from which output rows were computed; raises as `analyze` does."""
         return self._ask(request, TraceResponseSuccess)
 
     def preprocess(
@@ -151,12 +151,12 @@ class SparkEngine:
 
         Args:
             transform: queries of any class whose result is a function of the tables.
-            tables: by the names that the queries give them.
+            tables: the tables, by the names that the queries use.
             spool: not used.
 
         Returns:
-            The result. Its rows have the order of the input if the queries work row by row, else that of an ORDER BY
-            at the end, else they are sorted by all columns. A column that comes through unchanged has its own type.
+            The result. Its rows have the order of the input if the queries work row by row, or that of a final ORDER
+            BY, or are sorted by all columns. A column that is passed unchanged keeps its own type.
 
         Raises:
             InvalidQuery, UnsupportedQuery, NondeterministicQuery: as the engine says.
@@ -178,12 +178,12 @@ class SparkEngine:
 
         Args:
             function: `module:name`.
-            arguments: text for it.
-            folder: for what it writes.
-            reads: files that it reads besides those in the folder.
+            arguments: text that is passed to it.
+            folder: folder for the files that it writes.
+            reads: files that it reads, besides those in the folder.
 
         Raises:
-            OdfError: what it raised.
+            OdfError: the error that the function raised.
             EngineUnavailable: the worker does not start, or dies.
         """
         from odfpy.engine.jobs import result_of
@@ -202,7 +202,7 @@ class SparkEngine:
         if control is None and self._control is not None:
             with CancellationToken(
                 parent=self._control
-            ) as own:  # which is forgotten with the job, however many there are
+            ) as own:  # so that the parent forgets it together with the job, however many jobs there are
                 return self._ask(job, *success, control=own)
         with stage("Spark"):
             return self._tried(job, *success, control=control)
@@ -229,14 +229,14 @@ class SparkEngine:
         raise EngineUnavailable("The engine keeps ending before it takes the request", hint=self._see_log)
 
     def _wait_for_end(self) -> None:
-        """Until a worker that takes no more jobs has made room."""
+        """Wait until a worker that takes no more jobs has ended."""
         pid = self.run.holder()
         deadline = time.monotonic() + self.settings.start_seconds
         while pid is not None and self.run.holder() == pid and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
 
     def _converse(self, channel: Channel, job: Job, control: CancellationToken | None) -> Result | None:
-        """The answer, or None when the worker ends before it has begun with the job."""
+        """Return the answer, or None when the worker ends before it has begun with the job."""
         began: float | None = None
         try:
             channel.send(job)
@@ -299,7 +299,7 @@ class SparkEngine:
     # --- Finding or starting the worker ---
 
     def _check_confined(self, weakness: str | None = None) -> None:
-        """Refuse what is of strangers, unless nothing is missing of the sandbox that the engine has, or would get."""
+        """Refuse untrusted queries unless the engine is, or would be, fully sandboxed."""
         is_confined = weakness is None and self.settings.sandbox is not SandboxMode.OFF and not self.settings.is_cluster
         if self._sandboxed_only and not is_confined:
             raise SandboxRequired(
@@ -328,12 +328,12 @@ class SparkEngine:
                             channel.close()
                             raise
                         return channel
-                    channel.close()  # it runs other code or settings than ours: it has to make room
+                    channel.close()  # it runs other code or settings, and has to make room
                     stop_engine(self.run.path)
                     continue
                 case (channel, Refusal(message)):
                     channel.close()
-                    refusals += 1  # the first may be due to a worker that is just taking over
+                    refusals += 1  # the first may be due to a worker that is just starting
                     if refusals > _ATTEMPTS:
                         raise EngineUnavailable(f"The engine rejected the connection: {message}", hint=self._see_log)
             if started is not None and (code := exit_code(started)) is not None:
@@ -348,7 +348,7 @@ class SparkEngine:
             time.sleep(POLL_SECONDS)
 
     def _warn(self, weakness: str | None) -> None:
-        """Say once for every engine that it is less confined than it should be: who has started it says so."""
+        """Warn, once per engine, that it is less confined than it should be; whoever started the engine is told."""
         if weakness and self._has_launched:
             _LOG.warning("The engine is not in a sandbox as it should be: %s.\n%s", weakness, _SANDBOX_HINT)
         self._has_launched = False

@@ -1,4 +1,4 @@
-"""Spark in a sandbox, as the worker sees it: started, given jobs, asked, ended. See the decision record "Sandbox"."""
+"""Spark in a sandbox, as seen by the worker: start, jobs, questions, end. See the decision record "Sandbox"."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ _MIN_PROCESSES: Final = 4096
 _WATCH_SECONDS: Final = 1.0
 _END_SECONDS: Final = 15.0
 _DEATH_SECONDS: Final = 1.0
-_ANSWER_SECONDS: Final = 30.0  # a machine may be very busy; a client is patient for 60
+_ANSWER_SECONDS: Final = 30.0  # the machine may be very busy; a client waits for 60 s
 _HINT: Final = "`odf system diagnose` says what is missing; `odf config set engine.sandbox best-effort` goes without."
-# What there is besides, where only files can be confined and the engine sees the machine as it is.
+# Also visible where only files can be confined, and the engine sees the system as it is.
 _SEEN_BY_ALL: Final = ("/proc", "/sys", "/dev", "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf")
 _PARTS_WITH_INPUTS: Final = ("datasets", "cache", "run/scratch", "run/clients")
 
 
 class ConfinedHost:
-    """Spark in processes of its own. Not for more than one job at a time.
+    """Spark in sandboxed processes of its own, controlled by the worker. It does one job at a time.
 
     Attributes:
         java: the Java runtime it runs on.
-        cache: the start-up cache, or None when there cannot be one.
-        uses_cache: whether Java runs from it.
-        timings: seconds from the beginning of the start to the end of each of its parts.
-        sandbox: in words, how it is confined.
-        weakness: what is missing for a whole sandbox, None for nothing, or when nobody wants one.
+        cache: the start-up cache, or None when it cannot have one.
+        uses_cache: whether Java uses the cache.
+        timings: seconds from the beginning of the start to the end of each of its phases.
+        sandbox: how it is confined, in words.
+        weakness: what a full sandbox has and this one lacks; None for nothing, or when no sandbox is wanted.
     """
 
     def __init__(self, settings: EngineSettings, java: JavaRuntime, run: RunFolder, scratch: Path) -> None:
@@ -79,12 +79,12 @@ class ConfinedHost:
         self._limits = ProcessLimits(
             memory=settings.most_memory or most_memory(),
             disk=settings.most_disk,
-            # Each Python of a task has as many threads as there are processors.
+            # Each Python process of a task has as many threads as there are processors.
             processes=max(_MIN_PROCESSES, 256 * (os.cpu_count() or 1)),
         )
-        self._reachable: tuple[str, ...] | None = None  # where only Landlock says what can be reached
+        self._reachable: tuple[str, ...] | None = None  # the folders within reach, if only Landlock confines
         self._writable: tuple[str, ...] = ()
-        self._more: tuple[tuple[str, ...], tuple[str, ...]] = (), ()  # besides: to read, and to write to
+        self._more: tuple[tuple[str, ...], tuple[str, ...]] = (), ()  # further folders to read, and to write to
         self._sandbox: Sandbox | None = None
         self._java_pid: int | None = None
         self._folders: tuple[str, ...] = (str(scratch),)
@@ -95,7 +95,7 @@ class ConfinedHost:
     # --- Starting ---
 
     def launch(self) -> None:
-        """Start the processes; call it while this process has one thread. What is wrong, `start` says."""
+        """Start the processes, while this process has a single thread. `start` reports what goes wrong."""
         ours, theirs = socket.socketpair()
         self._questions, questions = socket.socketpair()
         self._jobs = Channel(ours)
@@ -165,14 +165,14 @@ class ConfinedHost:
         more = [self.java.home, spark_home(), *Path("/etc").glob("java*")]
         if self.cache is not None:
             more.append(self.cache.path)
-        # Even where the workspace is inside of something that can be seen.
+        # Hide the workspace, even if it is inside of a visible folder.
         return view_of_python(*more, folder=self._scratch, hidden=self._run.path.absolute().parent)
 
     def start(self) -> None:
-        """Wait until Spark is there.
+        """Wait until Spark has started.
 
         Raises:
-            EngineUnavailable: it does not start, or has to be in a sandbox and cannot.
+            EngineUnavailable: it does not start, or has to be sandboxed and cannot be.
         """
         if self._sandbox is None:
             raise EngineUnavailable(self._refusal or "The engine has not been launched")
@@ -188,8 +188,8 @@ class ConfinedHost:
         self.timings = {part.name: part.millis / 1000 for part in started.parts}
         self.uses_cache = started.uses_cache
         if self.cache is not None and self._had_cache and not self.uses_cache:
-            self.cache.discard()  # Java could not run from it
-        # Java says which process it is in its own namespace, where it has another number than here.
+            self.cache.discard()  # Java could not run with it
+        # Java reports its process id within its own namespace, which differs from the one outside.
         inner = {member.inner_pid: member.pid for member in family_of(self._sandbox.pid)}
         self._java_pid = inner.get(started.java_pid)
 
@@ -197,16 +197,16 @@ class ConfinedHost:
 
     @property
     def java_pid(self) -> int | None:
-        """Process id of the Java process while it runs."""
+        """Return the process id of the Java process while it runs."""
         return self._java_pid
 
     @property
     def memory_bytes(self) -> int:
-        """Return what its processes hold in memory."""
+        """Return how much memory its processes hold."""
         return sum(member.memory for member in family_of(self._sandbox.pid)) if self._sandbox else 0
 
     def is_out_of_reach(self, job: Job) -> bool:
-        """Return whether the engine must start anew to reach the files of a job; they are noted for that start."""
+        """Return whether the engine has to be restarted to reach the files of a job; they are noted for the restart."""
         if self._reachable is None:
             return False
         files = files_of(job)
@@ -218,7 +218,7 @@ class ConfinedHost:
         return bool(reads or writes)
 
     def serve(self, job: Job) -> Result:
-        """Do a job; it sees the files that it names, and nothing of the workspace besides.
+        """Do a job; it sees the files that it names, and nothing else of the workspace.
 
         Raises:
             EngineUnavailable: the engine broke down, or was not to be trusted and has been ended.
@@ -256,23 +256,23 @@ class ConfinedHost:
         return answer
 
     def cancel(self) -> None:
-        """Cancel what Spark is doing; from another thread than the one that serves."""
+        """Cancel the current work of Spark; called from another thread than the one that serves."""
         self._ask(HostQueryKind.CANCEL)
 
     def settles(self, seconds: float) -> bool:
-        """Return whether no task is running any more, now or within some seconds; if Spark has died, none is."""
+        """Return whether all tasks end within some seconds; True if Spark has died."""
         told = self._ask(HostQueryKind.SETTLES, seconds)
         return told is None or told.numbers != (0,)
 
     def tasks(self) -> tuple[int, int]:
-        """Return how many tasks of Spark's present stages are done, and how many there are; from any thread."""
+        """Return how many tasks of Spark's current stages are done, and how many there are; from any thread."""
         match self._ask(HostQueryKind.TASKS):
             case HostReply((done, tasks)):
                 return done, tasks
         return 0, 0
 
     def death(self, *, suspected: bool = False) -> str | None:
-        """In words, how it ended, or None while it lives; a suspected death is waited for."""
+        """Return in words how it ended, or None while it lives; a suspected death is awaited."""
         if self._sandbox is None:
             return "it has not been launched"
         told = self._ask(HostQueryKind.DEATH, _DEATH_SECONDS if suspected else 0)
@@ -284,7 +284,7 @@ class ConfinedHost:
         return self._excess or f"its process ended with code {code}"
 
     def _end(self) -> str:
-        """In words, how it ended; it has closed its connection, which the system tells before the end of a process."""
+        """Return in words how it ended. It has closed its connection, which is visible before the process ends."""
         return self.death(suspected=True) or "it has closed its connection"
 
     def _ask(self, what: HostQueryKind, seconds: float = 0) -> HostReply | None:
@@ -293,13 +293,13 @@ class ConfinedHost:
             channel.send(HostQuery(what, int(seconds * 1000)))
             told = channel.receive(HostMessage)
             return told if isinstance(told, HostReply) else None
-        self._questions.close()  # an answer that comes late must not be that of another question
+        self._questions.close()  # a late answer must not be taken for that of another question
         return None
 
     # --- Ending ---
 
     def end(self, wait_seconds: float = _END_SECONDS) -> None:
-        """End Spark in good order, or by force if that takes too long."""
+        """End Spark in an orderly way, or by force if that takes too long."""
         if self._sandbox is None:
             return
         with suppress(OSError):
@@ -308,12 +308,12 @@ class ConfinedHost:
         self._sandbox.kill()
 
     def kill(self) -> None:
-        """End Spark at once, whatever it does."""
+        """End Spark at once, whatever it is doing."""
         if self._sandbox is not None:
             self._sandbox.kill()
 
     def _watch(self) -> None:
-        """End the engine when it takes more than it may."""
+        """End the engine when it exceeds its limits."""
         while self._sandbox is not None and self._sandbox.exit_code() is None:
             _keep_short(_LOG)
             if self._settings.sandbox is not SandboxMode.OFF and (words := self._too_much()):
@@ -329,7 +329,7 @@ class ConfinedHost:
 
 
 def _keep_short(log: int) -> None:
-    """Begin a log anew that has become long: a query that fails can write its values and its whole plan into it."""
+    """Truncate a log that has become long: a query that fails can write its values and its whole plan into it."""
     with suppress(OSError):
         if os.fstat(log).st_size > _MAX_LOG_LENGTH and fcntl(log, F_GETFL) & os.O_APPEND:
             os.ftruncate(log, 0)

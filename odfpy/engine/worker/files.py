@@ -1,4 +1,4 @@
-"""The files of a request: all that a confined engine sees of the workspace while it works at it."""
+"""The files of a request: all that a confined engine sees of the workspace while it works on the request."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from odfpy.errors import EngineError
 
 @dataclass(frozen=True, slots=True)
 class RequestFiles:
-    """Files of a request.
+    """The files of a request.
 
     Attributes:
         reads: files to read.
-        folders: folders for what it writes, whose other files it may see and change.
+        folders: folders for its output; the engine may see and change their other files.
     """
 
     reads: tuple[str, ...]
@@ -37,7 +37,7 @@ class RequestFiles:
 
 
 def files_of(job: Job | ScanRequest | FilesRequest) -> RequestFiles:
-    """The files that a request names."""
+    """Return the files that a request names."""
     reads: list[str | None] = []
     written: list[str] = []
     match job:
@@ -69,12 +69,12 @@ def files_of(job: Job | ScanRequest | FilesRequest) -> RequestFiles:
             written = [job.output_path]
         case JobRequest():
             return RequestFiles(tuple(map(_absolute, job.reads)), (_absolute(job.folder),))
-    folders = dict.fromkeys(_folder_of(path) for path in written if path)  # rows may go elsewhere
+    folders = dict.fromkeys(_folder_of(path) for path in written if path)  # rows may be written elsewhere
     return RequestFiles(tuple(_absolute(path) for path in reads if path), tuple(folders))
 
 
 def peculiar_files(folders: Iterable[str]) -> set[str]:
-    """Return what is in folders that is neither file nor folder: links, pipes, sockets."""
+    """Return the entries of folders that are neither file nor folder: links, pipes, sockets."""
     found: set[str] = set()
     for folder in folders:
         for place, below, names in os.walk(folder):
@@ -85,7 +85,7 @@ def peculiar_files(folders: Iterable[str]) -> set[str]:
 
 
 def _within(folder: Path) -> list[str]:
-    """The files in a folder; none if it has gone, since it is a cache."""
+    """Return the files in a folder; none if it is gone, since it is a cache."""
     with suppress(OSError):
         return sorted(str(path) for path in folder.iterdir())
     return []
@@ -100,18 +100,17 @@ def _folder_of(path: str) -> str:
 
 
 def check_answer(files: RequestFiles, peculiar: set[str], answer: Result) -> None:
-    """Check that an answer leads to nothing but files of the request.
+    """Check that an answer refers to nothing but files of the request.
 
-    Whoever controls the engine could have a link committed in the place of a slice, and so have a private
-    file published.
+    Whoever controls the engine could have a link committed in place of a slice, and so have a private file published.
 
     Args:
-        files: of the request.
+        files: the files of the request.
         peculiar: links and the like that were there before.
-        answer: what the engine says.
+        answer: the answer of the engine.
 
     Raises:
-        EngineError: it leads elsewhere.
+        EngineError: the answer refers to other files.
     """
     for path in sorted(peculiar_files(files.folders) - peculiar):
         raise EngineError(f"The engine has left something that is not a file: {path}")

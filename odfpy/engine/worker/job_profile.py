@@ -1,4 +1,4 @@
-"""The profile of a job on its way from an engine to whoever has asked for the job."""
+"""The profile of a job, sent from an engine to the client that asked for the job."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MAX_LENGTH: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class JobProfile:
-    """The stages of a job, sent before its result; whoever does not send it is older, or has none.
+    """The stages of a job, sent before its result; older engines, and those without profiles, do not send it.
 
-    It goes with every job, and few want to see it. So the tree is one text, which is read only where it is wanted: as
-    values of their own, its stages would take as long as a small job may.
+    It is sent with every job, but rarely used. So the tree is a single text, which is parsed only where it is needed:
+    as separate values, its stages would take as long as a small job may take.
 
     Attributes:
         text: a line for each stage of the job: depth, how often it was there, microseconds, calls to Java and jobs of
@@ -35,19 +35,19 @@ class JobProfile:
 
     @classmethod
     def of(cls, *tops: StageTime) -> JobProfile:
-        """The message for some stages, one after the other."""
+        """Return the message for some stages, one after the other."""
         return cls("\n".join(_line(depth, one) for top in tops for depth, one in top.walk()))
 
     @classmethod
     def within(cls, whole: StageTime) -> JobProfile:
-        """The message for what is within a stage that is measured elsewhere, too."""
+        """Return the message for the parts of a stage that is measured elsewhere, too."""
         return cls(cls.of(*whole.parts.values()).text, whole.calls, whole.jobs)
 
     def take_in(self) -> float:
-        """Add the stages to the one that is under way here, if anybody wants to know.
+        """Add the stages to the current one of this process, if a profile is wanted.
 
         Returns:
-            Seconds that they have taken in all; lines that make no sense are passed over.
+            Total seconds of the stages; malformed lines are skipped.
         """
         here, seconds = current(), 0.0
         if here is None:

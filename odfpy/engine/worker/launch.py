@@ -1,4 +1,4 @@
-"""Starting a worker: with which program, from which state of the installation, in which environment."""
+"""Start of a worker: its program, the fingerprint of the installation, and its environment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import EngineUnavailable
 from odfpy.sandbox.python import PROGRAM, module_folders, python_command
 
-# Everything else of the environment stays outside: credentials, proxies, settings of Spark, Hadoop and Java.
+# All other environment variables stay outside: credentials, proxies, settings of Spark, Hadoop and Java.
 _INHERITED: Final = frozenset(
     ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "XDG_CACHE_HOME")
 )
@@ -51,9 +51,9 @@ _seen: dict[tuple[EngineSettings, JavaRuntime], tuple[float, str]] = {}
 
 
 def fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
-    """Return what a worker is started from: settings, programs, libraries, code. It changes when any of them does."""
+    """Return a fingerprint of what a worker is started from: settings, programs, libraries, code."""
     package = Path(__file__).parents[2]
-    worker_settings = replace(settings, job_seconds=None)  # how long a client waits is its own business
+    worker_settings = replace(settings, job_seconds=None)  # how long a client waits does not concern the worker
     parts = [json.dumps(to_tree(worker_settings)), PROGRAM, str(java.home), java.version, str(spark_home())]
     parts += [] if settings.properties is None else [_stamp_of(settings.properties)]
     parts += [f"{package} {__version__}", *(f"{path} {stamp}" for path, stamp in sorted(_stamps(package)))]
@@ -61,7 +61,7 @@ def fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
 
 
 def recent_fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
-    """The same, up to a second old: to look at all modules takes a twentieth of a small job."""
+    """Return the same, up to a second old: checking all modules takes a twentieth of the time of a small job."""
     now, key = time.monotonic(), (settings, java)
     seen = _seen.get(key)
     if seen is None or now - seen[0] > _FRESH_SECONDS:
@@ -74,12 +74,12 @@ def _stamp_of(path: str) -> str:
     try:
         found = os.stat(path)  # noqa: PTH116
     except OSError:
-        return "none"  # which the engine says when it starts
+        return "none"  # the engine reports it when it starts
     return f"{found.st_mtime_ns} {found.st_size}"
 
 
 def _stamps(package: Path) -> list[tuple[str, int]]:
-    """Every module of what runs in the worker, with its time."""
+    """Return every module of the code that runs in the worker, with its modification time."""
     found = []
     for part in ("", *_CODE):
         for folder, below, names in os.walk(package / part):
@@ -93,7 +93,7 @@ def _stamps(package: Path) -> list[tuple[str, int]]:
 
 
 def scrubbed_environment(environ: Mapping[str, str], java: JavaRuntime, *, is_cluster: bool = False) -> dict[str, str]:
-    """The environment of a worker: what programs need to find their files, and nothing else.
+    """Return the environment of a worker: what programs need to find their files, and nothing else.
 
     Args:
         environ: the environment of this process.
@@ -108,7 +108,7 @@ def scrubbed_environment(environ: Mapping[str, str], java: JavaRuntime, *, is_cl
         **kept,
         "PYSPARK_PYTHON": PROGRAM,
         "PYTHONPATH": os.pathsep.join(module_folders()),
-        "PYTHONSAFEPATH": "1",  # for the Python that Spark starts, from 3.11 on; before, it is in an empty folder
+        "PYTHONSAFEPATH": "1",  # for Spark's Python, from 3.11 on; earlier ones start in an empty folder
         "PYTHONHASHSEED": "0",
         "PYTHONUNBUFFERED": "1",
         "TZ": "UTC",
@@ -116,7 +116,7 @@ def scrubbed_environment(environ: Mapping[str, str], java: JavaRuntime, *, is_cl
 
 
 def launch(run: RunFolder, settings: EngineSettings, java: JavaRuntime) -> int:
-    """Start a worker, which lives on when this process ends; its process id.
+    """Start a worker, which outlives this process; return its process id.
 
     Args:
         run: the run folder.
@@ -126,7 +126,7 @@ def launch(run: RunFolder, settings: EngineSettings, java: JavaRuntime) -> int:
     Raises:
         EngineUnavailable: it cannot be started.
     """
-    reap()  # those that have ended by themselves
+    reap()  # workers that have ended by themselves
     arguments = [str(run.path.absolute()), fingerprint(settings, java), json.dumps(to_tree(settings))]
     log = run.open_log()
     try:
@@ -150,7 +150,7 @@ def launch(run: RunFolder, settings: EngineSettings, java: JavaRuntime) -> int:
 
 
 def exit_code(pid: int) -> int | None:
-    """Return how a worker that this process started ended, or None while it runs."""
+    """Return the exit code of a worker that this process started, or None while it runs."""
     _children.discard(pid)
     try:
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -163,14 +163,14 @@ def exit_code(pid: int) -> int | None:
 
 
 def reap() -> None:
-    """Let workers that this process started, and that have ended, go from the system's table."""
+    """Reap ended workers that this process started, so that they leave no zombies."""
     for pid in tuple(_children):
         with suppress(OSError):
             exit_code(pid)
 
 
 def last_words(run: RunFolder) -> str:
-    """The end of the log, for a message."""
+    """Return the end of the log, for a message."""
     try:
         lines = run.log.read_text("utf-8", "replace").strip().splitlines()
     except OSError:
@@ -179,12 +179,12 @@ def last_words(run: RunFolder) -> str:
 
 
 def last_words_of_java(run: RunFolder) -> str:
-    """The last line that Java has printed at a start that failed; empty if it printed nothing."""
+    """Return the last line that Java has printed at a failed start; empty if it printed nothing."""
     try:
         lines = run.log.read_text("utf-8", "replace").strip().splitlines()
     except OSError:
         return ""
-    while lines and _OURS.match(lines[-1]):  # what the worker says of it
+    while lines and _OURS.match(lines[-1]):  # written by the worker
         lines.pop()
     begin = next((at for at in range(len(lines), 0, -1) if _OURS.match(lines[at - 1])), 0)  # of an earlier worker
     return lines[-1].strip() if lines[begin:] else ""

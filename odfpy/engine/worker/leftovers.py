@@ -1,4 +1,4 @@
-"""Files that a request that did not end well may have left behind."""
+"""Removal of files that a failed request may have left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from odfpy.engine.tracing import TraceRequest
 def remove_output(
     request: AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest | TraceRequest | JobRequest,
 ) -> None:
-    """Remove the files that a request asked for, as far as they are there."""
+    """Remove the output files of a request, as far as they exist."""
     match request:
         case TransformRequest():
             paths = [request.new_data_path, request.new_checkpoint_path]

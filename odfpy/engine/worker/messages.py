@@ -5,8 +5,8 @@ A connection is for one request:
     client   Hello, then one request
     worker   Welcome or Refusal; then Progress every second or so, and in the end a profile and one response
 
-A client that hangs up takes its request back. Jobs and results also go between the worker and the process that it
-confines, which knows no others.
+A client that hangs up cancels its request. Jobs and results also go between the worker and the process that it
+confines, which has no other connections.
 """
 
 from __future__ import annotations
@@ -50,18 +50,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The first words of a client: the workspace's secret."""
+    """The first message of a client, with the workspace's secret."""
 
     secret: str
 
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """The secret is right.
+    """The answer to a correct secret.
 
     Attributes:
-        fingerprint: what the worker was started from (`odfpy.engine.worker.client`); another one wants another worker.
-        weakness: what its sandbox should have and has not, in words.
+        fingerprint: fingerprint of the worker (`odfpy.engine.worker.launch`); if the client's differs, it needs another
+            worker.
+        weakness: what its sandbox lacks, in words.
     """
 
     fingerprint: str
@@ -73,8 +74,8 @@ class Refusal:
     """The request will not be served, and nothing has been done for it.
 
     Attributes:
-        message: why.
-        retry: another worker may serve it.
+        message: the reason.
+        retry: whether another worker may serve it.
     """
 
     message: str
@@ -83,12 +84,12 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """The engine broke down in the middle of the request, and ends.
+    """The engine broke down during the request, and ends.
 
     Attributes:
-        message: how.
+        message: what happened.
         hint: what to try, if anything is known.
-        error: the error as it was raised; older workers do not say it.
+        error: the error as it was raised; older workers do not send it.
     """
 
     message: str
@@ -97,11 +98,11 @@ class Breakdown:
 
     @classmethod
     def of(cls, error: OdfError) -> Breakdown:
-        """The message for an error."""
+        """Return the message for an error."""
         return cls(error.message, error.hint, as_value(error))
 
     def raised(self) -> OdfError:
-        """The error, of the class that it was raised as."""
+        """Return the error, with the class that it was raised with."""
         if self.error is None:
             return EngineUnavailable(self.message, hint=self.hint)
         return error_of(self.error, EngineUnavailable)
@@ -109,15 +110,15 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True)
 class StatusRequest:
-    """Asks how the worker is."""
+    """A request for the status of the worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopRequest:
-    """Asks the worker to end.
+    """A request that ends the worker.
 
     Attributes:
-        force: at once, instead of after the job it is at.
+        force: whether to end at once, instead of after the current job.
     """
 
     force: bool
@@ -128,17 +129,17 @@ class Status:
     """The status of a worker.
 
     Attributes:
-        pid: its process.
-        java_pid: Spark's Java process.
+        pid: process id of the worker.
+        java_pid: process id of Spark's Java process.
         ready: whether Spark has started.
         busy: whether a job is running.
-        uptime_millis: since the worker began.
-        start_millis: from the worker's begin until Spark could serve the first job.
-        jobs_done: jobs served so far, with whatever result.
-        memory_bytes: what both processes hold in memory.
+        uptime_millis: milliseconds since the worker began.
+        start_millis: milliseconds from the worker's begin until Spark could serve the first job.
+        jobs_done: number of jobs served so far, whatever their results.
+        memory_bytes: how much memory both processes hold.
         engine_version: see `odfpy.engine.registry.Engine.version`.
         java: version of Java, and where it comes from.
-        startup_cache: whether Java runs from a start-up cache.
+        startup_cache: whether Java uses a start-up cache.
         sandbox: how it is confined, in words.
     """
 
@@ -178,7 +179,7 @@ FromWorker: TypeAlias = Welcome | Status | Answer
 
 
 class HostQueryKind(Enum):
-    """A kind of question of the worker while a job is under way."""
+    """The kinds of questions that the worker asks while a job is running."""
 
     TASKS = "tasks"
     CANCEL = "cancel"
@@ -192,7 +193,7 @@ class HostQuery:
 
     Attributes:
         what: the question.
-        millis: how long the answer may be waited for.
+        millis: how many milliseconds to wait for the answer.
     """
 
     what: HostQueryKind
@@ -201,7 +202,7 @@ class HostQuery:
 
 @dataclass(frozen=True, slots=True)
 class HostReply:
-    """Its answer: some numbers, or a text."""
+    """The answer to a question: some numbers, or a text."""
 
     numbers: tuple[U64, ...] = ()
     text: str | None = None
@@ -209,7 +210,7 @@ class HostReply:
 
 @dataclass(frozen=True, slots=True)
 class StartPart:
-    """A part of the start, and when it was done."""
+    """A phase of the start, and when it was done."""
 
     name: str
     millis: U64
@@ -217,11 +218,11 @@ class StartPart:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Spark is there.
+    """Spark has started.
 
     Attributes:
-        java_pid: of its process, as seen from inside.
-        uses_cache: whether Java runs from the start-up cache.
+        java_pid: process id of Java, as seen from inside.
+        uses_cache: whether Java uses the start-up cache.
         parts: see `SparkHost.timings`.
     """
 
@@ -235,7 +236,7 @@ HostMessage: TypeAlias = HostQuery | HostReply
 
 
 class Channel:
-    """Messages over a connected socket. Sending is safe from one thread while another one receives.
+    """Messages over a connected socket. One thread may send while another one receives.
 
     Attributes:
         socket: the socket.
@@ -249,16 +250,16 @@ class Channel:
         """Send a message.
 
         Raises:
-            OSError: the other side is gone, or does not listen for longer than the socket's time-out.
+            OSError: the other side is gone, or has not read for longer than the socket's time-out.
         """
         self.socket.sendall(json.dumps(to_tagged_tree(message), separators=(",", ":")).encode() + b"\n")
 
     def receive(self, of: type[T] | Any) -> T | None:
-        """The next message, which must be of a type or union; None at the end of the connection.
+        """Return the next message, which must be of a type or union; None at the end of the connection.
 
         Raises:
             MalformedData: something else came.
-            OSError: the connection broke, or the socket's time-out has passed; what came in part is kept.
+            OSError: the connection broke, or the socket's time-out has passed; a partly received message is retained.
         """
         seen = 0
         while (end := self._received.find(b"\n", seen)) < 0:
@@ -279,7 +280,7 @@ class Channel:
         return value
 
     def hang_up(self) -> None:
-        """End the connection, from any thread: who receives hears that it is at its end."""
+        """End the connection, from any thread: the receiver sees its end."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 

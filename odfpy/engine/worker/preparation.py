@@ -1,4 +1,4 @@
-"""Making the start-up cache before an engine starts: for images, and for machines that a script sets up."""
+"""Creation of the start-up cache before an engine starts: for images, and for machines that a script sets up."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _WHERE: Final = "Set XDG_CACHE_HOME to a folder, or HOME to one that has the fol
 
 
 def prepare_engine(settings: EngineSettings) -> tuple[Path, bool]:
-    """Make the start-up cache, unless it is there; if another process is at it, wait for that.
+    """Make the start-up cache unless it exists; if another process is making it, wait for that.
 
     Args:
-        settings: how engines are run that are to use it.
+        settings: the settings of the engines that are to use it.
 
     Returns:
         Its file, and whether it was made now.
 
     Raises:
-        UsageError: these engines use none.
+        UsageError: these engines use no cache.
         EngineUnavailable: it cannot be made.
     """
     if not settings.startup_cache or settings.is_cluster:
@@ -64,7 +64,7 @@ def prepare_engine(settings: EngineSettings) -> tuple[Path, bool]:
 
 
 def _train(cache: StartupCache, memory: str | None) -> int:
-    """Run one training to its end, which is that of this process, too."""
+    """Run one training to its end, and end it with this process."""
     training = cache.start_training(memory, priority=0)
     try:
         return training.wait()

@@ -1,4 +1,4 @@
-"""The run folder `.odf/run`: what the engine keeps there, and how processes find each other.
+"""The run folder `.odf/run`: what the engine stores there, and how processes find each other.
 
     engine.lock     locked by the worker as long as it lives; holds its process id
     engine.sock     where it listens
@@ -8,7 +8,8 @@
     clients/*/      what a process hands to the worker; its name has the process id
     engine.folders  what a worker that is confined by Landlock alone must be let into when it starts
 
-The lock ends with its process, so whatever is found while nobody holds it is left over and may be removed.
+The lock ends with its process, so whatever is in the folder while nobody holds the lock is left over, and may be
+removed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _LOCK_ATTEMPTS = 10
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """The engine's files in a folder.
+    """The engine's files in a run folder.
 
     Attributes:
         path: the folder.
@@ -47,12 +48,12 @@ class RunFolder:
 
     @property
     def log(self) -> Path:
-        """The log."""
+        """Return the path of the log."""
         return self.path / "engine.log"
 
     @property
     def socket_path(self) -> Path:
-        """The socket."""
+        """Return the path of the socket."""
         return self.path / "engine.sock"
 
     @property
@@ -68,7 +69,7 @@ class RunFolder:
         return self.path / "engine.folders"
 
     def create(self) -> None:
-        """Make the folder if it is not there.
+        """Make the folder if it does not exist.
 
         Raises:
             EngineUnavailable: it cannot be made.
@@ -81,7 +82,7 @@ class RunFolder:
     # --- Who lives ---
 
     def hold(self) -> int | None:
-        """Become the one worker of this folder: a descriptor to keep open, or None when there is a worker already.
+        """Become the only worker of this folder; return a descriptor to keep open, or None if there is a worker.
 
         Raises:
             EngineUnavailable: the folder cannot be written to.
@@ -99,22 +100,22 @@ class RunFolder:
         return descriptor
 
     def release(self, descriptor: int) -> None:
-        """Not be the worker any more; everything but the log is removed."""
-        # Before the lock goes: whoever gets it next makes files of the same names, and these have to stay. So do those
-        # of a worker that has begun in a new folder of this name.
+        """Stop being the worker; everything but the log is removed."""
+        # Before the lock is released: the next holder makes files of the same names, which have to stay. So do those of
+        # a worker that has begun in a new folder of this name.
         if not self.has_lost(descriptor):
             self._sweep()
         os.ftruncate(descriptor, 0)
         os.close(descriptor)
 
     def holder(self) -> int | None:
-        """Process id of the worker; 0 when it has just begun; None when there is none."""
+        """Return the process id of the worker; 0 when it has just begun; None when there is none."""
         try:
             descriptor = os.open(self._lock_file, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return None
         try:
-            # Shared, so that two who look at the same time do not take each other for the worker.
+            # A shared lock, so that two processes that check at the same time do not take each other for the worker.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return int(os.pread(descriptor, 20, 0) or 0)
@@ -123,7 +124,7 @@ class RunFolder:
         return None
 
     def sweep_if_abandoned(self) -> None:
-        """Remove what a worker left that was killed, if no other worker has begun."""
+        """Remove the files of a worker that was killed, if no other worker has begun."""
         with suppress(EngineUnavailable):
             descriptor = self.hold()
             if descriptor is not None:
@@ -133,13 +134,13 @@ class RunFolder:
         """Remove the socket, so that nobody waits for an answer of a worker that ends.
 
         Args:
-            descriptor: of the worker's lock.
+            descriptor: descriptor of the worker's lock.
         """
         if not self.has_lost(descriptor):
             self.socket_path.unlink(missing_ok=True)
 
     def has_lost(self, lock: int) -> bool:
-        """Return whether the lock's file is no longer that of the holder, because somebody removed the folder."""
+        """Return whether the lock file is no longer the holder's, because somebody removed the folder."""
         try:
             return not os.path.samestat(self._lock_file.stat(), os.fstat(lock))
         except OSError:
@@ -157,16 +158,16 @@ class RunFolder:
     # --- Files of the living ---
 
     def make_scratch(self) -> Path:
-        """A new folder for the worker's temporary files."""
+        """Make a new folder for the worker's temporary files."""
         path = self.path / f"{_SCRATCH_PREFIX}{os.getpid()}"
         path.mkdir(mode=0o700)
         return path
 
     @contextmanager
     def client_scratch(self) -> Iterator[Path]:
-        """A folder for what this process hands to the worker and gets back; gone after the block.
+        """Make a folder for files that this process exchanges with the worker; it is removed after the block.
 
-        What a process leaves that was killed in the block goes when the next worker begins or ends.
+        If the process is killed within the block, the folder is removed when the next worker begins or ends.
 
         Raises:
             EngineUnavailable: it cannot be made.
@@ -174,7 +175,7 @@ class RunFolder:
         clients = self.path.absolute() / _CLIENTS
         try:
             clients.mkdir(parents=True, exist_ok=True)
-            # A cancelled engine may write to it for a moment more.
+            # A cancelled engine may write to it for a moment longer.
             folder = TemporaryDirectory(prefix=f"{os.getpid()}-", dir=clients, ignore_cleanup_errors=True)
         except OSError as error:
             raise EngineUnavailable(f"The engine needs a folder in {self.path}: {error.strerror}") from error
@@ -182,16 +183,16 @@ class RunFolder:
             yield Path(path)
 
     def note_more_folders(self, reads: Iterable[str], writes: Iterable[str]) -> None:
-        """Have the next worker let into some folders.
+        """Give the next worker access to some folders.
 
         Args:
-            reads: those that it may read.
-            writes: those that it may write to as well.
+            reads: folders that it may read.
+            writes: folders that it may also write to.
         """
         self._folders_file.write_text(json.dumps({"reads": sorted(reads), "writes": sorted(writes)}), "utf-8")
 
     def take_more_folders(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return what has been noted for this worker: folders to read, and folders to write to."""
+        """Return the folders noted for this worker: those to read, and those to write to."""
         try:
             noted = json.loads(self._folders_file.read_text("utf-8"))
             found = tuple(noted["reads"]), tuple(noted["writes"])
@@ -201,16 +202,16 @@ class RunFolder:
         return found
 
     def make_secret(self) -> str:
-        """Put a new secret into its file."""
+        """Write a new secret to its file."""
         secret = secrets.token_hex(32)
-        # O_EXCL: never into a file that already exists, of which somebody else may have chosen the rights.
+        # O_EXCL: never into an existing file, whose permissions somebody else may have chosen.
         descriptor = os.open(self._secret_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
         with os.fdopen(descriptor, "w") as file:
             file.write(secret)
         return secret
 
     def read_secret(self) -> str:
-        """The secret of the worker that lives.
+        """Return the secret of the running worker.
 
         Raises:
             OSError: there is none.
@@ -218,7 +219,7 @@ class RunFolder:
         return self._secret_file.read_text()
 
     def open_log(self) -> int:
-        """A descriptor to append to the log; a log that has become long starts anew, and the old one is kept."""
+        """Return a descriptor to append to the log; a log that has become long is rotated."""
         with suppress(OSError):
             if self.log.stat().st_size > _MAX_LOG_SIZE:
                 self.log.replace(self.log.with_suffix(".log.1"))
@@ -228,7 +229,7 @@ class RunFolder:
             raise EngineUnavailable(f"Cannot write {self.log}: {error.strerror}") from error
 
     def listen(self) -> socket.socket:
-        """The listening socket."""
+        """Return the listening socket."""
         server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with _short_address(self.socket_path) as address:
             server.bind(address)
@@ -237,7 +238,7 @@ class RunFolder:
         return server
 
     def connect(self) -> socket.socket:
-        """A connection to the worker.
+        """Return a connection to the worker.
 
         Raises:
             OSError: nobody listens.
@@ -253,7 +254,7 @@ class RunFolder:
 
 
 def _is_alive(pid: str) -> bool:
-    """Return whether there is a process of that id."""
+    """Return whether a process with that id exists."""
     try:
         os.kill(int(pid), 0)
     except (ValueError, OverflowError, ProcessLookupError):
@@ -264,7 +265,7 @@ def _is_alive(pid: str) -> bool:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a file; tried a few times, since whoever just looks whether it is locked holds it for an instant."""
+    """Lock a file, with some retries, since a process that checks the lock holds it for an instant."""
     for attempt in range(_LOCK_ATTEMPTS):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -277,7 +278,7 @@ def _lock(descriptor: int) -> bool:
 
 @contextmanager
 def _short_address(path: Path) -> Iterator[str]:
-    """Another name of a socket: addresses end at 107 bytes, and workspaces may be deep in the tree."""
+    """Return a short name for a socket: addresses have at most 107 bytes, but workspaces may be deep in the tree."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"

@@ -1,6 +1,6 @@
-"""The process in the sandbox: Spark, and nobody to talk to but the worker outside, which started it.
+"""The process in the sandbox: Spark, connected only to the worker outside, which started it.
 
-Two sockets lead outside. On one come jobs, one after the other; on the other one questions, also in between.
+Two sockets lead outside: one for jobs, which are done one after the other; the other for questions in between.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from odfpy.stages import profiling
 
 
 def serve(host: SparkHost, jobs: socket.socket, questions: socket.socket) -> int:
-    """Start Spark and do jobs until nobody wants any more; an exit code.
+    """Start Spark and do jobs until the connection ends; return an exit code.
 
     Args:
         host: Spark.
@@ -73,7 +73,7 @@ def _answer(host: SparkHost, channel: Channel) -> None:
                 told = HostReply()
             channel.send(told)
     except (OSError, MalformedData):
-        pass  # the worker has gone, and so will we
+        pass  # the worker has ended, so this process will end, too
 
 
 def _reply(host: SparkHost, asked: HostQuery) -> HostReply:

@@ -1,6 +1,6 @@
-"""The worker's side of the socket: connections are received, admitted, and followed until their request is answered.
+"""The worker's side of the socket: connections are accepted, authenticated, and served until their request is answered.
 
-Every connection has a thread, which hears when its client hangs up; jobs are done elsewhere, one by one.
+Every connection has a thread, which notices when its client hangs up; jobs are done in another thread, one by one.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _SEND_SECONDS: Final = 30.0
 
 
 class PendingJob:
-    """A job and the client who waits for it.
+    """A job, and the client that waits for it.
 
     Attributes:
-        request: what is to be done.
-        stage: where it is.
-        came: when it came, as `time.perf_counter` has it.
-        finished: set when the client has its answer, or does not want it any more and the work has stopped.
+        request: the request.
+        stage: the stage of the job.
+        came: when it came, by `time.perf_counter`.
+        finished: set when the client has its answer, or when it has hung up and the work has stopped.
     """
 
     def __init__(self, request: Job, channel: Channel) -> None:
@@ -60,25 +60,25 @@ class PendingJob:
 
     @property
     def is_abandoned(self) -> bool:
-        """True if nobody waits for it any more."""
+        """True if nobody waits for the job any longer."""
         return self._abandoned.is_set()
 
     def abandon(self) -> None:
-        """Nobody waits for it any more."""
+        """Note that nobody waits for the job any longer."""
         self._abandoned.set()
 
     def report(self, tasks: tuple[int, int]) -> None:
-        """Tell the client that the job is not done yet."""
+        """Report the progress of the job to the client."""
         with self._sending:
             if not self.finished.is_set():
                 self._channel.send(JobProgress(self.stage, *tasks))
 
     def answer(self, message: FromWorker, profile: JobProfile | None = None) -> None:
-        """Give the client the last message; a client that is gone is none of our concern.
+        """Send the final message to the client; a client that has gone is ignored.
 
         Args:
-            message: what came of the job.
-            profile: where the time went, None if nothing was done.
+            message: the result of the job.
+            profile: the profile of the job, None if nothing was done.
         """
         with self._sending, suppress(OSError):
             if not self.finished.is_set():
@@ -87,10 +87,10 @@ class PendingJob:
                     if profile is not None:
                         self._channel.send(profile)
                     self._channel.send(message)
-                self._channel.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that follows the client
+                self._channel.socket.shutdown(socket.SHUT_RDWR)  # wakes up the thread that follows the client
 
     def follow(self, tasks: Callable[[], tuple[int, int]]) -> bool:
-        """Keep the client informed until the job is finished; False when the client hangs up before."""
+        """Report to the client until the job is finished; return False when the client hangs up before."""
         poll = select.poll()
         poll.register(self._channel.socket, select.POLLIN)
         try:
@@ -109,26 +109,26 @@ class Work(Protocol):
     """The interface of the worker that the server needs."""
 
     def submit(self, job: PendingJob) -> bool:
-        """Take a job into the queue; False when no more jobs are taken."""
+        """Queue a job; return False when no more jobs are taken."""
 
     def tasks(self) -> tuple[int, int]:
-        """Tasks done and tasks in all of the running job."""
+        """Return how many tasks of the running job are done, and how many it has."""
 
     def cancel(self, job: PendingJob) -> None:
-        """Stop a job that nobody waits for any more; returns when it has stopped."""
+        """Stop a job that nobody waits for any longer; returns when it has stopped."""
 
     def status(self) -> Status:
-        """Return how the worker is."""
+        """Return the status of the worker."""
 
     def stop(self, *, force: bool) -> None:
-        """End after the running job, or at once."""
+        """End the worker, after the running job or at once."""
 
 
 class Server:
-    """Serves the connections of a listening socket.
+    """Server for the connections of a listening socket.
 
     Attributes:
-        work: who does the jobs.
+        work: the worker that does the jobs.
     """
 
     def __init__(self, listener: socket.socket, secret: str, welcome: Welcome, work: Work) -> None:
@@ -138,7 +138,7 @@ class Server:
         self._welcome = welcome
 
     def start(self) -> None:
-        """Begin to serve, in threads that do not keep the process alive."""
+        """Begin to serve, in daemon threads."""
         threading.Thread(target=self._accept, name="accept", daemon=True).start()
 
     def _accept(self) -> None:

@@ -1,4 +1,4 @@
-"""Spark in this process: starting it, letting it serve requests one by one, cancelling, ending."""
+"""Spark in this process: starting it, serving requests one by one, cancelling, ending."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ _JOBS_BETWEEN_FULL_COLLECTIONS: Final = 32
 
 
 class SparkHost:
-    """Spark, started from and reached by this process. Not for more than one job at a time.
+    """Spark, started and controlled by this process. It does one job at a time.
 
-    Args of the constructor: `cached` are options for Java that make it use a start-up cache (or make one); when it does
-    not start with them, it is started without.
+    Args of the constructor: `cached` are Java options that use a start-up cache (or make one); if Java does not start
+    with them, it is started without.
 
     Attributes:
         java: the Java runtime it runs on.
-        uses_cache: whether Java runs from a start-up cache.
-        timings: seconds from the beginning of the start to the end of each of its parts.
+        uses_cache: whether Java uses a start-up cache.
+        timings: seconds from the beginning of the start to the end of each of its phases.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class SparkHost:
 
     @property
     def java_pid(self) -> int | None:
-        """Process id of the Java process while it runs."""
+        """Return the process id of the Java process while it runs."""
         return self._jvm.process.pid if self._jvm else None
 
     def start(self) -> None:
         """Start Spark; call it from the main thread, since Java ends with the thread that started it.
 
         Raises:
-            EngineUnavailable: it does not start, or its cluster is not there or cannot do the engine's work.
+            EngineUnavailable: it does not start, or its cluster is unavailable or unsuitable.
         """
         if self._settings.is_cluster:
             self._cluster = find_cluster(self._settings)
@@ -87,10 +87,10 @@ class SparkHost:
             self.end(0)
             raise
         self._note("spark")
-        gc.freeze()  # what is there now stays, and is not looked through after each job
+        gc.freeze()  # objects from the start stay, and need not be traversed after each job
 
     def start_java(self) -> None:
-        """The first half of a start: Java runs, and Spark's classes can be reached."""
+        """Run the first half of a start: afterwards Java runs, and Spark's classes can be reached."""
         self._begin = time.monotonic()
         deadline = self._begin + self._settings.start_seconds
         cached = self._cached
@@ -103,7 +103,7 @@ class SparkHost:
             except JvmDied:
                 if not cached:
                     raise
-                cached = ()  # perhaps it is at fault
+                cached = ()  # the cache may be at fault
                 process = self._spawn(cached)
                 self._jvm = connect(process, self._connection, deadline - time.monotonic())
         except BaseException:
@@ -167,7 +167,7 @@ class SparkHost:
             raise EngineUnavailable(f"Spark could not start: {f'Java {death}' if death else cause}") from error
 
     def _open_on_cluster(self, cluster: Cluster, places: dict[str, str], jvm: Jvm) -> SparkSession:
-        """A session whose executors have been looked at; a cluster that does not answer is given up in time."""
+        """Open a session whose executors have been checked; give up on a cluster that does not answer in time."""
         from odfpy.engine.spark.process.cluster_check import check_cluster
         from odfpy.engine.spark.process.session import open_session
         from odfpy.engine.spark.process.shared_files import STORAGE
@@ -204,7 +204,7 @@ class SparkHost:
     # --- Serving ---
 
     def serve(self, job: Job) -> Result:
-        """Do a job; whatever goes wrong in it is in the result, or an exception if the operation has a bug."""
+        """Do a job; errors are part of the result, and exceptions are bugs of the operation."""
         if self._spark is None:
             raise EngineUnavailable("Spark has not been started")
         from odfpy.engine.spark.process.counting import count_jobs
@@ -213,39 +213,39 @@ class SparkHost:
         try:
             return self._operations[type(job)](self._spark, job)
         finally:
-            with suppress(Exception):  # Java may have died, which whoever waits is told otherwise
+            with suppress(Exception):  # Java may have died, which the client learns in another way
                 count_jobs(self._spark)
             if self._settings.storage is not None:
                 self._forget_files()
 
     def clean_up(self) -> None:
-        """Let go what a job has left over, once it has its answer."""
-        # Objects of Java live as long as those of Python that stand for them, of which Python, to which they are
-        # small, would let some go only after hundreds of jobs. What a job has left over is young; to look through what
-        # is kept from job to job as well takes 20 ms, for which the next job would have to wait.
+        """Release what a job has left over, once the client has its answer."""
+        # Java objects live as long as the Python objects that refer to them. These are small, so Python would free some
+        # of them only after hundreds of jobs. Left-overs of a job are young objects; traversing long-lived ones as well
+        # takes 20 ms, for which the next job would have to wait.
         gc.collect(_OLD if self._jobs % _JOBS_BETWEEN_FULL_COLLECTIONS == 0 else _YOUNG)
         if self._jobs == 0:
-            gc.freeze()  # modules that are loaded when they are needed stay, as those of the start do
+            gc.freeze()  # modules loaded on demand stay, like those of the start
         self._jobs += 1
         if self._spark is not None:
-            with suppress(Exception):  # Java may have died, which whoever waits is told otherwise
+            with suppress(Exception):  # Java may have died, which the client learns in another way
                 _calls(self._spark).let_go()
 
     def _forget_files(self) -> None:
         from odfpy.engine.spark.process.shared_files import forget
 
         if self._spark is not None:
-            with suppress(Exception):  # the job has its result, and what is left is named for the application
+            with suppress(Exception):  # the job has its result; left-over files carry the application's name
                 forget(self._spark)
 
     def cancel(self) -> None:
-        """Cancel what Spark is doing; from another thread than the one that serves."""
+        """Cancel the current work of Spark; called from another thread than the one that serves."""
         if self._spark is not None:
             self._spark.sparkContext.cancelAllJobs()
             _calls(self._spark).cancel()
 
     def settles(self, seconds: float) -> bool:
-        """Return whether no task is running any more, now or within some seconds; if Spark has died, none is."""
+        """Return whether all tasks end within some seconds; True if Spark has died."""
         deadline = time.monotonic() + seconds
         with suppress(Exception):
             while self._running_tasks() > 0:
@@ -257,7 +257,7 @@ class SparkHost:
     def _running_tasks(self) -> int:
         if self._spark is None:
             return 0
-        # The status tracker hears of tasks that have begun now and then only, the scheduler knows.
+        # The status tracker learns of running tasks only from time to time; the scheduler knows at once.
         scheduler = self._spark.sparkContext._jsc.sc().taskScheduler()  # noqa: SLF001
         by_executor = scheduler.runningTasksByExecutors().values().iterator()
         count = int(_calls(self._spark).is_running)
@@ -266,7 +266,7 @@ class SparkHost:
         return count
 
     def tasks(self) -> tuple[int, int]:
-        """Return how many tasks of Spark's present stages are done, and how many there are; from any thread."""
+        """Return how many tasks of Spark's current stages are done, and how many there are; from any thread."""
         if self._spark is None:
             return 0, 0
         tracker = self._spark.sparkContext.statusTracker()
@@ -275,19 +275,19 @@ class SparkHost:
         return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
 
     def death(self, *, suspected: bool = False) -> str | None:
-        """Return how the Java process ended, or None while it lives; a suspected death is waited for."""
+        """Return how the Java process ended, or None while it lives; a suspected death is awaited."""
         return self._jvm.death(_DEATH_SECONDS if suspected else 0) if self._jvm else None
 
     def end(self, wait_seconds: float = _END_SECONDS) -> None:
         """End Spark."""
         if self._jvm is not None:
-            logging.disable()  # PySpark's complaints that Java is gone
+            logging.disable()  # PySpark would complain that Java is gone
             socketserver.BaseServer.handle_error = _say_nothing  # type: ignore[assignment, method-assign]
             self._jvm.end(wait_seconds)
             self._spark = None
 
     def kill(self) -> None:
-        """End Spark at once, whatever it does."""
+        """End Spark at once, whatever it is doing."""
         if self._jvm is not None:
             self._jvm.process.kill()
             self._jvm.process.wait()
@@ -300,4 +300,4 @@ def _calls(spark: SparkSession) -> Calls:
 
 
 def _say_nothing(_server: object, _request: object, _address: object) -> None:
-    """Say nothing where PySpark's server for accumulators would print that Java has gone."""
+    """Suppress the message of PySpark's accumulator server that Java has gone."""

@@ -1,4 +1,4 @@
-"""The training run that makes a start-up cache: Spark starts, serves requests of every kind, ends.
+"""The training run that makes a start-up cache: Spark starts, serves requests of every kind, and ends.
 
 python -m odfpy.engine.worker.training CACHE [MEMORY]
 """
@@ -58,7 +58,7 @@ FROM first f JOIN second s ON f.amount = s.amount GROUP BY f.name ORDER BY f.nam
 
 
 def train(cache: StartupCache, java: JavaRuntime, settings: EngineSettings) -> bool:
-    """Make the cache, unless another process is at it; whether it could be made.
+    """Make the cache, unless another process is making it; return whether it could be made.
 
     Args:
         cache: the cache to make.
@@ -81,7 +81,7 @@ def train(cache: StartupCache, java: JavaRuntime, settings: EngineSettings) -> b
 
 
 def training_jobs(folder: Path) -> list[Job]:
-    """Requests of every kind over small files, which are written into the folder."""
+    """Return requests of every kind over small files, which are written into the folder."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -136,7 +136,7 @@ def training_jobs(folder: Path) -> list[Job]:
 
 
 def main(arguments: list[str]) -> int:
-    """The program."""
+    """Run the program."""
     path, *memory = arguments
     signal.alarm(_LIMIT_SECONDS)  # ends this process, and Java with it
     settings = EngineSettings(startup_cache=False, memory=memory[0] if memory else None)

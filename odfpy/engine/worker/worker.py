@@ -2,7 +2,7 @@
 
     python -m odfpy.engine.worker.worker RUN_FOLDER FINGERPRINT SETTINGS
 
-It ends when it has been idle for long, when it is told to, when its Java process dies, and when its folder is removed.
+It ends when it has been idle for long, when it is asked to, when its Java process dies, and when its folder is removed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Ended(BaseException):
 
 
 class Worker:
-    """Does jobs one by one, in the main thread; everything else is called from other threads.
+    """The worker: does jobs one by one in the main thread; all other methods are called from other threads.
 
     Attributes:
         host: Spark.
@@ -77,7 +77,7 @@ class Worker:
         """Start Spark and do jobs until the end.
 
         Raises:
-            EngineUnavailable: Spark does not start; whoever waited for it has been told.
+            EngineUnavailable: Spark does not start; waiting clients have been notified.
         """
         try:
             self.host.start()
@@ -89,7 +89,7 @@ class Worker:
             while (job := self._next()) is not None:
                 self._do(job)
         except OdfError as error:
-            with self._changed:  # the client who started this worker may not have come yet
+            with self._changed:  # the client that started this worker may not have connected yet
                 self._changed.wait_for(lambda: self._queue, _TOLD_SECONDS)
             self._end(Breakdown.of(error))
             raise
@@ -99,7 +99,7 @@ class Worker:
             self._end(_ENDING)
 
     def _next(self) -> PendingJob | None:
-        """The next job, or None when it is time to end."""
+        """Return the next job, or None when it is time to end."""
         self._last_work = time.monotonic()
         with self._changed:
             while self._ending is None:
@@ -136,7 +136,7 @@ class Worker:
         try:
             with profiling("job") as measured:
                 answer = self._serve(job.request)
-            # A good answer goes out at once: the host is tidying up, and would answer a question only after that.
+            # Send a good answer at once: the host is tidying up, and would answer questions only afterwards.
             is_bad = isinstance(answer, (TransformResponseInternalError, Breakdown))
             if is_bad and (death := self.host.death(suspected=not isinstance(answer, Breakdown))):
                 answer = answer if isinstance(answer, Breakdown) else Breakdown(f"The engine broke down: {death}")
@@ -152,16 +152,16 @@ class Worker:
             if job.is_abandoned or isinstance(answer, Breakdown):
                 remove_output(job.request)
             if (job.is_abandoned or was_stopped) and not self.host.settles(_SETTLE_SECONDS):
-                # A loop in generated code does not see that it was cancelled, and would keep a processor for ever.
+                # A loop in generated code ignores cancellation, and would occupy a processor for ever.
                 self._log("the tasks of a job that was cancelled do not end")
                 self.host.kill()
-            with self._cancelling:  # what is still being cancelled must not hit the next job
+            with self._cancelling:  # a cancellation in progress must not hit the next job
                 self._current = None
             self._jobs_done += 1
             job.answer(answer, JobProfile.of(*self._waited(job, began), measured))
 
     def _waited(self, job: PendingJob, began: float) -> Iterator[StageTime]:
-        """Stages before a job began: waiting for the start of the engine, and for other jobs."""
+        """Yield the stages before a job began: waiting for the start of the engine, and for other jobs."""
         for name, since, until in (("start", job.came, self._ready), ("queue", max(job.came, self._ready), began)):
             if until > since:
                 waited = StageTime(name)
@@ -190,7 +190,7 @@ class Worker:
                 cache.start_training(self._settings.memory)
 
     def _end(self, answer: Refusal | Breakdown) -> None:
-        """Take no more jobs; who waits gets an answer."""
+        """Take no more jobs; waiting clients get an answer."""
         with self._changed:
             self._ending = self._ending or answer
             waiting = [*self._queue]
@@ -207,7 +207,7 @@ class Worker:
     # --- Other threads ---
 
     def submit(self, job: PendingJob) -> bool:
-        """Take a job into the queue; False when no more jobs are taken."""
+        """Queue a job; return False when no more jobs are taken."""
         with self._changed:
             if isinstance(self._ending, Breakdown):
                 job.answer(self._ending)
@@ -220,19 +220,19 @@ class Worker:
             return True
 
     def tasks(self) -> tuple[int, int]:
-        """Tasks done and tasks in all of the running job."""
+        """Return how many tasks of the running job are done, and how many it has."""
         try:
             return self.host.tasks()
         except Exception:  # noqa: BLE001  only for show, and Spark may be dying
             return 0, 0
 
     def cancel(self, job: PendingJob) -> None:
-        """Stop a job that nobody waits for any more; an engine that does not let itself be stopped is ended."""
+        """Stop a job that nobody waits for any longer; an engine that cannot be stopped is ended."""
         with self._changed:
             if job in self._queue:
                 self._queue.remove(job)
                 return
-        # Spark is asked from a thread of its own, since it may be too busy to answer.
+        # Spark is called from a separate thread, since it may be too busy to answer.
         threading.Thread(target=self._ask_to_cancel, args=(job,), daemon=True).start()
         if not job.finished.wait(_CANCEL_SECONDS):
             self.host.kill()
@@ -246,7 +246,7 @@ class Worker:
                     self.host.cancel()
 
     def status(self) -> Status:
-        """Return how the worker is."""
+        """Return the status of the worker."""
         return Status(
             pid=os.getpid(),
             java_pid=self.host.java_pid,
@@ -263,7 +263,7 @@ class Worker:
         )
 
     def stop(self, *, force: bool) -> None:
-        """End after the running job, or at once."""
+        """End the worker, after the running job or at once."""
         if force:
             os.kill(os.getpid(), signal.SIGTERM)
         self._end(_ENDING)
@@ -286,7 +286,7 @@ def _end_on_signals() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """The program; without effect when the folder has a worker already."""
+    """Run the worker; without effect when the folder has a worker already."""
     folder, fingerprint, settings_text = arguments
     run = RunFolder(Path(folder))
     lock = run.hold()
@@ -296,9 +296,9 @@ def main(arguments: list[str]) -> int:
     settings: EngineSettings = from_tree(EngineSettings, json.loads(settings_text))
     scratch = run.make_scratch()
     os.environ["TMPDIR"] = str(scratch)
-    os.chdir("/")  # not where those whom it confines can put files
+    os.chdir("/")  # away from folders where confined processes can put files
     host = ConfinedHost(settings, find_java(), run, scratch)
-    # Before the listener has threads: a fork has only the thread that forks, and locks of the others stay locked in it.
+    # Before the listener has threads: a fork copies only the thread that forks, and locks held by others stay locked.
     host.launch()
     worker = Worker(host, settings, run, lock)
     listener = _listen(run, Welcome(fingerprint, host.weakness), worker)
@@ -318,7 +318,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _listen(run: RunFolder, welcome: Welcome, worker: Worker) -> socket.socket:
-    # First the secret: a client that gets through to the socket reads it at once.
+    # The secret comes first: a client that reaches the socket reads it at once.
     secret = run.make_secret()
     listener = run.listen()
     Server(listener, secret, welcome, worker).start()

@@ -1,6 +1,6 @@
 """Fetching: from a source to the bytes of new inputs (ODF specification, "FetchStep").
 
-An input is whatever is committed by itself. Nothing new is not an input at all.
+An input is a file that is committed by itself. A source with nothing new yields no input.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ __all__ = ["FetchContext", "FetchedFile", "SourceOptions", "fetch"]
 
 
 def fetch(step: FetchStep, context: FetchContext) -> Generator[FetchedFile, None, None]:
-    """New inputs of a source, each fetched when it is asked for; none if it is up to date.
+    """Yield the new inputs of a source, each fetched on demand; none if it is up to date.
 
-    Asking for the next input says that the one before it has been committed. A caller who stops before the end closes
-    the generator, so that nothing keeps running.
+    Requesting the next input implies that the previous one has been committed. A caller who stops early closes the
+    generator, so that nothing keeps running.
 
     Raises:
-        FetchError: the source cannot be reached or read; the message says which, and never holds secrets.
-        InvalidValue: an option of the step cannot be used.
+        FetchError: the source cannot be reached or read; the message names it, and never contains secrets.
+        InvalidValue: an option of the step is invalid.
     """
     context.options.bounds.require_variables(step)
     yield from _way_of(step)(step, context)
 
 
 def _way_of(step: FetchStep) -> Callable[[Any, FetchContext], Iterator[FetchedFile]]:
-    """The way that a step is fetched, imported when it is gone: each has libraries of its own, and a source one way."""
+    """Return the function that fetches a kind of step, imported on demand: each kind has its own libraries."""
     match step:
         case FetchUrl():
             from odfpy.ingest.fetch.url import fetch_url

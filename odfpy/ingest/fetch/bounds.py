@@ -1,7 +1,7 @@
-"""Bounds of what sources may reach, set by the operator: variables, hosts, folders and images.
+"""Bounds on what sources may access, set by the operator: variables, hosts, folders and images.
 
-They hold for every source, also for those that somebody has approved, and are looked at before anything is asked for.
-A pattern is a text with `*`, `?` and `[...]`, as in names of files.
+They apply to every source, including approved ones, and are checked before anything is accessed. A pattern is a text
+with `*`, `?` and `[...]`, as in file names.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Patterns: TypeAlias = "tuple[str, ...] | None"
 
 
 class SourceOutOfBounds(FetchError, code="E431"):
-    """A source would reach what the settings of the workspace do not allow."""
+    """A source would access something that the settings of the workspace do not allow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceBounds:
-    """The bounds of what sources may reach.
+    """The bounds on what sources may access.
 
     Attributes:
-        variables: of the environment.
-        hosts: names or addresses of servers, also with a port; buckets of object stores.
-        folders: whose files may be read, besides those of the workspace.
-        images: of containers.
+        variables: patterns for environment variables.
+        hosts: patterns for names or addresses of servers, optionally with a port; also buckets of object stores.
+        folders: folders whose files may be read, besides those of the workspace.
+        images: patterns for container images.
     """
 
     variables: Patterns = None
@@ -42,16 +42,16 @@ class SourceBounds:
     images: Patterns = None
 
     def require_variables(self, step: FetchStep) -> None:
-        """Check that a step takes no variable that it may not.
+        """Check that a step uses only allowed variables.
 
         Raises:
-            SourceOutOfBounds: it does.
+            SourceOutOfBounds: it uses another one.
         """
         for name in sorted({name for text in _texts_of(step) for name in variables_of(text)}):
             _require(name, self.variables, f"the environment variable {name}", "sources.variables", name)
 
     def require_host(self, url: str) -> None:
-        """Make sure that the server of a URL may be asked; raises as above."""
+        """Check that the server of a URL may be contacted; raises as `require_variables`."""
         if self.hosts is None:
             return
         parts = urlsplit(url if "://" in url else f"//{url}")
@@ -60,11 +60,11 @@ class SourceBounds:
         _require(host, self.hosts, f"the host {host}", "sources.hosts", *names)
 
     def require_image(self, image: str, shown: str) -> None:
-        """Make sure that an image may be run; raises as above."""
+        """Check that an image may be run; raises as `require_variables`."""
         _require(shown, self.images, f"the image {shown}", "sources.images", image)
 
     def require_file(self, path: Path, root: Path) -> None:
-        """Check that a file or folder may be read, wherever links lead to; `root` is the workspace. Raises as above."""
+        """Check that a file or folder may be read, with links resolved; `root` is the workspace. Raises as above."""
         if self.folders is None:
             return
         place = path.resolve()
@@ -73,7 +73,7 @@ class SourceBounds:
 
 
 def _texts_of(step: FetchStep) -> Iterable[str]:
-    """The texts of a step that may have templates."""
+    """Return the texts of a step that may contain templates."""
     match step:
         case FetchUrl():
             return [step.url, *(header.value for header in step.headers or ())]

@@ -23,24 +23,24 @@ class FetchContext:
     """The circumstances of a fetch.
 
     Attributes:
-        now: time of the ingest; fetching itself never asks for the time.
-        root: folder that relative paths of the source start from.
-        scratch: folder for what is downloaded; the caller clears it.
-        state: how far the source has been taken in.
+        now: time of the ingest; fetching itself never reads the clock.
+        root: folder that relative paths of the source refer to.
+        scratch: folder for downloads; the caller clears it.
+        state: the state of the source after the last ingest.
         has_data: whether the dataset has data from this source.
-        force: fetch as if nothing had been fetched before.
-        fetch_uncacheable: fetch again what leaves no state, such as a URL without ETag and Last-Modified.
-        kept: folder for what has been fetched and not yet committed, which outlives the pull; `scratch` if there is
-            none. The caller clears it when everything has been committed.
+        force: whether to fetch as if nothing had been fetched before.
+        fetch_uncacheable: whether to fetch again what has no state, such as a URL without ETag and Last-Modified.
+        kept: folder for files that have been fetched and not yet committed, which outlives the pull; `scratch` if there
+            is none. The caller clears it when everything has been committed.
         environment: variables for templates.
         progress: called with the bytes fetched so far and those announced, if any.
-        max_bytes: the most that an input may have.
+        max_bytes: the maximum size of an input.
         timeout: seconds to wait for a server's next byte.
-        retries: how often to try again after an interruption.
-        pause: waits for some seconds between the tries.
-        dataset_id: the dataset that the data is for; servers that remember their readers know it by that.
-        options: settings of single kinds of sources.
-        tell_clock: called with the time by the clock of a server, whenever it tells that.
+        retries: how often to retry after an interruption.
+        pause: waits for some seconds between retries.
+        dataset_id: id of the dataset; used as an identity towards servers that remember their readers.
+        options: settings of particular kinds of sources.
+        tell_clock: called with the time by the clock of a server, whenever it is known.
     """
 
     now: Timestamp
@@ -63,12 +63,12 @@ class FetchContext:
 
     @property
     def known_state(self) -> SourceState | None:
-        """The state to go on from: none if forced."""
+        """Return the state to continue from: none if forced."""
         return None if self.force else self.state
 
     @property
     def is_uncacheable(self) -> bool:
-        """True if the source has left data but no state: nothing tells what is new, so it is only fetched on demand."""
+        """True if the source has delivered data without a state: it is then only fetched again on request."""
         return self.known_state is None and self.has_data and not self.force and not self.fetch_uncacheable
 
 
@@ -77,13 +77,13 @@ class FetchedFile:
     """An input to be read and committed by itself.
 
     Attributes:
-        path: where its bytes are.
-        name: what to call it in messages; without secrets.
-        state: the state of the source once the input has been committed, None if the source has no means for that.
-        event_time: event time of rows that bring none.
+        path: path of its content.
+        name: its name in messages, without secrets.
+        state: the state of the source once the input has been committed, None if the source has no state.
+        event_time: event time of rows that have none.
         is_temporary: whether the file was made for this ingest, in `scratch`, and may be deleted afterwards.
-        is_empty: whether there is nothing but the new state: the file is neither prepared nor read.
-        remark: something that the person should know about it.
+        is_empty: whether there is only a new state: the file is then neither prepared nor read.
+        remark: a remark for the user.
     """
 
     path: Path

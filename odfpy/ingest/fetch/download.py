@@ -1,4 +1,4 @@
-"""Bringing a file here from elsewhere: each version once, in spite of interruptions, whole or not at all.
+"""Downloads of files: each version once, despite interruptions, complete or not at all.
 
 1. ask      whether the source has another version than the one that is known, or kept from an earlier pull
 2. receive  block by block into a kept file; what the source announces is shown, and never relied on
@@ -27,7 +27,7 @@ _FRESH = 24 * 3600 * NANOS_PER_SECOND  # a file without a version is used again 
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """The rest of a file: from where on, and what proves that it belongs to what is before it, at which place."""
+    """The point from which to resume a download: the offset, the proof that the rest matches, and the place."""
 
     offset: int
     proof: str
@@ -35,12 +35,12 @@ class ResumePoint:
 
 
 class PartialFile(Protocol):
-    """A file on its way.
+    """A file that is being downloaded.
 
     Attributes:
-        version: what the source says of it.
-        offset: where in the file the first byte belongs: 0, or the offset that was asked for and is proven.
-        length: bytes of the whole file if the source announces them.
+        version: the version that the source states.
+        offset: the offset of its first byte in the file: 0, or the requested offset if proven.
+        length: size of the whole file if the source states it.
     """
 
     @property
@@ -51,46 +51,46 @@ class PartialFile(Protocol):
     def length(self) -> int | None: ...
 
     def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`; none at the end, and only there.
+        """Return the next bytes, at most `size`; none at the end, and only there.
 
         Raises:
-            FetchError: this is not the end, but there will be no more.
+            FetchError: no more bytes will come before the end.
         """
 
     def close(self) -> None:
-        """Give up the rest."""
+        """Abandon the rest."""
 
 
 class RemoteFile(Protocol):
-    """Something that has a file.
+    """A remote location of a file.
 
     Attributes:
-        shown: what to call it in messages; without secrets.
+        shown: its name in messages, without secrets.
     """
 
     @property
     def shown(self) -> str: ...
 
     def open(self, unless: SourceVersion, rest: ResumePoint | None) -> PartialFile | None:
-        """The file, or the rest of it, or None if it has a certain version.
+        """Return the file, or the rest of it, or None if it has a known version.
 
         Raises:
-            FetchInterrupted: not now.
-            FetchError: not at all.
+            FetchInterrupted: it is temporarily unavailable.
+            FetchError: it is permanently unavailable.
         """
 
 
 def kept_for(name: str, context: FetchContext) -> PendingFile:
-    """Return what has been kept of a source and can still be of use; nothing on the disk is changed.
+    """Return the stored part of a source's file that can still be used; nothing on the disk is changed.
 
     Args:
         name: as for `download`.
-        context: circumstances.
+        context: the context of the fetch.
     """
     kept = PendingFile(context.kept or context.scratch, name)
     has_versions = kept.version.is_known or not kept.is_complete
-    # A source without versions cannot say whether the kept file is still its own. For a while it is taken for that, so
-    # that a failing pull can be mended and tried again without another download. A clock that went back ends it.
+    # A source without versions cannot confirm that a stored file is current. For a while it is trusted, so that a
+    # failing pull can be fixed and repeated without another download. A clock that went back ends that.
     is_fresh = not context.fetch_uncacheable and 0 <= context.now.nanos - kept.fetched_at.nanos < _FRESH
     is_committed = kept.version.is_same(SourceVersion.of_state(context.known_state))
     if context.force or is_committed or not (has_versions or is_fresh):
@@ -99,15 +99,15 @@ def kept_for(name: str, context: FetchContext) -> PendingFile:
 
 
 def download(source: RemoteFile, name: str, context: FetchContext) -> PendingFile | None:
-    """The file, if it is new; it is complete.
+    """Return the complete file, if it is new.
 
     Args:
-        source: where it is.
-        name: what the source is known by: another name is another source. It is not stored, and may hold secrets.
-        context: circumstances.
+        source: the remote location.
+        name: the identity of the source. It is not stored, and may contain secrets.
+        context: the context of the fetch.
 
     Raises:
-        FetchError: the source cannot be read, or has more than is allowed; or the disk is full.
+        FetchError: the source cannot be read, or exceeds the limit; or the disk is full.
     """
     kept = kept_for(name, context)
     if kept.needs_no_asking:
@@ -119,21 +119,22 @@ def download(source: RemoteFile, name: str, context: FetchContext) -> PendingFil
         try:
             return _attempt(source, kept, known, context)
         except FetchInterrupted as error:
-            # A large file over a bad line breaks off often and still arrives: who makes progress is not given up.
+            # A large file over a bad line breaks off often and still arrives: retries are unlimited as long as there is
+            # progress.
             failures = 1 if kept.received - before >= BLOCK else failures + 1
             wait_or_give_up(error, failures, source.shown, context)
 
 
 @contextmanager
 def asked(source: RemoteFile, kept: PendingFile, known: SourceVersion) -> Iterator[PartialFile | None]:
-    """Ask the source for the file, or the rest of it; None if that is the kept version or the known one.
+    """Ask the source for the file, or the rest of it; None if that is the stored version or the known one.
 
-    A kept file that is complete but no longer what the source has is forgotten.
+    A stored file that is complete but outdated is forgotten.
 
     Args:
         source: where the file is.
-        kept: the file as far as it has arrived before.
-        known: the version that was taken in last.
+        kept: the stored part of the file.
+        known: the version that was last ingested.
 
     Raises:
         FetchError: as for `RemoteFile.open`.
@@ -174,11 +175,11 @@ def _attempt(source: RemoteFile, kept: PendingFile, known: SourceVersion, contex
 
 
 def _receive(source: RemoteFile, arriving: PartialFile, kept: PendingFile, context: FetchContext) -> None:
-    """Write what arrives to the kept file.
+    """Write received bytes to the stored file.
 
     Raises:
-        FetchError: it breaks off, or is too long.
-        OSError: the disk is full, or something of that kind.
+        FetchError: the download breaks off, or is too large.
+        OSError: the disk is full, for example.
     """
     most, length = context.max_bytes, arriving.length
     hint = "`odf config set fetch.maxSize BYTES` allows more."
@@ -186,7 +187,7 @@ def _receive(source: RemoteFile, arriving: PartialFile, kept: PendingFile, conte
         raise FetchError(f"{source.shown}: {length} bytes are announced, {most} are allowed", hint=hint)
     if arriving.offset == 0:
         kept.start(arriving.version, length, context.now)
-    # One version with two lengths: the proof of the version is worth nothing, and the parts may not fit together.
+    # One version with two lengths: the proof is worthless, and the parts may not match.
     elif None not in (length, kept.length) and length != kept.length:
         before = kept.length
         kept.clear()

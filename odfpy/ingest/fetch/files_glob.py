@@ -1,7 +1,7 @@
 """Fetching the files of a folder, each once (ODF specification, "FetchStep: FilesGlob").
 
-A file is known by its name, or by its path below the first folder with a wildcard. The source state is the name of the
-last file, so files are taken in strictly in order: one that appears later but comes before it is not taken in.
+A file is identified by its name, or by its path below the first folder with a wildcard. The source state is the name of
+the last file, so files are ingested strictly in order: one that appears later but sorts earlier is not ingested.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from odfpy.ingest.templates import expand
 
 @dataclass(frozen=True, slots=True)
 class FolderFile:
-    """A file that matches the pattern of a source, and what it is called."""
+    """A file that matches the pattern of a source, with its name."""
 
     name: str
     path: Path
 
 
 def fetch_files_glob(step: FetchFilesGlob, context: FetchContext) -> Iterator[FetchedFile]:
-    """The files that come after the last one, in order. Files are not copied.
+    """Yield the files after the last one, in order. Files are not copied.
 
     Raises:
         FetchError: there is no such folder, no file matches and none ever did, or a file has no event time.
-        InvalidValue: the pattern or format of the event time cannot be used.
+        InvalidValue: the pattern or the format of the event time is invalid.
     """
     files = _matching(step, context)
     last = known_etag(context.known_state)
@@ -54,12 +54,12 @@ def fetch_files_glob(step: FetchFilesGlob, context: FetchContext) -> Iterator[Fe
 
 
 def files_taken_in(step: FetchFilesGlob, context: FetchContext, last: str) -> list[FolderFile]:
-    """The files up to and including the last one that was taken in, in order; whether each of them was or not.
+    """Return the files up to and including the last ingested one, in order, whether they were ingested or not.
 
     Args:
         step: the fetch step.
         context: the context of the fetch.
-        last: name of the last file that was taken in.
+        last: name of the last ingested file.
 
     Raises:
         FetchError, InvalidValue: as above.
@@ -70,24 +70,24 @@ def files_taken_in(step: FetchFilesGlob, context: FetchContext, last: str) -> li
 
 
 def dangling_links(step: FetchFilesGlob, context: FetchContext) -> list[str]:
-    """Names of the links that match and lead nowhere, so that they are not files; errors as above."""
+    """Return the names of matching links that are dangling; raises as `files_taken_in`."""
     return sorted(file.name for file in _paths(step, context) if file.path.is_symlink() and not file.path.exists())
 
 
 def _matching(step: FetchFilesGlob, context: FetchContext) -> list[FolderFile]:
     files = [file for file in _paths(step, context) if file.path.is_file()]
-    for file in files:  # a link, or .. after a wildcard, leads elsewhere
+    for file in files:  # a link, or .. after a wildcard, may lead elsewhere
         context.options.bounds.require_file(file.path, context.root)
     return files
 
 
 def _paths(step: FetchFilesGlob, context: FetchContext) -> Iterator[FolderFile]:
-    """Find what matches, files or links, also those that lead nowhere."""
+    """Yield all matches, files or links, including dangling ones."""
     pattern = expand(step.path, context.environment)
     folder = context.root / fixed_part(pattern)
     context.options.bounds.require_file(folder, context.root)
     _check_readable(folder, step.path)
-    # `a/**/b/**` matches some paths in several ways, and each comes once for each of these.
+    # `a/**/b/**` matches some paths in several ways, and yields them once for each.
     for path in dict.fromkeys(_matches(pattern, str(context.root))):
         whole = Path(path)
         if whole.is_symlink() or whole.is_file():
@@ -95,7 +95,7 @@ def _paths(step: FetchFilesGlob, context: FetchContext) -> Iterator[FolderFile]:
 
 
 def _matches(pattern: str, root: str) -> Iterator[str]:
-    """Paths that match a pattern, as `glob` finds them; but it would go round in circles of links, some forty times."""
+    """Yield paths that match a pattern, like `glob`, which however follows cycles of links some forty times."""
     parts = PurePosixPath(pattern).parts
     if "**" not in parts:
         yield from (os.path.join(root, path) for path in glob.iglob(pattern, root_dir=root))  # noqa: PTH118, PTH207
@@ -108,7 +108,7 @@ def _matches(pattern: str, root: str) -> Iterator[str]:
 
 
 def _folders_in(folder: str, above: tuple[str, ...]) -> Iterator[str]:
-    """A folder and all below it but the hidden ones; `above` are the folders on the way to it, without links."""
+    """Yield a folder and all below it except hidden ones; `above` are its ancestors, with links resolved."""
     yield folder
     try:
         with os.scandir(folder) as entries:
@@ -150,7 +150,7 @@ def _event_time(file: FolderFile, step: FetchFilesGlob, context: FetchContext) -
 
 
 def _check_readable(folder: Path, shown: str) -> None:
-    """Make sure that a folder is not merely out of reach, like a share that is not mounted: it would seem empty."""
+    """Check that a folder is readable: one that is not, like an unmounted share, would seem empty."""
     try:
         next(folder.iterdir(), None)
     except (FileNotFoundError, NotADirectoryError) as error:

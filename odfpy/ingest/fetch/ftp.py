@@ -1,7 +1,8 @@
-"""A file on an FTP server (RFC 959; times and sizes as in RFC 3659).
+"""Files on FTP servers (RFC 959; times and sizes as in RFC 3659).
 
-A server that tells neither when a file was modified nor how large it is leaves no state, as with the reference: such a
-file is only fetched again on demand. No message holds what the server writes, which may repeat a secret of the URL.
+A server that states neither the modification time nor the size of a file provides no state, as in the reference
+implementation: such a file is only fetched again on request. Messages never contain what the server writes, which may
+repeat a secret of the URL.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from odfpy.ingest.fetch.download import ResumePoint
 from odfpy.ingest.fetch.version import SourceVersion, is_settled
 
 _FTPS_PORT = 990
-_MAX_LINES = 10_000  # of what a server says before a file has arrived
+_MAX_LINES = 10_000  # of a server's messages before a file
 _MODIFIED = re.compile(r"213 ([0-9]{14})(?:\.[0-9]+)?\s*")
 _SIZE = re.compile(r"213 ([0-9]{1,18})\s*")
 _HINTS = {
@@ -80,7 +81,7 @@ class _SecureSession(_Session, ftplib.FTP_TLS):
 
 
 class FtpFile:
-    """A file that arrives over a connection of its own; whole only if the server says so in the end."""
+    """A file received over a connection of its own; complete only if the server confirms it at the end."""
 
     def __init__(
         self, source: FtpSource, session: _Session, version: SourceVersion, size: int | None, offset: int
@@ -114,7 +115,7 @@ class FtpFile:
 
 
 class FtpSource:
-    """A file at an ftp or ftps URL; the path starts from the folder that the server puts the user in.
+    """A file at an ftp or ftps URL; its path is relative to the initial folder of the user.
 
     Attributes:
         shown: the URL for messages.
@@ -133,10 +134,10 @@ class FtpSource:
             raise FetchError(f"{shown} names no file on an FTP server", hint="Write it as ftp://host/folder/name.csv.")
 
     def close(self) -> None:
-        """Nothing: each file has its own connections."""
+        """Do nothing: each file has its own connections."""
 
     def open(self, unless: SourceVersion, rest: ResumePoint | None) -> FtpFile | None:
-        """Ask for the file; see `download.Source`."""
+        """Ask for the file; see `download.RemoteFile`."""
         session = self._session(self._timeout)
         try:
             with self.errors("cannot be read"):
@@ -187,7 +188,7 @@ class FtpSource:
 
 
 def _answer(session: _Session, command: str) -> str:
-    """Return what a server answers that may not know the command."""
+    """Return the server's answer to a command that it may not know."""
     try:
         return session.sendcmd(command)
     except ftplib.error_perm:

@@ -1,6 +1,6 @@
-"""A file on a web server (RFC 9110).
+"""Files on web servers (RFC 9110).
 
-No message holds a user, a password, a query or a header's value: the client is given a label for the URL.
+Messages never contain a user, a password, a query or the value of a header: the client is given a label for the URL.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class HttpFile:
-    """The answer of a web server as a file that arrives."""
+    """The response of a web server as a file that is being downloaded."""
 
     answer: HttpResponse
     version: SourceVersion
@@ -45,11 +45,11 @@ class HttpFile:
     length: int | None
 
     def read(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         return self.answer.read(size)
 
     def close(self) -> None:
-        """Give up the rest."""
+        """Abandon the rest."""
         self.answer.close()
 
 
@@ -78,15 +78,15 @@ class HttpSource:
         self._now = now
         self._client = HttpClient(FetchError, interrupted=FetchInterrupted, timeout=timeout, admit=admit)
         path = re.split(r"[?#]", url, maxsplit=1)[0]
-        # Some servers call a file encoded that is compressed: it is wanted as it is.
+        # Some servers declare compression as an encoding: such a file is wanted as it is.
         self._encodings: Collection[str] = _GZIP if path.lower().endswith((".gz", ".tgz")) else ()
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._client.close()
 
     def open(self, unless: SourceVersion, rest: ResumePoint | None) -> HttpFile | None:
-        """Ask for the file; see `download.Source`."""
+        """Ask for the file; see `download.RemoteFile`."""
         conditions = {**_unless(unless), **({} if rest is None else _only(rest))}
         ours = {name.lower() for name in conditions}
         headers = {name: value for name, value in self._headers.items() if name.lower() not in ours} | conditions
@@ -109,7 +109,7 @@ class HttpSource:
             answer.close()
             raise
         answer.close()
-        # The rest cannot be had, or is not proven to belong to what is here: then all of the file is asked for.
+        # The rest is unavailable, or not proven to match: then the whole file is requested.
         if rest is not None and answer.status in (
             HTTPStatus.PARTIAL_CONTENT,
             HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
@@ -132,7 +132,7 @@ class HttpSource:
         return FetchError(message, hint=hint)
 
     def _retry_after(self, headers: Message) -> float | None:
-        """Seconds that the server asks to wait."""
+        """Return how many seconds the server asks to wait."""
         text = _text(headers, "Retry-After") or ""
         if re.fullmatch("[0-9]{1,9}", text):
             return float(text)
@@ -174,16 +174,16 @@ def _version(answer: HttpResponse) -> SourceVersion:
     modified, sent = _time(text), _time(_text(headers, "Date"))
     proof = None
     if etag:
-        # A weak ETag may stay while bytes change (RFC 9110, 8.8.1): it does not prove that two parts fit together.
+        # A weak ETag may stay the same while bytes change (RFC 9110, 8.8.1): it does not prove that two parts match.
         proof = None if etag.startswith("W/") else etag
     elif modified is not None and sent is not None and is_settled(modified, sent, by_its_own_clock=True):
         proof = text
-    place = answer.url.partition("?")[0]  # what is behind it is often a signature of the moment
+    place = answer.url.partition("?")[0]  # the query is often a temporary signature
     return SourceVersion(etag, modified, proof, hashlib.sha256(place.encode()).hexdigest())
 
 
 def _time_told(headers: Message) -> Timestamp | None:
-    """The time by the server's clock: when it made its answer, and for how long that has been in a cache."""
+    """Return the time by the server's clock: when it made its response, plus the age of that in a cache."""
     made = _time(_text(headers, "Date"))
     age = _text(headers, "Age") or "0"
     if made is None or not re.fullmatch("[0-9]{1,9}", age):
@@ -192,7 +192,7 @@ def _time_told(headers: Message) -> Timestamp | None:
 
 
 def _unless(version: SourceVersion) -> dict[str, str]:
-    """The condition that the file has another version."""
+    """Return the headers for the condition that the file has another version."""
     if version.etag:
         return {"If-None-Match": version.etag} if _is_sendable(version.etag) else {}
     if version.modified is None:
@@ -201,12 +201,12 @@ def _unless(version: SourceVersion) -> dict[str, str]:
 
 
 def _only(rest: ResumePoint) -> dict[str, str]:
-    """The wish for the rest only, if it is the rest of the same version."""
+    """Return the headers that request only the rest, if it belongs to the same version."""
     return {"Range": f"bytes={rest.offset}-", "If-Range": rest.proof}
 
 
 def _length_if_proven(headers: Message, rest: ResumePoint) -> int | None:
-    """Bytes of the whole file, if an answer is the rest that was asked for."""
+    """Return the size of the whole file, if the response is the requested rest."""
     found = _CONTENT_RANGE.fullmatch(_text(headers, "Content-Range") or "")
     if found is None or int(found[1]) != rest.offset or found[3] == "*":
         return None
@@ -214,7 +214,7 @@ def _length_if_proven(headers: Message, rest: ResumePoint) -> int | None:
 
 
 def _text(headers: Message, name: str) -> str | None:
-    """A header that is fit to be kept and sent back."""
+    """Return a header that can be stored and sent back."""
     value = headers.get(name)
     return value.strip() if isinstance(value, str) and _is_sendable(value.strip()) else None
 

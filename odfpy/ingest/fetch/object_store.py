@@ -1,7 +1,7 @@
-"""An object in a store, through fsspec: S3, Google Cloud Storage, Azure.
+"""Objects in stores, through fsspec: S3, Google Cloud Storage, Azure.
 
 Credentials are taken from where the store's own tools have them: the environment, a profile, the machine's role. The
-libraries of the stores are extras of the distribution, and try again by themselves when a store does not answer.
+libraries of the stores are extras of the distribution, and retry by themselves when a store does not answer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ STORES = {
 """Kinds of stores by the scheme of their URLs."""
 
 for _library in ("adlfs", "aiobotocore", "azure", "botocore", "fsspec", "gcsfs", "s3fs"):
-    # What they log goes to those who listen, and not as tracebacks to a terminal where errors are told once, by us.
+    # Their logs go to configured handlers, not as tracebacks to a terminal, where we report each error once.
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
 
@@ -79,7 +79,7 @@ def object_source(url: str, scheme: str, shown: str, *, now: Timestamp, timeout:
     with needs_extra(store.extra, f"{scheme}: sources"):
         try:
             kind = fsspec.get_filesystem_class(store.protocol)
-        except ImportError as error:  # fsspec gives advice of its own instead of the package's name
+        except ImportError as error:  # fsspec's advice hides the name of the package
             raise (error.__cause__ or error) from None
     settings: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
     if store.protocol == "s3":
@@ -98,7 +98,7 @@ def object_source(url: str, scheme: str, shown: str, *, now: Timestamp, timeout:
 
 
 class ObjectFile:
-    """An object that is read in blocks; whole only if it is the same version in the end."""
+    """An object that is read in blocks; complete only if it still has the same version at the end."""
 
     def __init__(self, source: ObjectSource, version: SourceVersion, size: int, offset: int) -> None:
         self.version = version
@@ -153,14 +153,14 @@ class ObjectSource:
                 self.files.close_session(self.files.loop, client)
 
     def open(self, unless: SourceVersion, rest: ResumePoint | None) -> ObjectFile | None:
-        """Ask for the object; see `download.Source`."""
+        """Ask for the object; see `download.RemoteFile`."""
         with self.errors():
             try:
                 version, size = self.look()
             except Exception as error:
                 if self._anonymous is None or type(error).__name__ != "NoCredentialsError":
                     raise
-                self.files, self._anonymous = self._anonymous(), None  # perhaps everybody may read it
+                self.files, self._anonymous = self._anonymous(), None  # it may be public
                 version, size = self.look()
             if version.is_same(unless):
                 return None
@@ -184,7 +184,7 @@ class ObjectSource:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Turn errors of libraries into ours; their texts may hold the path, and with it secrets."""
+        """Turn errors of libraries into ours; their texts may contain the path, and with it secrets."""
         try:
             yield
         except FetchError:
@@ -206,7 +206,7 @@ class ObjectSource:
 
 
 def _time_of(info: dict[str, Any]) -> Timestamp | None:
-    """Return when an object was last modified; each store has a name of its own for it."""
+    """Return when an object was last modified; each store has its own name for it."""
     value = next((info[name] for name in _MODIFIED if info.get(name)), None)
     try:
         if isinstance(value, datetime):

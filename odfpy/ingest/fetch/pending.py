@@ -1,10 +1,10 @@
-"""Keeping what has been fetched until it is committed, so that it need not be fetched twice.
+"""Pending files: what has been fetched is stored until it is committed, so that it is not fetched twice.
 
 input        the bytes
 input.json   what they are: of which source and version, how many of them are safely on the disk, whether these are all
 
-A kept file outlives whatever ends the process: the note is replaced in one step, and only after the bytes it speaks of
-have reached the disk. Anything odd about the two is as good as no file. There is one writer, who holds the dataset's
+A pending file survives any end of the process: the note is replaced atomically, and only after the bytes that it
+describes are on the disk. If the two do not match, the file is ignored. There is one writer, who holds the dataset's
 lock.
 """
 
@@ -22,25 +22,25 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InvalidValue
 from odfpy.ingest.fetch.version import SourceVersion
 
-_SAFE_EVERY = 64 << 20  # bytes after which they are made safe
+_SAFE_EVERY = 64 << 20  # bytes after which they are synced
 
 
 class PendingFile:
-    """A file of one source, as far as it has arrived.
+    """The file of a source, as far as it has been received.
 
     Attributes:
-        path: where the bytes are.
-        version: what the source said of them.
-        fetched_at: time of the ingest that began to fetch them.
-        length: how many there are to be, if the source announced that.
-        received: how many there are.
-        is_complete: whether these are all.
+        path: path of the bytes.
+        version: the version that the source stated.
+        fetched_at: time of the ingest that began the download.
+        length: the total size, if the source stated it.
+        received: the number of received bytes.
+        is_complete: whether the file is complete.
     """
 
     def __init__(self, folder: Path, source: str) -> None:
-        """The file in a folder, if it is of the source that a text stands for; the text itself is not stored.
+        """Load the file in a folder, if it belongs to a source, given by a text that is not stored.
 
-        Nothing on the disk is changed: what is of no use stays until something else takes its place.
+        Nothing on the disk is changed: an unusable file stays until another one replaces it.
         """
         self.path = folder / "input"
         self.version = SourceVersion()
@@ -62,18 +62,18 @@ class PendingFile:
 
     @property
     def needs_no_asking(self) -> bool:
-        """True if it is there, and its source could not tell whether it has changed; soon after, that means no."""
+        """True if it is complete and recent, and its source cannot tell whether it has changed."""
         return self.is_complete and not self.version.is_known
 
     def forget(self) -> None:
-        """Take what is there for nothing, and leave it on the disk."""
+        """Ignore the file, and leave it on the disk."""
         self.received, self.is_complete, self.version, self.length = 0, False, SourceVersion(), None
 
     def clear(self) -> None:
-        """Remove what is there."""
+        """Remove the file."""
         self.forget()
         for path in (self._note, self.path):
-            with suppress(OSError):  # what cannot be removed is not taken for anything without its note
+            with suppress(OSError):  # without its note, the file is ignored
                 path.unlink()
 
     def start(self, version: SourceVersion, length: int | None, now: Timestamp) -> None:
@@ -94,14 +94,14 @@ class PendingFile:
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
-        """Add bytes at the end; what was added is kept however this ends.
+        """Append bytes; what was appended is stored however this ends.
 
         Raises:
             OSError: the disk is full, or something of that kind.
         """
         with self.path.open("r+b") as file:
             file.seek(self.received)
-            file.truncate()  # of what comes after, nobody knows whether it is right
+            file.truncate()  # the validity of the bytes after it is unknown
             writer = Writer(self, file)
             try:
                 yield writer
@@ -118,7 +118,7 @@ class PendingFile:
         self.save()
 
     def save(self) -> None:
-        """Note down what is there; the bytes have reached the disk."""
+        """Write the note, after the bytes are on the disk."""
         version = self.version
         note = {
             "source": self._source,
@@ -166,7 +166,7 @@ class Writer:
             self.make_safe()
 
     def make_safe(self) -> None:
-        """Bring what was added to the disk, and note that down."""
+        """Sync what was appended to the disk, and update the note."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._unsafe = 0

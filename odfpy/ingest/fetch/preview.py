@@ -1,7 +1,7 @@
-"""Previews: what a fetch would bring, without fetching it, for `odf pull --dry-run`.
+"""Previews for `odf pull --dry-run`: what a fetch would bring, without fetching it.
 
-Folders are listed, and servers are asked as a fetch asks them, but only the head of the answer is read. Where only
-fetching itself can tell what is new, that is said. Nothing is written anywhere.
+Folders are listed, and servers are asked as by a fetch, but only the head of the response is read. Where only fetching
+itself can tell what is new, the preview says so. Nothing is written.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class UpcomingInput:
     """An input that would be committed by itself.
 
     Attributes:
-        name: what it is called in messages; without secrets.
-        size: bytes, None if the source does not tell.
-        state: state of the source once it has been committed, None if the source has no means for that.
+        name: its name in messages, without secrets.
+        size: its size in bytes, None if the source does not state it.
+        state: the state of the source once it has been committed, None if the source has no state.
         kept: bytes of it that an earlier pull has fetched, and that need not be fetched again.
-        path: where it is, if it is read where it is.
+        path: its path, if it is read in place.
     """
 
     name: str
@@ -46,8 +46,8 @@ class Preview:
     """The expected result of a fetch.
 
     Attributes:
-        inputs: what is new, in order; None if only fetching can tell.
-        remark: something to know about it.
+        inputs: the new inputs, in order; None if only fetching can tell.
+        remark: a remark for the user.
     """
 
     inputs: tuple[UpcomingInput, ...] | None

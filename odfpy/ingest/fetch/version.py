@@ -1,4 +1,4 @@
-"""Telling the versions of a file apart, by what its source says of them."""
+"""Versions of a file, distinguished by what its source states."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SETTLED_BY_OUR_CLOCK = 24 * 3600  # clocks of different machines may differ
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """The version of a file, as its source tells it.
+    """The version of a file, as its source states it.
 
     Attributes:
-        etag: the name that the source gives to the version.
+        etag: the source's name for the version.
         modified: when the file was last modified.
-        proof: what the source has to confirm so that further bytes certainly belong to those that are here; None if
-            nothing it says would prove that.
-        place: where it came from after redirects, as a hash; a proof is worth nothing elsewhere.
+        proof: what the source has to confirm to prove that further bytes belong to those already received; None if
+            nothing would prove it.
+        place: hash of the URL after redirects; a proof is only valid there.
     """
 
     etag: str | None = None
@@ -31,12 +31,12 @@ class SourceVersion:
 
     @classmethod
     def of_state(cls, state: SourceState | None) -> SourceVersion:
-        """The version that a source state stands for; one that is like no other for no state."""
+        """Return the version of a source state; without a state, one that equals no other."""
         return cls(known_etag(state), known_last_modified(state))
 
     @property
     def is_known(self) -> bool:
-        """True if there is anything to tell it from other versions by."""
+        """True if it can be distinguished from other versions."""
         return bool(self.etag) or self.modified is not None
 
     @property
@@ -47,19 +47,19 @@ class SourceVersion:
         return None if self.modified is None else last_modified_state(self.modified)
 
     def is_same(self, other: SourceVersion) -> bool:
-        """Return whether both are the same version. What has neither name nor time is never the same as anything."""
+        """Return whether both are the same version. A version without name and time equals no other."""
         if self.etag or other.etag:
             return self.etag == other.etag
         return self.modified is not None and self.modified == other.modified
 
 
 def is_settled(modified: Timestamp, now: Timestamp, *, by_its_own_clock: bool) -> bool:
-    """Return whether a time of modification, in whole seconds, proves by itself that nothing has changed since.
+    """Return whether a modification time in whole seconds proves that the file has not changed since.
 
     Args:
-        modified: what the source says.
-        now: the present.
-        by_its_own_clock: whether the source says that, too.
+        modified: the modification time stated by the source.
+        now: the current time.
+        by_its_own_clock: whether the current time is by the clock of the source.
     """
     seconds = _SETTLED if by_its_own_clock else _SETTLED_BY_OUR_CLOCK
     return now.nanos - modified.nanos >= seconds * NANOS_PER_SECOND

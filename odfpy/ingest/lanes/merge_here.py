@@ -1,7 +1,7 @@
-"""The merge of the Spark lane where all tasks run on one machine: its SQL in the database of the local lane.
+"""The merge of the Spark lane when all tasks run on one machine: its SQL runs in the database of the local lane.
 
-Spark would sort keys into files and read them again, twice, on the same disk. The database joins them in memory as
-long as it has some, and puts aside what is too much; what it may take is fixed. The answer is that of `spark_merge`.
+Spark would sort keys into files and read them again, twice, on the same disk. The database joins them in memory as long
+as it fits, and spills the rest; its memory is limited. The result is that of `spark_merge`.
 """
 
 # ruff: noqa: S608  (SQL is made of roles)
@@ -44,10 +44,10 @@ class MergeHere:
 
     Attributes:
         request: the ingest.
-        runs: in the order of the input.
-        schema: of the dataset with these rows in it.
-        plan: of the merge.
-        folder: for places, and for what does not fit into memory.
+        runs: the runs, in the order of the input.
+        schema: the schema of the dataset including these rows.
+        plan: the plan of the merge.
+        folder: a folder for positions, and for data that does not fit into memory.
     """
 
     request: LaneRequest
@@ -57,7 +57,7 @@ class MergeHere:
     folder: str
 
     def repeated(self) -> RepeatedKeys:
-        """Return what is known of keys that come again."""
+        """Return which keys occur more than once."""
         if not self.plan.keys:
             return RepeatedKeys(0, 0, 0)
         query = f"SELECT COUNT(*), SUM(repeats - 1), MIN(first_pos) FROM ({repeated_keys(self.plan.shape)}) AS repeated"
@@ -66,7 +66,7 @@ class MergeHere:
         return RepeatedKeys(*(int(number or 0) for number in found))
 
     def places(self) -> MergedPlaces:
-        """The merge, in order."""
+        """Return the result of the merge, in order."""
         counts = np.zeros(4, np.int64)
         path = f"{self.folder}/places"
 
@@ -84,7 +84,7 @@ class MergeHere:
         return MergedPlaces((path,), (int(counts.sum()),), counts=(appended, retracted, corrected_from, corrected_to))
 
     def warn_conflicting_rows(self, places: MergedPlaces) -> tuple[DataWarning, ...]:
-        """Return the warning on keys that a ledger knows with other values; reads its history and the rows left out."""
+        """Return the warning on keys that a ledger knows with other values; reads its history and the dropped rows."""
         taken = places.between(0, places.rows).column("pos").to_numpy() if places.rows else np.empty(0, np.int64)
         left_out = others(taken, sum(run.rows for run in self.runs))
         state = ScannedState([Path(path) for path in self.request.slices], self.schema, self.request.vocab)

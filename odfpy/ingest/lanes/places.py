@@ -34,7 +34,7 @@ class MergedPlaces:
         return sum(self.sizes)
 
     def between(self, start: int, stop: int) -> pa.Table:
-        """Those from one rank to another: `op` (int32) and `pos` (int64)."""
+        """Return those from one rank to another: `op` (int32) and `pos` (int64)."""
         starts = np.cumsum([0, *self.sizes])
         parts = []
         for path, first, size in zip(self.paths, starts, self.sizes, strict=False):
@@ -62,7 +62,7 @@ class MergedPlaces:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedKeys:
-    """Keys that the input has more than once: how many, how many rows too many, and the place of the first."""
+    """Keys that occur more than once in the input: their number, the number of surplus rows, and the first position."""
 
     keys: int
     rows: int

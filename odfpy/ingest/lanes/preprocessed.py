@@ -1,7 +1,7 @@
-"""Preprocessing of an input that may not fit into memory: the rows go from file to file.
+"""Preprocessing of an input that may not fit into memory: rows go from file to file.
 
-The engine gets the rows as read in an Arrow file that is mapped into memory, and gives those that it makes in another.
-How much memory it takes itself depends on the query: what works row by row takes a few batches.
+The engine gets the rows in an Arrow file that is mapped into memory, and writes its result to another one. Its own
+memory use depends on the query: row-by-row queries only need a few batches.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _READ, _MADE, _PREPROCESSED = "read", "made", "preprocessed"
 def preprocess_input(
     transform: TransformSql, request: LaneRequest, engines: EngineRegistry, folder: Path
 ) -> tuple[LaneRequest, tuple[str, ...]]:
-    """The ingest of what the queries of a source make of its input.
+    """Return the ingest of the result of a source's queries.
 
     Args:
         transform: the queries.
         request: the ingest of the input as it is.
-        engines: who runs them.
-        folder: for the rows before and after.
+        engines: the engines that run the queries.
+        folder: a folder for the rows before and after.
 
     Returns:
-        The ingest, and remarks for the person.
+        The ingest, and remarks for the user.
 
     Raises:
         OdfError: as `odfpy.ingest.read.read` and `odfpy.ingest.preprocess.preprocess`.
@@ -61,7 +61,7 @@ def _rows(request: LaneRequest, folder: Path) -> Iterator[pa.Table]:
     for part in source.parts:
         try:
             table = source.rows(request, part, rows)
-        except Incomplete:  # what follows was cut in the wrong place
+        except Incomplete:  # the following parts were cut in the wrong place
             yield source.rows(request, FilePart(part.start), rows)
             return
         yield table

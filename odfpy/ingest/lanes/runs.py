@@ -1,7 +1,7 @@
 """Runs: the rows of one part of the input, checked and in their final types, in an Arrow file.
 
-For an append a run is sorted by event time, so that a slice takes one stretch of each. For other strategies it has the
-order of the input, and says of each row what the merge wants to know of it.
+For an append, a run is sorted by event time, so that a slice needs one contiguous range of each. For other strategies,
+it has the order of the input, and includes what the merge needs to know about each row.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Run:
     """A run.
 
     Attributes:
-        path: its file.
-        rows: how many it has.
-        schema: of the dataset with these rows in it, None if they tell none.
+        path: path of its file.
+        rows: number of rows.
+        schema: schema of the dataset including these rows, None if they determine none.
         sample: event times of every `SAMPLE_STEP`th row, from the first on, as numbers.
-        untimed: rows that brought no event time.
-        lacking: those of them whose input has the column; see `count_null_event_times`.
-        cut: how many times of a column were finer than a millisecond, of those that had any.
+        untimed: number of rows without an event time.
+        lacking: number of those whose input has the column; see `count_null_event_times`.
+        cut: number of times finer than a millisecond, by column, if there are any.
     """
 
     path: str
@@ -109,7 +109,7 @@ def _make_run(request: LaneRequest, rows: pa.Table, path: str, first_row: int) -
 
 
 def sorted_rows(rows: pa.Table, event_time: str) -> pa.Table:
-    """Rows by event time, ties as they come."""
+    """Sort rows by event time; ties keep their order."""
     order = time_order(rows.column(event_time))
     if order is None:
         return rows
@@ -120,7 +120,7 @@ def sorted_rows(rows: pa.Table, event_time: str) -> pa.Table:
 
 
 def write_table(table: pa.Table, path: str) -> None:
-    """Rows to an Arrow file, in as few batches as possible.
+    """Write rows to an Arrow file, in as few batches as possible.
 
     Raises:
         OdfError: it cannot be written.
@@ -130,7 +130,7 @@ def write_table(table: pa.Table, path: str) -> None:
 
 
 def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: str) -> None:
-    """Rows to an Arrow file, batch by batch.
+    """Write rows to an Arrow file, batch by batch.
 
     Args:
         schema: schema of the batches.
@@ -141,7 +141,7 @@ def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: st
         OdfError: it cannot be written.
     """
     try:
-        # Spark may run a task twice: each try writes under a name of its own, and nobody finds half of a file.
+        # Spark may run a task twice: each attempt writes under a name of its own, and nobody sees half of a file.
         with (
             written_aside(Path(path)) as own,
             pa.OSFile(str(own), "wb") as sink,
@@ -156,7 +156,7 @@ def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: st
 
 
 def rows_of_run(run: Run, rows: int | None = None) -> NormalizedRows:
-    """A run that has the order of the input, or its first rows."""
+    """Return the rows of a run in the order of the input, or its first rows."""
     table = open_table(run.path).slice(0, rows)
     names = [name for name in table.column_names if name not in (_GIVEN, _OPERATION)]
     operations = table.column(_OPERATION) if _OPERATION in table.column_names else None
@@ -167,7 +167,7 @@ def rows_of_run(run: Run, rows: int | None = None) -> NormalizedRows:
 
 
 def gather_runs(runs: list[Run], positions: npt.NDArray[np.int64], names: list[str]) -> pa.Table:
-    """Rows by their place in the input, in the order asked for; one run is in memory at a time.
+    """Return rows by their positions in the input, in the given order; one run is in memory at a time.
 
     Args:
         runs: all, in the order of the input, not sorted.

@@ -1,7 +1,7 @@
-"""Sorted runs as one: their rows by rank, which is their place in the order of all.
+"""Sorted runs as a single sequence: rows by rank, their position in the order of all rows.
 
-Where a rank is in each run is found by bisection. What has been sampled of the runs narrows it down to some thousand
-rows of each, so that only these are looked at, and files larger than the memory stay on disk.
+The position of a rank in each run is found by bisection. The samples of the runs narrow it down to some thousand rows
+of each, so that only these are read, and files larger than the memory stay on disk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Places = npt.NDArray[np.int64]
 
 
 class SortedRuns:
-    """The rows of sorted runs by rank; of rows of the same time, those of the earlier run come first."""
+    """The rows of sorted runs by rank; of rows with the same time, those of the earlier run come first."""
 
     def __init__(self, runs: Sequence[Run], event_time: str) -> None:
         """The runs.
@@ -36,7 +36,7 @@ class SortedRuns:
         self._last: tuple[int, _Places] | None = None
 
     def rows(self, start: int, stop: int) -> pa.Table:
-        """The rows from one rank to another, in order."""
+        """Return the rows from one rank to another, in order."""
         first = self._last[1] if self._last is not None and self._last[0] == start else self.places(start)
         last = self.places(stop)
         self._last = stop, last
@@ -63,7 +63,7 @@ class SortedRuns:
             places: _Places = starts + np.array(found, np.int64)
             return places
 
-        while low < high:  # the least time up to which there are as many rows as wanted
+        while low < high:  # the least time up to which there are enough rows
             middle = (low + high) // 2
             if before(middle, "right").sum() >= rank:
                 high = middle
@@ -76,16 +76,16 @@ class SortedRuns:
         return places
 
     def _between(self, rank: int) -> tuple[int, int]:
-        """Times that the row of that rank, counted from 1, is not before and not after."""
+        """Return bounds on the time of the row with a rank, counted from 1."""
         times, least, most = self._sampled
-        low = int(np.searchsorted(most, rank, side="left"))  # first of which it is possible that enough are up to it
-        high = int(np.searchsorted(least, rank, side="left"))  # first of which it is certain
+        low = int(np.searchsorted(most, rank, side="left"))  # first time up to which there may be enough rows
+        high = int(np.searchsorted(least, rank, side="left"))  # first time up to which there certainly are
         last = max(int(table.column(self._event_time)[-1].value) for table in self._tables)
         return int(times[max(low - 1, 0)]), int(times[high]) if high < len(times) else last
 
     @cached_property
     def _sampled(self) -> tuple[_Places, _Places, _Places]:
-        """All sampled times, ascending; how many rows are up to each at least, and at most."""
+        """Return all sampled times, ascending, with the minimum and maximum number of rows up to each."""
         times = np.unique(np.concatenate([run.sample for run in self._runs]))
         least, most = np.zeros(len(times), np.int64), np.zeros(len(times), np.int64)
         for run in self._runs:

@@ -1,11 +1,11 @@
-"""The Spark lane, as it runs in the engine's worker: the parts of an ingest as tasks over parts of the input.
+"""The Spark lane, as it runs in the engine's worker: the parts of an ingest are tasks over parts of the input.
 
 1. cut     the input into parts that can be read by themselves
 2. read    one task a part: read, check, make uniform, write a run (`runs`)
 3. merge   for strategies with a key, in Spark SQL: which rows, as what, in which order (`spark_merge`)
 4. write   one task a slice: its rows from all runs and, for retractions and corrections, from the dataset's slices
 
-Rows never pass through Spark: they go from Arrow files to Arrow files, so that every value stays what it is. No task
+Rows never pass through Spark: they go from Arrow files to Arrow files, so that every value stays unchanged. No task
 holds more than its part, or a few row groups of its slice.
 """
 
@@ -123,7 +123,7 @@ class _Lane:
             if isinstance(result, Run):
                 runs.append(result)
                 continue
-            # What follows was cut in the wrong place; or the message has to count the rows before.
+            # The following part was cut in the wrong place; or the message needs the number of the rows before.
             again = FilePart(part.start) if result.error is None else part
             rows = sum(run.rows for run in runs)
             (repeated,) = self._tasks(read, [(at, again, rows)])
@@ -192,7 +192,7 @@ class _Lane:
     def _merge(
         self, runs: list[Run], schema: DataSchema, plan: MergePlan
     ) -> tuple[RepeatedKeys, Callable[[], MergedPlaces]]:
-        """Return what is known of keys that come again, and what finds the places."""
+        """Return the repeated keys, and a function that computes the result of the merge."""
         if self._request.one_machine:
             here = MergeHere(self._request, tuple(runs), schema, plan, str(self.folder))
             return self._once(here.repeated), lambda: self._once(here.places)
@@ -215,7 +215,7 @@ class _Lane:
         return tuple(slices), late
 
     def _once(self, work: Callable[[], R]) -> R:
-        """Run something as a task, so that it ends with the job."""
+        """Run a function as a Spark task, so that it ends with the job."""
         (result,) = self._tasks(_Once(work), [None])
         if isinstance(result, Failure):
             raise result.raised()
@@ -337,7 +337,7 @@ def _write(
             yield operations, rows
 
     try:
-        with bulk_memory(), written_aside(path) as own:  # a task that was given up may still be at work
+        with bulk_memory(), written_aside(path) as own:  # an abandoned attempt may still be running
             form = SliceLayout(schema, request.vocab, request.system_time)
             return write_slice(own, watched(), form, request.next_offset + start), late
     except OdfError as error:

@@ -1,7 +1,8 @@
-"""The merge of the Spark lane: its SQL in Spark, over columns that the tasks read.
+"""The merge of the Spark lane: its SQL runs in Spark, over columns that the tasks read.
 
-Only what is compared or ordered by enters Spark's tables, in types that Spark has, one to one. The result is a list
-of operations and positions, in order and in files, by which the tasks that write slices pick the rows themselves.
+Only columns for comparison and ordering enter Spark's tables, converted one to one to types that Spark has. The result
+is a list of operations and positions, in order and in files, by which the tasks that write slices pick the rows
+themselves.
 """
 
 # ruff: noqa: S608  (SQL is made of roles)
@@ -69,7 +70,7 @@ class SparkMerge:
             spark.sql(self._state()).createOrReplaceTempView("state")
 
     def repeated(self) -> RepeatedKeys:
-        """Return what is known of keys that come again."""
+        """Return which keys occur more than once."""
         if not self.plan.keys:
             return RepeatedKeys(0, 0, 0)
         query = f"SELECT COUNT(*), SUM(repeats - 1), MIN(first_pos) FROM ({repeated_keys(self.plan.shape)}) AS repeated"
@@ -77,12 +78,12 @@ class SparkMerge:
         return RepeatedKeys(*(int(number or 0) for number in found))
 
     def places(self) -> MergedPlaces:
-        """The merge, in order."""
+        """Return the result of the merge, in order."""
         merge, shape = self.plan.merge, self.plan.shape
         merged = self._spark.sql(f"SELECT * FROM ({merge.sql(shape)}) AS merged {order_clause(merge, shape)}")
         write = _PlaceWriter(str(self._folder))
         found = merged.select("op", "pos").mapInArrow(write, _spark_schema(_COUNTS)).collect()
-        # By number of the partition: their rows follow each other in that order, and offsets are given out along it.
+        # Sorted by partition: their rows follow each other in that order, and offsets are assigned along it.
         written = sorted(tuple(row) for row in found)
         return MergedPlaces(
             paths=tuple(write.path(partition) for partition, *_ in written),
@@ -148,7 +149,7 @@ def _history(table: pa.Table, columns: dict[str, str], schema: DataSchema) -> pa
     types = to_arrow(schema)
     found = {}
     for role, name in columns.items():
-        wanted = _SYSTEM_TYPES.get(role) or types.field(name).type  # others may have recorded them as unsigned
+        wanted = _SYSTEM_TYPES.get(role) or types.field(name).type  # others may have recorded unsigned types
         known = table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(table.num_rows)])
         found[role] = comparable(known.cast(wanted))
     return _in_spark_types(pa.table(found))

@@ -35,7 +35,7 @@ from odfpy.values import dataclass
 
 
 class StateNeed(Enum):
-    """The part of a dataset's history that a strategy looks up."""
+    """The parts of a dataset's history that a strategy may look up."""
 
     NOTHING = "nothing"
     SEEN_KEYS = "seen keys"
@@ -79,11 +79,11 @@ class Merge(Protocol):
 
     @property
     def needs_state(self) -> StateNeed:
-        """Return which `state` the query reads."""
+        """Return which part of `state` the query reads."""
 
     @property
     def takes_operations(self) -> bool:
-        """True if the input may say what to do with a row, in its `op` column."""
+        """True if the input may state operations, in its `op` column."""
 
     def sql(self, shape: MergeShape) -> str:
         """The merge as a query over `new` and `state`, in no particular order."""
@@ -109,7 +109,7 @@ def equal_keys(shape: MergeShape, left: str, right: str) -> str:
 
 
 def is_changed(shape: MergeShape) -> str:
-    """Return whether `new` differs from `state`; the parentheses matter, since engines differ in how tightly they bind.
+    """Return the condition that `new` differs from `state`, in parentheses: precedence differs between engines.
 
     An event time that the row did not bring is no change.
     """
@@ -124,7 +124,7 @@ APPEND, RETRACT, CORRECT = 0, 1, 2
 
 
 def changes_to_operations(shape: MergeShape, kind: str, join: str) -> str:
-    """One row per operation from one row per changed key: a correction becomes -C and +C.
+    """Return a query for one row per operation, given one row per changed key: a correction becomes -C and +C.
 
     Args:
         shape: columns of the merge.
@@ -171,11 +171,11 @@ def order_by_time() -> tuple[str, ...]:
 
 
 def order_clause(merge: Merge, shape: MergeShape) -> str:
-    """The order of new offsets as SQL; engines differ in where nulls go by default."""
+    """Return the order of new offsets as SQL, with explicit null ordering: the default differs between engines."""
     return "ORDER BY " + ", ".join(f"{column} ASC NULLS FIRST" for column in merge.order(shape))
 
 
 def repeated_keys(shape: MergeShape) -> str:
-    """A query for the keys that `new` has more than once: the place of their first row, and how many rows they have."""
+    """Return a query for the keys that `new` has more than once: position of their first row, and number of rows."""
     keys = ", ".join(f"new.{key}" for key in shape.key_columns)
     return f"SELECT MIN(new.pos) AS first_pos, COUNT(*) AS repeats\nFROM new GROUP BY {keys} HAVING COUNT(*) > 1"

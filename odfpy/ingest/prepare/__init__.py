@@ -1,8 +1,8 @@
-"""Preparing: from the bytes as fetched to those that can be read (ODF specification, "PrepStep").
+"""Preparation: from fetched bytes to those that can be read (ODF specification, "PrepStep").
 
-Steps go from file to file, in the scratch folder of the ingest: each streams, so that memory stays small whatever the
-size, and a file between two steps is deleted as soon as the second is done. A kind of steps is imported when there is
-one: most sources have none.
+Steps go from file to file, in the scratch folder of the ingest: each one streams, so memory use is small whatever the
+size, and a file between two steps is deleted as soon as the second is done. Kinds of steps are imported on demand: most
+sources have none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PrepareContext:
 
 
 def check_steps(steps: Sequence[PrepStep] | None) -> None:
-    """Look at the steps before there is a file.
+    """Check the steps before there is a file.
 
     Raises:
         PrepareError: a step cannot be carried out, whatever the file.
@@ -57,7 +57,7 @@ def commands_of(steps: Sequence[PrepStep] | None) -> tuple[str, ...]:
 
 
 def prepare(steps: Sequence[PrepStep] | None, path: Path, context: PrepareContext, *, name: str | None = None) -> Path:
-    """The file to read: without steps, the fetched one itself.
+    """Return the file to read: without steps, the fetched one itself.
 
     Args:
         steps: in the order in which they are carried out.

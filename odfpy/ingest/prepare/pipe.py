@@ -1,8 +1,8 @@
 """Piping through a command (ODF specification, "PrepStep: Pipe").
 
-The command gets the file as its standard input and gives the prepared one as its standard output, byte by byte as it
-comes. There is no shell. It runs in a process group of its own, which is killed as a whole: when it ends, when it
-takes too long or gives too much, and when the pull is interrupted or killed.
+The command reads the file from standard input and writes the prepared one to standard output, streaming. There is no
+shell. It runs in a process group of its own, which is killed as a whole: when it ends, when it takes too long or writes
+too much, and when the pull is interrupted or killed.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _running(step: PrepPipe, stdin: BinaryIO, folder: Path) -> Iterator[subproce
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill all that the command has started; only as long as it has not been waited for is the number its own."""
+    """Kill all processes that the command has started; only valid before it is waited for: its id may be reused."""
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

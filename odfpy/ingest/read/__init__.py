@@ -1,7 +1,7 @@
 """Reading: from bytes to typed rows (ODF specification, "ReadStep").
 
-A schema is enforced to the letter: a value that does not fit is an error that names file, line, column, value and
-wanted type, nothing is rounded, cut off or silently nulled, and there are as many rows as there are records.
+A schema is enforced strictly: a value that does not fit is an error that names file, line, column, value and wanted
+type; nothing is rounded, truncated or silently replaced by null, and there are as many rows as records.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Text files in pieces: whole records of about a megabyte each, read in parallel, so that memory holds few at a time.
+"""Text files in pieces: whole records of about a megabyte each, read in parallel, with few pieces in memory at a time.
 
-Where a record ends is for the format to say, from the bytes alone, and sometimes it must guess (a line break in a CSV
+The format determines from the bytes alone where a record ends, and sometimes it has to guess (a line break in a CSV
 file may be inside of quotes). A piece that turns out to end within a record is read again, together with all that
-follows. Since every piece before it was right, it began where a record begins.
+follows. Since every piece before it was right, it began at the start of a record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Incomplete(Exception):
-    """A piece that is not the last ends within a record."""
+    """Signals that a piece other than the last ends within a record."""
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Reading JSON and newline-delimited JSON (ODF specification, "ReadStep: Json" and "ReadStep: NdJson").
 
-Fields that the schema does not have are left out, absent ones are null. Without a schema it is inferred from the whole
-file. Arrow's reader is tried first, on several pieces at once; what it refuses or might not read exactly is read again
-by Python, record by record, which decides. Arrow's reader is only trusted with what gives the same either way.
+Fields that the schema lacks are ignored, missing ones are null. Without a schema, it is inferred from the whole file.
+Arrow's reader is tried first, on several pieces at once; what it refuses, or might not read exactly, is read again by
+Python, record by record, and that result counts. Arrow's result is only used where both agree.
 """
 
 from __future__ import annotations

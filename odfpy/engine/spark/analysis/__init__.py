@@ -1,1 +1,1 @@
-"""Analysis of a query before it runs: admitted by name, analyzed by Spark, deterministic or refused."""
+"""Analysis of queries before they run: names are admitted, Spark analyzes, and nondeterminism is refused."""

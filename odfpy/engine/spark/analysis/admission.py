@@ -1,9 +1,10 @@
-"""Admission: the names that a query may be made of, checked before Spark analyzes it.
+"""Admission of queries: every name in a parsed query is checked before Spark analyzes it.
 
-To analyze a query, Spark already evaluates parts of it: rows of VALUES, arguments of range(...), schemas and options of
-functions, LIMIT. What reads a file, reaches the network or runs code would have done so before the analyzed plan could
-be looked at. So the parsed query is, all of it, and each function, relation, operator and expression must be a known
-one: what is not named here is refused. `odfpy.engine.spark.analysis.determinism` looks at the analyzed plan again.
+While Spark analyzes a query, it already evaluates parts of it: rows of VALUES, arguments of range(...), schemas and
+options of functions, LIMIT. Something that reads a file, reaches the network or runs code would have done so before the
+analyzed plan could be checked. So the whole parsed query is checked against allow lists of functions, relations,
+operators and expressions: what is not listed is refused. `odfpy.engine.spark.analysis.determinism` checks the analyzed
+plan again.
 """
 
 from __future__ import annotations
@@ -52,28 +53,28 @@ _EXPRESSIONS: Final = frozenset(
     analysis.UnresolvedGenerator analysis.UnresolvedStarExceptOrReplace
     """.split()  # noqa: SIM905
 )
-"""What Spark's parser makes of a query, beside operators. Functions are calls by name, which are looked at as such."""
+"""What Spark's parser makes of a query, besides operators. Functions are calls by name, and checked as such."""
 
 _Refusal = type[InvalidQuery] | type[NondeterministicQuery]
 
 
 def admit(parsed: Node, source: SourceText, tables: Collection[str], refusal: _Refusal = InvalidQuery) -> None:
-    """Refuse a parsed query that is made of anything else than what is known to stay within its inputs.
+    """Refuse a parsed query that contains anything not known to stay within its inputs.
 
     Args:
         parsed: the parsed query.
         source: its text.
         tables: names of the inputs and of earlier steps.
-        refusal: how functions are refused that reach out.
+        refusal: the error class for functions that reach outside.
 
     Raises:
-        InvalidQuery: it is not a query, or names what there is not; the message shows the place.
+        InvalidQuery: it is not a query, or uses an unknown name; the message shows the place.
     """
     _Admission(source, frozenset(tables), refusal).look_at(parsed)
 
 
 class _Admission:
-    """One look at a parsed query."""
+    """One traversal of a parsed query."""
 
     def __init__(self, source: SourceText, tables: frozenset[str], refusal: _Refusal) -> None:
         self._source = source
@@ -83,7 +84,7 @@ class _Admission:
         self._named: set[str] = set()
 
     def look_at(self, parsed: Node) -> None:
-        """Go over all that the query is made of, in the order of its text."""
+        """Check all parts of the query, in the order of its text."""
         waiting: list[tuple[_Look, Node, int]] = [(self._operator, parsed, 1)]
         while waiting:
             look, node, level = waiting.pop()
@@ -96,7 +97,7 @@ class _Admission:
     # --- Operators ---
 
     def _operator(self, node: Node) -> list[_Next]:
-        """Look at an operator; what it is made of."""
+        """Check an operator, and return its parts."""
         name = operator_name(node)
         if name.endswith("RelationTimeTravel"):
             raise InvalidQuery(f"Inputs have no time travel{self._at(node)}", hint=HOW_TO_JOIN_VERSIONS)
@@ -131,13 +132,13 @@ class _Admission:
             raise InvalidQuery(f"Could not resolve {written} to a table-valued function{self._at(node)}", hint=NO_FILES)
 
     def _check_relation(self, node: Node) -> None:
-        """A relation is an input, an earlier step, or a query of WITH."""
+        """Check that a relation is an input, an earlier step, or a query of WITH."""
         parts = [str(part) for part in items(node.multipartIdentifier())]
         if not node.options().isEmpty() or node.isStreaming():
             raise InvalidQuery(f"Tables have no options{self._at(node)}", hint="Name the table alone.")
         if len(parts) == 1 and parts[0] in self._tables | self._named:
             return
-        if len(parts) > 2:  # as datasets are named, which Spark takes for a table of some catalog
+        if len(parts) > 2:  # like a dataset's name, which Spark takes for a catalog's table
             raise InvalidQuery(
                 f"`{'.'.join(parts)}` is neither an input nor an earlier step{self._at(node)}", hint=NO_FILES
             )
@@ -147,7 +148,7 @@ class _Admission:
     # --- Expressions ---
 
     def _expression(self, node: Node) -> list[_Next]:
-        """Look at an expression; what it is made of."""
+        """Check an expression, and return its parts."""
         name = parsed_name(node)
         if name in _LEAVES:
             return []

@@ -1,6 +1,6 @@
-"""Parsing and analysis of a transform's queries by Spark; their names are checked (ADR 0013, "Steps").
+"""Parsing and analysis of a transform's queries by Spark, with checks of their names (ADR 0013, "Steps").
 
-Everything is decided on Spark's analyzed plan, never on the text. The text is looked at only to show places in it.
+Decisions are based on Spark's analyzed plan, never on the text, which is only used to show places in it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class StepVisitor(Protocol[T_co]):
-    """Finds something out about an analyzed step."""
+    """A callback that inspects an analyzed step."""
 
     def __call__(self, step: Step, *, is_last: bool) -> T_co:
-        """Return what has been found out."""
+        """Return what was found."""
         ...
 
 
@@ -43,10 +43,10 @@ def each_step(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str]
         catalyst: a session in which the inputs have been named.
         transform: the queries.
         inputs: names of the inputs.
-        visit: what is to be found out about an analyzed step, and whether it is the last one.
+        visit: inspects an analyzed step; is told whether it is the last one.
 
     Raises:
-        InvalidQuery: a query does not parse, or names what is not there; and whatever `visit` raises.
+        InvalidQuery: a query does not parse, or uses an unknown name; and whatever `visit` raises.
     """
     if transform.temporal_tables:
         raise UnsupportedQuery(
@@ -69,16 +69,16 @@ def each_step(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str]
 def analyze_query(
     catalyst: Catalyst, source: SourceText, tables: Sequence[str], shown: SourceText | None = None
 ) -> Node:
-    """The analyzed plan of one query of any class.
+    """Return the analyzed plan of one query of any class.
 
     Args:
         catalyst: a session in which the tables have been named.
         source: the query.
         tables: their names.
-        shown: the query as its author wrote it, with the same places.
+        shown: the query as its author wrote it, with the same positions.
 
     Raises:
-        InvalidQuery: it does not parse, is not a query, names what is not there, or would run code from elsewhere.
+        InvalidQuery: it does not parse, is not a query, uses an unknown name, or would run code from elsewhere.
     """
     shown = shown or source
     with spark_errors([shown]):
@@ -95,7 +95,7 @@ def analyze_query(
 
 
 def check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
-    """Refuse steps that no later one can name, or two of one name."""
+    """Refuse steps that no later step can name, and steps with the same name."""
     taken = set(inputs)
     if len(taken) < len(inputs):
         raise InvalidQuery("Two inputs have the same alias", hint="Give each input an alias of its own.")
@@ -110,13 +110,13 @@ def check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
 
 
 def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, known: Sequence[str]) -> Step:
-    """One step, parsed and analyzed; what it may name are the tables that are known. Hints have been looked at.
+    """Parse and analyze one step, which may use the tables that are known. Its hints have been processed before.
 
     Args:
         catalyst: access to Catalyst.
         alias: name of the step, None for the last one.
         source: its text.
-        known: names of the steps before it.
+        known: names of the inputs and of earlier steps.
     """
     text, tables = _with_plain_names(catalyst, source.text, known)
     parsed = catalyst.parse(without_hints(catalyst, text))
@@ -127,12 +127,12 @@ def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, kno
 
 
 def check_step(catalyst: Catalyst, step: Step, *, is_last: bool) -> None:
-    """Refuse a step that is not a function of its inputs, or asks for what no dataset has.
+    """Refuse a step that is not a function of its inputs, or uses a feature that datasets do not have.
 
     Args:
         catalyst: the session.
         step: the step.
-        is_last: whether its result is that of the transform, whose rows have an order of their own.
+        is_last: whether its result is that of the transform, whose rows the engine orders itself.
 
     Raises:
         InvalidQuery, NondeterministicQuery, UnsupportedQuery: the query is at fault.
@@ -152,7 +152,7 @@ def check_step(catalyst: Catalyst, step: Step, *, is_last: bool) -> None:
 
 
 def check_names(step: Step) -> None:
-    """Refuse names that are the engine's own, and the file metadata that Spark shows beside a table's columns."""
+    """Refuse names reserved for the engine, and the file metadata columns that Spark adds to tables."""
     for operator in step.operators:
         made = items(operator.node.generatorOutput()) if operator.name == "Generate" else []
         if any(column.name().startswith(RESERVED_PREFIX) for column in made):
@@ -180,10 +180,10 @@ def _parsed_operators(plan: Node) -> Iterator[tuple[str, Node]]:
 
 
 def _with_plain_names(catalyst: Catalyst, query: str, known: Sequence[str]) -> tuple[str, set[str]]:
-    """The query with names such as `org.example.trades`, written without quotes, as names of tables; all their names.
+    """Replace dotted names of tables, such as `org.example.trades`, by plain ones; also return all their names.
 
-    To Spark they are tables in a catalog `org`. The dots become underscores, so that all places in the text stay
-    where they are; the view gets that second name.
+    To Spark, such a name is a table in a catalog `org`. The dots become underscores, so that positions in the text stay
+    the same; the view gets that second name.
     """
     dotted, names = {name for name in known if "." in name and name in query}, set(known)
     if not dotted:

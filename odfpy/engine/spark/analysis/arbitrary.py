@@ -1,9 +1,10 @@
-"""Values that may be one of several, followed through a plan to where that would make a difference.
+"""Arbitrary values: those that may be one of several, traced through a plan to where the choice would show.
 
-`collect_list` gives an array in some order. That is no harm as long as the array is sorted, counted, searched or
-exploded in the end, in the same expression or in a query around it. A group of texts that are equal by their collation
-goes by one of them, which is no harm as long as nobody sees which. So such values are followed from where they are
-made, from the sources up: what depends on the choice is found, and what a query shows in the end.
+`collect_list` returns an array in an arbitrary order. That does no harm as long as the array is sorted, counted,
+searched or exploded in the end, in the same expression or in an enclosing query. A group of texts that are equal by
+their collation is represented by one of them, which does no harm as long as the chosen text is not shown. So such
+values are traced from the sources up, to the places where the result depends on the choice, and to the columns that the
+query shows.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _LCASE: Final = "STRING COLLATE UTF8_LCASE"
 
 
 class Choice(Enum):
-    """A choice among equal rows."""
+    """The kinds of choices among equal rows."""
 
     ORDER = "the orders of an array"
     TEXT = "texts that are equal by their collation"
@@ -61,13 +62,13 @@ _FREE: Final[Mapping[Choice, frozenset[str]]] = {
         """.split()  # noqa: SIM905
     ),
 }
-"""Expressions whose value is the same whatever was chosen (of `explode` it is rows, which have no order)."""
+"""Expressions with the same value whatever was chosen (`explode` makes rows, which have no order)."""
 
 _STAY_ARRAYS: Final = frozenset("ArrayTransform ArrayFilter ArrayCompact ArrayRemove Concat Reverse".split())  # noqa: SIM905
-"""Expressions that make of arrays in some order an array in some order."""
+"""Expressions that turn arrays in arbitrary order into an array in arbitrary order."""
 
 _OF_SETS: Final = frozenset("ArrayDistinct ArrayUnion ArrayIntersect ArrayExcept".split())  # noqa: SIM905
-"""The same, if equal elements are the same."""
+"""The same, provided that equal elements are identical."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ class _Chosen:
     """A value that may be one of several.
 
     Attributes:
-        choice: what there is to choose from.
-        problem: what to say when that makes a difference.
+        choice: the kind of choice.
+        problem: the error when the choice makes a difference.
     """
 
     choice: Choice
@@ -84,7 +85,7 @@ class _Chosen:
 
 
 def arbitrary(plan: Node) -> Iterator[Unordered]:
-    """All places where the result of an analyzed plan depends on a choice that the query does not make."""
+    """Yield all places where the result of an analyzed plan depends on a choice that the query does not make."""
     flow = _Flow()
     flow.operator(plan)
     yield from flow.found
@@ -93,7 +94,7 @@ def arbitrary(plan: Node) -> Iterator[Unordered]:
 
 
 class _Flow:
-    """The facts about the columns of a plan so far, by id, and the choices found."""
+    """The arbitrary columns of a plan so far, by id, and the problems found."""
 
     def __init__(self) -> None:
         self.known: dict[int, _Chosen] = {}
@@ -103,10 +104,10 @@ class _Flow:
     # --- Operators ---
 
     def operator(self, plan: Node) -> None:
-        """Follow values through an operator, after all that are below it."""
+        """Trace values through an operator, after all operators below it."""
         name = operator_name(plan)
         if name == INPUT:
-            return  # what an earlier step shows has been looked at
+            return  # the result of an earlier step has been checked
         if name == "WithCTE":
             for definition in items(plan.cteDefs()):
                 self._definitions[definition.id()] = definition.child()
@@ -150,7 +151,7 @@ class _Flow:
                 self.known[_id(output)] = value
 
     def _settled(self, expressions: Sequence[Node]) -> None:
-        """Expressions whose values decide about rows."""
+        """Require that expressions are not arbitrary, since their values decide about rows."""
         for expression in expressions:
             self._depends_on(self._value(expression))
 
@@ -192,11 +193,11 @@ class _Flow:
     # --- Expressions ---
 
     def _value(self, expression: Node, groupings: Sequence[Node] = ()) -> _Chosen | None:
-        """The value of an expression, if it may be one of several.
+        """Return the value of an expression if it is arbitrary, else None.
 
         Args:
             expression: the expression.
-            groupings: what the operator groups by, whose values stand for those of all rows of a group.
+            groupings: the grouping expressions, whose values stand for all rows of a group.
         """
         collated = next((one for one in groupings if _is_collated(one) and expression.semanticEquals(one)), None)
         if collated is not None and (problem := ambiguous(collated, collated)) is not None:
@@ -214,7 +215,7 @@ class _Flow:
         return self._through(expression, values)
 
     def _through(self, expression: Node, values: Sequence[_Chosen | None]) -> _Chosen | None:
-        """The value of an expression of which some arguments may be one of several."""
+        """Return the value of an expression some of whose arguments are arbitrary."""
         chosen = [value for value in values if value is not None]
         if not chosen:
             return None
@@ -231,7 +232,7 @@ class _Flow:
         return None
 
     def _query(self, kind: str, plan: Node) -> _Chosen | None:
-        """The value of a query inside of an expression."""
+        """Return the value of a subquery."""
         self.operator(plan)
         if kind == _SCALAR:
             return self.known.get(_id(columns(plan)[0]))
@@ -240,7 +241,7 @@ class _Flow:
         return None
 
     def _call(self, call: Node, groupings: Sequence[Node]) -> _Chosen | None:
-        """The result of an aggregate function."""
+        """Return the result of an aggregate function."""
         function = call.aggregateFunction()
         self._arguments(function)
         if call.filter().isDefined():
@@ -262,7 +263,7 @@ class _Flow:
 
 
 def leaves_open(parent: Node | None) -> bool:
-    """Return whether what an expression makes of an array depends on its order; None is not an expression."""
+    """Return whether the result of an expression over an array depends on its order; None stands for no expression."""
     if parent is None:
         return True
     name = expression_name(parent)
@@ -270,10 +271,10 @@ def leaves_open(parent: Node | None) -> bool:
 
 
 def _stays_open(expression: Node, choice: Choice, values: Sequence[_Chosen | None]) -> bool:
-    """Return whether the value of an expression is again one of several, of which each is as good as the others."""
+    """Return whether the value of an expression is again arbitrary, with each choice as good as the others."""
     name = expression_name(expression)
     if name in _EITHER:
-        # The conditions are the first argument, or every other one.
+        # Conditions are the first argument, or every other argument.
         conditions = {"If": values[:1], "CaseWhen": values[: len(values) // 2 * 2 : 2]}.get(name, ())
         return not any(conditions)
     if choice is Choice.TEXT or expression.dataType().typeName() != "array":
@@ -286,7 +287,7 @@ def _stays_open(expression: Node, choice: Choice, values: Sequence[_Chosen | Non
 
 
 def _is_lower_case(expression: Node) -> bool:
-    """Return whether an expression takes away what the collation UTF8_LCASE does not see."""
+    """Return whether an expression removes the differences that the collation UTF8_LCASE ignores."""
     return expression_name(expression) in ("Lower", "Upper") and str(expression.dataType().sql()) == _LCASE
 
 
@@ -299,5 +300,5 @@ def _is_collated(expression: Node) -> bool:
 
 
 def _id(column: Node) -> int:
-    """Return what identifies a column within a plan."""
+    """Return the identity of a column within a plan."""
     return int(column.exprId().id())

@@ -1,7 +1,7 @@
-"""Plans that give the same rows, to the bit, in whatever order and partitions their input comes.
+"""Canonical plans: the same rows, to the bit, in whatever order and partitions the input comes.
 
-Three operators of a plan depend on the order of rows: window functions, LIMIT, and aggregates that add up floating
-point numbers. Each is put into a form in which a total order decides; rows that are equal in all columns are the same.
+Three kinds of operators depend on the order of rows: window functions, LIMIT, and aggregates that add up floating point
+numbers. Each is rewritten so that a total order decides; only identical rows are then equal.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from odfpy.engine.spark.plan.session_windows import makes_sessions, needs_whole_
 
 
 def ordered_window(catalyst: Catalyst, node: Node) -> Node:
-    """A `Window` whose result does not depend on how rows that are equal in its ORDER BY follow each other.
+    """Return a `Window` whose result does not depend on the order of rows that are equal in its ORDER BY.
 
-    Functions that count rows (row_number, lag, frames of ROWS) get all columns as further sort keys. Functions that
-    look at peers (rank, frames of RANGE) keep their keys. Where such a function depends on the order within its frame,
-    as sums of DOUBLE do, it runs upon rows that are in the total order already: a `Window` keeps the order in which
-    rows come, and its own sort, by less keys, is not needed then.
+    Functions that count rows (row_number, lag, ROWS frames) get all columns as further sort keys. Functions of peers
+    (rank, RANGE frames) keep their keys. If such a function depends on the order within its frame, as sums of DOUBLE
+    do, it runs over rows that are already in the total order: a `Window` keeps the order of its input, and its own
+    sort, by fewer keys, is then not needed.
 
     Raises:
-        UnsupportedQuery: a column that would have to decide cannot be sorted.
+        UnsupportedQuery: a column that would have to decide the order cannot be sorted.
     """
     build = Builder(catalyst)
     partition, order = items(node.partitionSpec()), items(node.orderSpec())
@@ -66,13 +66,13 @@ def ordered_window(catalyst: Catalyst, node: Node) -> Node:
     below = build.window([*renewed, *([number] if needs_order else ())], partition, keys, child)
     if peers:
         below = build.window(peers, partition, order, below)
-    if needs_order:  # the number must be of use, or the optimizer leaves it out, and the order with it
+    if needs_order:  # the number must be used, or the optimizer drops it together with the sort
         below = catalyst.filter(build.expression("GreaterThan", number.toAttribute(), catalyst.integer(0)), below)
     return catalyst.project(columns(node), below)
 
 
 def _without_order(build: Builder, function: Node) -> Node:
-    """The column of a median or percentile with its values in one form: Spark lets nobody put their rows into order."""
+    """Return the column of a median or percentile over normalized values: Spark does not let others sort its rows."""
     window = function.child()
     call = window.windowFunction()
     if not is_call(call) or not is_percentile(call.aggregateFunction()):
@@ -113,14 +113,14 @@ def _with_order(build: Builder, function: Node, keys: list[Node]) -> Node:
 
 
 def ordered_limit(catalyst: Catalyst, node: Node) -> Node:
-    """A LIMIT or OFFSET over a `Sort` that gets all other columns as further keys.
+    """Return a LIMIT or OFFSET over a `Sort` that has all other columns as further keys.
 
     Args:
         catalyst: the session.
         node: `GlobalLimit`, `LocalLimit` or `Offset`, of which `sort_below` is not None.
 
     Raises:
-        UnsupportedQuery: a column that would have to decide cannot be sorted.
+        UnsupportedQuery: a column that would have to decide the order cannot be sorted.
     """
     build = Builder(catalyst)
     if operator_name(node) == "Sort":
@@ -133,12 +133,12 @@ def ordered_limit(catalyst: Catalyst, node: Node) -> Node:
 
 
 def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
-    """An `Aggregate` whose result does not depend on the order of its rows, nor on partial results.
+    """Return an `Aggregate` whose result depends neither on the order of its rows nor on how they are partitioned.
 
-    Sums and means become exact (see `exact_sums`). Other functions that add up (see `adds_up`), and sums of DOUBLE
-    beside functions that cannot be computed in parts, run in a `Window` over the group, in the order of their
-    arguments, one row after the other; the `Aggregate` takes what is then the same in all rows of the group. Functions
-    that give back values (min, percentile) get floating point numbers in one form.
+    Sums and means become exact (see `exact_sums`). Other functions that accumulate (see `adds_up`), and sums of DOUBLE
+    next to functions that cannot be computed in parts, run in a `Window` over the group, in the order of their
+    arguments, one row after the other; the `Aggregate` then takes the value that all rows of the group share. Functions
+    that return one of their values (min, percentile) get normalized floating point numbers.
     """
     build = Builder(catalyst)
     if needs_whole_sessions(node):
@@ -156,7 +156,7 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
     whole = [call for call in adding if is_sum_of_long(build, call)]
     renewed |= {call_id(call): wide_sum(build, call) for call in whole}
     adding = [call for call in adding if call_id(call) not in renewed]
-    if adding and makes_sessions(node):  # a window looks at rows before they become sessions
+    if adding and makes_sessions(node):  # a window sees rows before they become sessions
         node = whole_sessions(build, node)
     below = node.child()
     if adding:
@@ -167,12 +167,12 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
 
 
 def canonical_partial_aggregate(build: Builder, node: Node) -> PartialAggregate:
-    """An `Aggregate` in two phases, of values in one form."""
+    """Return an `Aggregate` in two phases, over normalized values."""
     return PartialAggregate(build, node, [_in_one_form(build, call) or call for call in different_calls(node)])
 
 
 def _in_one_form(build: Builder, call: Node) -> Node | None:
-    """The call with its arguments in one form, or None where that makes no difference."""
+    """Return the call with normalized arguments, or None where that makes no difference."""
     function = build.replacement(call.aggregateFunction())
     if not takes_values(function):
         return None
@@ -187,7 +187,7 @@ def _in_one_form(build: Builder, call: Node) -> Node | None:
 
 
 def _in_order(build: Builder, node: Node, calls: list[Node]) -> tuple[Node, list[Node], list[Node]]:
-    """The child of an `Aggregate` with the results of some calls beside each row, its groupings, and these columns."""
+    """Return the input of an `Aggregate` with results of calls added to each row, its groupings, and these columns."""
     catalyst = build.catalyst
     made: list[Node] = []
 
@@ -220,7 +220,7 @@ def _in_order(build: Builder, node: Node, calls: list[Node]) -> tuple[Node, list
 
 
 def _different(expressions: list[Node]) -> list[Node]:
-    """The expressions without those that say what one before them says."""
+    """Return the distinct expressions."""
     found: list[Node] = []
     for expression in expressions:
         if not any(expression.semanticEquals(other) for other in found):
@@ -229,7 +229,7 @@ def _different(expressions: list[Node]) -> list[Node]:
 
 
 def _filtered(build: Builder, call: Node, value: Node) -> Node:
-    """An argument in one form, where the call's FILTER lets it through, else NULL."""
+    """Return a normalized argument where the call's FILTER is true, else NULL."""
     condition = call.filter()
     if may_hide(value.dataType()):
         value = build.one_form(value)
@@ -237,7 +237,7 @@ def _filtered(build: Builder, call: Node, value: Node) -> Node:
 
 
 def _once_each(build: Builder, child: Node, groups: list[Node], values: list[Node]) -> tuple[Node, list[Node]]:
-    """A plan with columns that are NULL where values have come before in their group, for DISTINCT."""
+    """Return a plan with columns that are NULL where the value occurred before in its group, for DISTINCT."""
     catalyst = build.catalyst
     partition, order = [*groups, *values], [build.ascending(value) for value in values]
     number = build.row_number(partition, order, "__odf_copy")

@@ -1,4 +1,4 @@
-"""Classification: the steps that are row by row, and what hinders the others (ADR 0013, "Steps")."""
+"""Classification of steps: which ones work row by row, and what the others contain (ADR 0013, "Steps")."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odfpy.engine.spark.plan.step import Step
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedStep:
-    """A step, whether it is row by row, and why, or what hinders it."""
+    """A step with its class: whether it works row by row, and the reason."""
 
     step: Step
     is_row_by_row: bool
@@ -22,7 +22,7 @@ class ClassifiedStep:
 
 
 def classify_transform(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str]) -> list[ClassifiedStep]:
-    """Analyze all steps of a transform; each sees the inputs and the steps before it.
+    """Analyze and classify all steps of a transform; each sees the inputs and the steps before it.
 
     Args:
         catalyst: a session in which the inputs have been named.
@@ -30,7 +30,7 @@ def classify_transform(catalyst: Catalyst, transform: TransformSql, inputs: Sequ
         inputs: names of the inputs.
 
     Raises:
-        InvalidQuery: a query does not parse, or names what is not there.
+        InvalidQuery: a query does not parse, or uses an unknown name.
         NondeterministicQuery: a query's result would not be a function of its inputs.
     """
 
@@ -42,7 +42,7 @@ def classify_transform(catalyst: Catalyst, transform: TransformSql, inputs: Sequ
 
 
 def row_by_row_reason(step: Step) -> str | None:
-    """Return why a step is row by row, in words, or None when it is not."""
+    """Return in words why a step works row by row, or None when it does not."""
     if any(found.name not in ROW_OPERATORS or found.subquery is not None for found in step.operators):
         return None
     words = {"Filter": "filter", "Union": "UNION ALL", "Generate": "explode"}

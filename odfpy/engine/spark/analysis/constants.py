@@ -1,6 +1,6 @@
-"""Constants in queries: VALUES and range(...), which Spark evaluates while it analyzes them, and gaps of sessions.
+"""Constants in queries: VALUES and range(...), which Spark evaluates during analysis, and gaps of sessions.
 
-What tables of constants are made of is looked at before, in the parsed query: afterwards nobody can tell what it was.
+Tables of constants are checked in the parsed query: afterwards, their expressions are no longer known.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from odfpy.engine.sql.source_text import SourceText
 
 MAX_ROWS: Final = 1_000_000
-"""So many rows a range may have: they are made anew whenever the query runs."""
+"""The maximum number of rows of a range, which are generated whenever the query runs."""
 
 _QUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"))
 _TIMES: Final = ("date", "timestamp", "timestamp_ntz")
 
 
 def check_constants(catalyst: Catalyst, parsed: Node, source: SourceText) -> None:
-    """Refuse tables of constants that are not the same everywhere and always.
+    """Refuse tables of constants whose values are not the same everywhere and always.
 
     Args:
         catalyst: the session.
@@ -55,7 +55,7 @@ def check_ranges(plan: Node, source: SourceText) -> None:
     """Refuse ranges that are too long.
 
     Raises:
-        UnsupportedQuery: one is; the hint says how long they may be.
+        UnsupportedQuery: a range is too long; the hint tells the limit.
     """
     for operator in with_subqueries(plan):
         if operator.name == "Range" and (rows := int(str(operator.node.numElements()))) > MAX_ROWS:
@@ -66,10 +66,9 @@ def check_ranges(plan: Node, source: SourceText) -> None:
 
 
 def check_gaps(catalyst: Catalyst, plan: Node, source: SourceText) -> None:
-    """Refuse sessions that no row is in, since their gap is a constant that is not an interval, or none that lasts.
+    """Refuse sessions that no row can be in, since their gap is a constant that is no interval, or is not positive.
 
-    Spark leaves such rows out without a word. It does so with single rows whose gap is NULL or negative, too; there a
-    query may mean it.
+    Spark silently drops such rows. It also drops single rows whose gap is NULL or negative; a query may intend that.
 
     Args:
         catalyst: the session.
@@ -92,9 +91,9 @@ def check_gaps(catalyst: Catalyst, plan: Node, source: SourceText) -> None:
 
 
 def _lasts(catalyst: Catalyst, session: Node) -> bool:
-    """Return whether a row's own session has an end after its start, unless that is up to the row."""
+    """Return whether a row's own session ends after it starts, unless that depends on the row."""
     for name, added in subtree(children(session.child())[-1]):
-        if name == "TimestampAddInterval":  # the outermost in the end: the time may be made by others
+        if name == "TimestampAddInterval":  # the outermost one: others may belong to the time
             _, gap = children(added)
             if not gap.foldable():
                 return True
@@ -105,7 +104,7 @@ def _lasts(catalyst: Catalyst, session: Node) -> bool:
 
 
 def _plans(plan: Node) -> Iterator[Node]:
-    """The operators of a parsed query, also those of queries inside of it."""
+    """Yield the operators of a parsed query, including those of subqueries."""
     yield plan
     below = children(plan) + (items(plan.innerChildren()) if operator_name(plan) == "UnresolvedWith" else [])
     for expression in expressions_of(plan):
@@ -115,7 +114,7 @@ def _plans(plan: Node) -> Iterator[Node]:
 
 
 def _values(plan: Node) -> list[Node]:
-    """Return what a table of constants is made of."""
+    """Return the expressions of a table of constants."""
     match operator_name(plan):
         case "analysis.UnresolvedInlineTable":
             return [value for row in items(plan.rows()) for value in items(row)]
@@ -129,5 +128,5 @@ def _argument(value: Node) -> Node:
 
 
 def _is_plain(value: Node) -> bool:
-    """Return whether a value stands in the query as it is; times may be words as `now`."""
+    """Return whether a value is a plain literal; times may be words such as `now`."""
     return expression_name(value) == "Literal" and value.dataType().typeName() not in _TIMES

@@ -1,7 +1,7 @@
-"""Determinism: whether a step is a function of its inputs (ADR 0013, "Determinism").
+"""Determinism checks: a step has to be a function of its inputs (ADR 0013, "Determinism").
 
-The flag `deterministic` of Spark's expressions is not enough: by it the current date, the user and the version of
-Spark are constants. So every expression must be known, see `odfpy.engine.spark.plan.functions`.
+The flag `deterministic` of Spark's expressions is not enough: by it, the current date, the user and the version of
+Spark are constants. So every expression must be on a list, see `odfpy.engine.spark.plan.functions`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INSTEAD = "Take the time from a column of an input, for example its event time.
 
 
 def check_deterministic(catalyst: Catalyst, plan: Node, source: SourceText) -> None:
-    """Refuse what is not known to give the same result everywhere and always, also in queries inside of expressions.
+    """Refuse expressions not known to give the same result everywhere and always, including those in subqueries.
 
     Args:
         catalyst: the session that analyzed the plan.
@@ -33,7 +33,7 @@ def check_deterministic(catalyst: Catalyst, plan: Node, source: SourceText) -> N
         source: the text it came from.
 
     Raises:
-        NondeterministicQuery: the message names the function and its place, the hint what to write instead.
+        NondeterministicQuery: the message names the function and its place, the hint an alternative.
     """
     expressions = [part for operator in with_subqueries(plan) for part in operator.expressions]
     for name, expression in expressions:
@@ -49,14 +49,14 @@ def check_deterministic(catalyst: Catalyst, plan: Node, source: SourceText) -> N
 
 
 def check_ordered(plan: Node, source: SourceText) -> None:
-    """Refuse what depends on an order of rows that the query does not say, or on which of equal ones is taken.
+    """Refuse what depends on an order of rows that the query does not define, or on a choice among equal values.
 
     Args:
         plan: the analyzed plan.
         source: the text it came from.
 
     Raises:
-        NondeterministicQuery: the message names the function and its place, the hint what to write instead.
+        NondeterministicQuery: the message names the function and its place, the hint an alternative.
     """
     for problem in arbitrary(plan):
         what = f"`{text_of(problem.node, source)}` {problem.reason}{place(problem.node, source)}"
@@ -64,10 +64,10 @@ def check_ordered(plan: Node, source: SourceText) -> None:
 
 
 def check_rows(plan: Node, source: SourceText) -> None:
-    """Refuse operators that take some of their rows without saying which: LIMIT without an order, samples.
+    """Refuse operators that select some of their rows without defining which: LIMIT without an order, samples.
 
     Raises:
-        NondeterministicQuery: there is one; the hint says what to write instead.
+        NondeterministicQuery: there is such an operator; the hint names an alternative.
     """
     for operator in with_subqueries(plan):
         found = obstacle(operator)
@@ -77,7 +77,7 @@ def check_rows(plan: Node, source: SourceText) -> None:
 
 
 def place(node: Node, source: SourceText) -> str:
-    """Return where a node stands in the text, as the end of a message."""
+    """Return the place of a node in the text, as the end of a message."""
     found = text_range(node)
     return source.whole() if found is None else source.at(*found)
 
@@ -98,6 +98,6 @@ def _is_clock_literal(literal: Node, source: SourceText) -> bool:
 
 
 def text_of(node: Node, source: SourceText) -> str:
-    """Return what is written of a node, in one line."""
+    """Return the text of a node, in one line."""
     found = text_range(node)
     return str(node.prettyName()) if found is None else " ".join(source.text[slice(*found)].split())

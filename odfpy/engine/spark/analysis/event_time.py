@@ -1,8 +1,8 @@
-"""Event times of a result and those of the inputs, and so its watermark (ADR 0013, "Watermark out").
+"""Watermark of a row-by-row result, from the lineage of its event time (ADR 0013, "Watermark out").
 
-A watermark promises that no row at or before it comes later. It passes through a query where the event time does: it
-is passed unchanged, or it is a function of the input's event time that never decreases. Where the event time is
-computed in another way, the watermark does not advance.
+A watermark promises that no row at or before it comes later. It passes through a query where the event time does:
+unchanged, or as a never decreasing function of the input's event time. Where the event time is computed in another way,
+the watermark does not advance.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.watermark import least_watermark, watermark_at
 
 _PASSES: Final = NEVER_DECREASING.keys() - {"TimestampAdd"}
-"""Without what did not pass a watermark when datasets row by row were begun: their chains must replay as they are."""
+"""The functions that passed a watermark when row-by-row datasets were begun: their chains must replay the same."""
 
 
 def watermark_passes(
     catalyst: Catalyst, found: Sequence[ColumnOrigin], branches: Sequence[Branch], tables: Sequence[Table]
 ) -> bool:
-    """Return whether the watermark of the inputs says anything about the result.
+    """Return whether the watermarks of the inputs bound the event times of the result.
 
     Args:
         catalyst: access to Catalyst.
-        found: the ways by which the event time of the result comes about.
+        found: the origins of the event time of the result.
         branches: the branches of the plan.
         tables: the inputs, in declared order.
     """
@@ -46,15 +46,15 @@ def output_watermark(
     inputs: Sequence[Timestamp | None],
     before: Sequence[Timestamp | None] = (),
 ) -> Timestamp | None:
-    """The watermark of the result, or None when it does not advance.
+    """Return the watermark of the result, or None when it does not advance.
 
     Args:
         catalyst: the session.
-        found: the ways by which its event time comes about.
+        found: the origins of its event time.
         branches: the branches of the plan.
         tables: the inputs, in declared order.
-        inputs: the latest watermark of each of them.
-        before: those of the pull before.
+        inputs: the latest watermark of each input.
+        before: the watermarks of the previous pull.
     """
     if least_watermark(inputs) is None or not watermark_passes(catalyst, found, branches, tables):
         return None
@@ -84,9 +84,9 @@ def _is_monotone(catalyst: Catalyst, origin: ColumnOrigin, branches: Sequence[Br
 
 
 def _watermark_after(catalyst: Catalyst, origin: ColumnOrigin, watermark: Timestamp | None) -> Timestamp | None:
-    """The watermark after the expressions that the event time goes through.
+    """Return the watermark after the expressions that the event time passes through.
 
-    They may map later times to the same result, as `date_trunc` does, so that it is just before theirs.
+    They may map later times to the same result, as `date_trunc` does; so it is just before the mapped watermark.
     """
     if watermark is None or not origin.steps:
         return watermark

@@ -1,13 +1,13 @@
-"""Sums without rounding on the way, so that no order of additions can be seen in them.
+"""Exact sums: no intermediate rounding, so that the result does not depend on the order of additions.
 
-A DOUBLE is cut into four integers of 31 bits, which are added up as LONG, exactly. They cover all of its bits where it
-is between 2^-10 and 2^62, as most numbers are. Others are multiplied by a power of two first: that, their *zone*, is a
-further key of the GROUP BY, and the sums of the zones (few, mostly one) are added up in the order of their values.
-The sum of a zone is the true one but for its last bit. Infinities and NaN have zones of their own, and are counted. A
-LONG is cut into two, so that only the result can overflow; shorter integers are added up as they are.
+A DOUBLE is split into four integers of 31 bits, which are added up as LONG, exactly. They cover all of its bits if it
+is between 2^-10 and 2^62, as most numbers are. Others are first multiplied by a power of two: its exponent, their
+*zone*, is a further key of the GROUP BY, and the sums of the zones (few, mostly one) are added up in the order of their
+values. The sum of a zone is exact up to its last bit. Infinities and NaN have zones of their own, and are counted. A
+LONG is split into two parts, so that only the result can overflow; shorter integers are added up as they are.
 
-All of this are integers that Spark may add up in parts, in memory or not, in any order: that is what makes it fast.
-What has been added can be taken away again, too, and nothing stays of it.
+All of these are integers, which Spark may add up in parts and in any order: that makes it fast. What has been added can
+also be subtracted again, without any trace.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MASK: Final = f"{(1 << _BITS) - 1}L"
 _TWO_62: Final = f"{float(1 << 62)!r}D"
 _MIN_MAGNITUDE: Final = f"{2.0**-10!r}D"
 _NOT_FINITE: Final = {97: "double('infinity')", 98: "double('-infinity')", 99: "double('nan')"}
-"""Zones of values that cannot be cut."""
+"""Zones of values that cannot be split."""
 
 _FLOAT_PIECES: Final = 4
 
@@ -36,12 +36,12 @@ _INTEGERS: Final = (*_LONG, "integer", "int", "byte", "short", "tinyint", "small
 
 @dataclass(frozen=True, slots=True)
 class Summand:
-    """An argument of sums and means.
+    """An argument of sums and means, split into integers.
 
     Attributes:
         value: the expression, of type DOUBLE or BIGINT.
         num_pieces: 4 for a DOUBLE, 2 for a LONG, 1 for an integer that was shorter.
-        name: begins the names of the columns that are made of it.
+        name: the prefix of the names of the columns made from it.
     """
 
     value: Node
@@ -50,26 +50,26 @@ class Summand:
 
     @property
     def is_float(self) -> bool:
-        """True if it is a DOUBLE."""
+        """True if the argument is a DOUBLE."""
         return self.num_pieces == _FLOAT_PIECES
 
     @property
     def pieces(self) -> list[str]:
-        """The columns to be added up. A sum of LONG holds those of four billion rows."""
+        """Return the columns to be added up. A LONG can hold sums of four billion rows."""
         return [f"{self.name}_{at}" for at in range(1, self.num_pieces + 1)]
 
     @property
     def zone(self) -> str:
-        """The column with the zone of a DOUBLE."""
+        """Return the column with the zone of a DOUBLE."""
         return f"{self.name}_zone"
 
     @property
     def count(self) -> str:
-        """The column with the number of values."""
+        """Return the column with the number of values."""
         return f"{self.name}_n"
 
     def cut(self) -> list[str]:
-        """The columns to be made of a value, as SQL, one after the other; each of them is exact."""
+        """Return the columns to be computed from a value, as SQL, in order; each of them is exact."""
         x = self.name
         if self.num_pieces == 1:
             return [f"{x} as {x}_1"]
@@ -91,9 +91,9 @@ class Summand:
         ]
 
     def zone_sum(self) -> str:
-        """The sum of a zone: carries go up, so that all pieces but the first are positive; then they are put together.
+        """Return the sum of a zone as SQL: carries are propagated, and the pieces are combined.
 
-        It is a column of the name of the summand.
+        All pieces but the first are positive then. The sum is a column with the name of the summand.
         """
         x, (*above, carried) = self.name, self.pieces
         digits = []
@@ -109,10 +109,10 @@ class Summand:
         return f"case {odd} else {total} * pow(2D, 32 * {x}_zone) * pow(2D, 32 * {x}_zone) end as {x}"
 
     def total(self, call: Node) -> str:
-        """The result of a call: NULL without values, else the sum, or the sum divided by their number.
+        """Return the result of a call as SQL: NULL without values, else the sum, or the sum divided by their number.
 
         Args:
-            call: a call of which this is the argument; the sums of zones are in an array of the name of the summand.
+            call: a call with this argument; the sums of zones are in an array with the name of the summand.
         """
         x, is_mean = self.name, expression_name(call.aggregateFunction()).endswith("Average")
         high, low = f"({x}_1 + shiftright({x}_2, 32))", f"({x}_2 & 4294967295L)"
@@ -129,7 +129,7 @@ class Summand:
 
 
 def can_be_exact(build: Builder, call: Node) -> bool:
-    """Return whether a call of an aggregate function is a sum or mean of a kind that is known here."""
+    """Return whether a call of an aggregate function is a sum or mean of a supported type."""
     function = build.replacement(call.aggregateFunction())
     if expression_name(function) not in {"aggregate.Sum", "aggregate.Average"} or call.isDistinct():
         return False
@@ -137,20 +137,20 @@ def can_be_exact(build: Builder, call: Node) -> bool:
 
 
 def is_sum_of_long(build: Builder, call: Node) -> bool:
-    """Return whether a call adds up BIGINT to a BIGINT, also those that are DISTINCT."""
+    """Return whether a call adds up BIGINT to a BIGINT, including DISTINCT calls."""
     function = build.replacement(call.aggregateFunction())
     is_sum = expression_name(function) == "aggregate.Sum"
     return is_sum and children(function)[0].dataType().typeName() in _LONG
 
 
 def wide_sum(build: Builder, call: Node) -> Node:
-    """The result of a sum of BIGINT in which only the sum can overflow, not what is added up on the way.
+    """Return a sum of BIGINT of which only the final result can overflow, not an intermediate one.
 
-    For sums that cannot be cut into a `Summand`, which is faster.
+    It is for sums that cannot be split into a `Summand`, which is faster.
 
     Args:
         build: makes expressions.
-        call: of which `is_sum_of_long` is true.
+        call: a call for which `is_sum_of_long` is true.
     """
     function = build.replacement(call.aggregateFunction())
     value = build.cast_to(children(function)[0], build.decimal(20))
@@ -170,7 +170,7 @@ def _is_try(call: Node) -> bool:
 
 
 def summands_of(build: Builder, calls: list[Node]) -> tuple[list[Summand], list[Summand]]:
-    """The different arguments of exact calls, and that of each call."""
+    """Return the distinct arguments of exact calls, and the argument of each call."""
     found: list[Summand] = []
     of_call = []
     for call in calls:

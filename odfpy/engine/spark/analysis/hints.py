@@ -1,7 +1,7 @@
-"""Hints of a query on late rows: `SELECT /*+ LATE(ignored), CORRECTABLE('7d') */ ...`.
+"""Query hints about late rows: `SELECT /*+ LATE(ignored), CORRECTABLE('7d') */ ...`.
 
-A hint is part of the query's text, so that it is in the chain, in what is hashed and in what is replayed; and to
-whoever does not know it, it is a comment. The hints of all steps hold for the whole transform.
+A hint is part of the query's text, so it is in the chain, and is hashed and replayed with it; to engines that do not
+know it, it is a comment. The hints of all steps apply to the whole transform.
 
     LATE(policy)               all inputs; the policy is `corrected`, `ignored` or `only`
     LATE(policy, a, b)         the inputs `a` and `b`
@@ -43,7 +43,7 @@ _POLICIES: Final = f"There are: {_KINDS}, each for all inputs, or for those that
 
 
 def late_policy(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str]) -> LatePolicy:
-    """Return what the hints of a transform say of late rows.
+    """Return the policy for late rows that the hints of a transform set.
 
     Args:
         catalyst: a session.
@@ -51,7 +51,7 @@ def late_policy(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[st
         inputs: names of the inputs.
 
     Raises:
-        InvalidQuery: a hint says what there is not, or two say different things.
+        InvalidQuery: a hint has unknown arguments, or two hints contradict each other.
         NondeterministicQuery: there is a hint of another kind.
     """
     found = _Found(tuple(inputs))
@@ -64,10 +64,10 @@ def late_policy(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[st
 
 
 def check_no_hints(catalyst: Catalyst, source: SourceText) -> None:
-    """Refuse all hints, where no input has late rows.
+    """Refuse all hints; for queries whose inputs have no late rows.
 
     Raises:
-        NondeterministicQuery: there is one.
+        NondeterministicQuery: there is a hint.
     """
     if _BEGIN in source.text:
         for hint in _hints(catalyst.parse(source.text)):
@@ -75,7 +75,7 @@ def check_no_hints(catalyst: Catalyst, source: SourceText) -> None:
 
 
 def without_hints(catalyst: Catalyst, text: str) -> str:
-    """A query without its hints, which Spark would warn of; all else stays in its place."""
+    """Remove hints from a query, of which Spark would warn; all other text stays at its position."""
     if _BEGIN not in text:
         return text
     for hint in _hints(catalyst.parse(text)):
@@ -86,7 +86,7 @@ def without_hints(catalyst: Catalyst, text: str) -> str:
 
 
 def _hints(plan: Node) -> Iterator[Node]:
-    """The hints of a parsed query, also those of queries inside of it."""
+    """Yield the hints of a parsed query, including those of subqueries."""
     name = operator_name(plan)
     if name == "UnresolvedHint":
         yield plan
@@ -109,7 +109,7 @@ class _Found:
         self.correctable: Duration | None = None
 
     def add(self, hint: Node, source: SourceText) -> None:
-        """Take in a hint."""
+        """Add a hint."""
         name = str(hint.name()).upper()
         if name == _LATE:
             self._add_late(hint, source)
@@ -150,7 +150,7 @@ class _Found:
 
 
 def _words(hint: Node) -> list[str]:
-    """The arguments of a hint: names, or text in quotes."""
+    """Return the arguments of a hint: names, or text in quotes."""
     return [
         ".".join(items(word.nameParts())) if _is_name(word) else str(word.toString())
         for word in items(hint.parameters())

@@ -1,7 +1,7 @@
-"""LATERAL that looks at one row at a time, as what it stands for: further columns, filters and explodes of that row.
+"""LATERAL subqueries of a single row, rewritten as what they amount to: columns, filters and explodes of that row.
 
-`FROM a, LATERAL explode(items) AS t(item)` is a row by row as `FROM a LATERAL VIEW explode(items) AS item` is. A query
-that reads other tables is a join, which Spark makes of it.
+`FROM a, LATERAL explode(items) AS t(item)` works row by row just as `FROM a LATERAL VIEW explode(items) AS item` does.
+A lateral query that reads other tables is a join, and Spark rewrites it as such.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _INNER: Final = ("Inner", "Cross")
 
 
 def without_lateral_rows(catalyst: Catalyst, plan: Node) -> Node:
-    """The same query, with LATERAL as operators row by row wherever it looks at one row only.
+    """Return the same query, with LATERAL rewritten as row-by-row operators where it reads one row only.
 
     Args:
         catalyst: the session.
@@ -56,7 +56,7 @@ class _Beside:
         self._is_inner = str(join.joinType().toString()) in _INNER
 
     def made(self) -> Node | None:
-        """The operators that it stands for; None where it is more than that."""
+        """Return the row-by-row operators that it is equivalent to; None where there are none."""
         condition = self._join.condition()
         condition = condition.get() if condition.isDefined() else None
         if condition is not None and expression_name(condition) == "Literal" and condition.value() is True:
@@ -70,7 +70,7 @@ class _Beside:
         return self._catalyst.project(columns(self._join), plan)
 
     def _is_of_one_row(self, query: Node) -> bool:
-        """Return whether a query reads nothing but the row beside it."""
+        """Return whether a query reads nothing but the row that it is joined with."""
         name = operator_name(query)
         if name == "OneRowRelation":
             return True
@@ -83,7 +83,7 @@ class _Beside:
         return not any(map(is_subquery, used)) and self._is_of_one_row(query.child())
 
     def _over_left(self, query: Node) -> Node:
-        """The query beside the columns of the left side."""
+        """Return the query on top of the columns of the left side."""
         match operator_name(query):
             case "OneRowRelation":
                 return self._left
@@ -101,14 +101,14 @@ class _Beside:
         return self._catalyst.project([*columns(self._left), *made], below)
 
     def _of_row(self, expression: Node) -> Node:
-        """An expression in which columns of the left side are no longer those of an outer query."""
+        """Return an expression in which columns of the left side are no longer those of an outer query."""
         return self._build.substitute(expression, lambda part: part.e() if expression_name(part) == _OUTER else None)
 
 
 def _is_left(query: Node) -> bool:
-    """Return whether there is always at least one row, or a generator right above gives all rows beside it.
+    """Return whether there is always a row, or only a generator at the top which keeps all rows of the left side.
 
-    Of a row for which it gives none, LEFT JOIN shows NULL: so columns may only be passed on from there.
+    For a row for which it generates nothing, LEFT JOIN shows NULL: so columns may only be passed on from there.
     """
     name = operator_name(query)
     if name == "SubqueryAlias":

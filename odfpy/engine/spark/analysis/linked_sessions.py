@@ -1,9 +1,9 @@
-"""Sessions of many rows: those that belong together for sure are put together before sessions are made.
+"""Sessions of many rows: rows that certainly belong together are merged before sessions are computed.
 
-To make sessions, Spark sorts the rows of each key. But rows with the same gap whose times are less than a gap apart
-belong together, whatever lies between them. So time is cut into pieces as long as the gap: the rows of a key in one
-piece are a *link*, with the partial results of its rows, from the least start to the greatest end of them. To make
-links takes no sort; only links are sorted, which are few where sessions have many rows.
+To compute sessions, Spark sorts the rows of each key. But rows with the same gap whose times are less than a gap apart
+belong together, whatever lies between them. So time is divided into pieces as long as the gap: the rows of a key in one
+piece form a *link*, with their partial aggregates, and with the interval from their least start to their greatest end.
+Making links takes no sort; only links are sorted, of which there are few where sessions have many rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from odfpy.engine.spark.plan.session_windows import is_session, needs_whole_sess
 
 
 def linked_sessions(catalyst: Catalyst, node: Node) -> Node:
-    """An `Aggregate` in which rows become sessions; what `ordered_aggregate` gives, by way of links where it can be."""
+    """Return an `Aggregate` in which rows become sessions, like `ordered_aggregate`, but with links where possible."""
     build = Builder(catalyst)
     phases = canonical_partial_aggregate(build, node)
     if not phases.can_be_kept or needs_whole_sessions(node):
@@ -39,12 +39,12 @@ def linked_sessions(catalyst: Catalyst, node: Node) -> Node:
 
 
 def link_keys(build: Builder, start: Node, end: Node) -> tuple[Node, Node]:
-    """The expressions by which rows of one key are a link: the beginning of the piece of time, and the gap.
+    """Return the expressions that identify the link of a row within its key: its piece of time, and the gap.
 
     Args:
         build: makes expressions.
-        start: of the session of a single row.
-        end: of it.
+        start: start of the session of a single row.
+        end: end of that session.
     """
     first, last = (build.micros(time) for time in (start, end))
     gap = build.expression("Subtract", last, first)

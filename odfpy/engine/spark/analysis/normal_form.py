@@ -1,8 +1,8 @@
-"""Queries whose values are in one form wherever they are computed, so that equal values are the same to the bit.
+"""Normal form of values: stateful queries normalize all values that they compute, so that equal ones are identical.
 
-Between pulls, rows that are equal are counted as one row, and Spark gives that row 0.0 for -0.0, and maps sorted by
-their keys. A query could show whether its rows had been counted, since `to_json` and CAST make different texts of
-equal values. So whatever a query with state computes is in that form from the start; inputs are read in it.
+Between pulls, equal rows are merged into one with a count, and Spark gives that row 0.0 for -0.0, and maps sorted by
+key. A query could detect whether its rows had been merged, since `to_json` and CAST make different texts of equal
+values. So whatever a stateful query computes is normalized from the start, and so are its inputs.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _SEVERAL_FORMS: Final = ("DOUBLE", "FLOAT", "MAP<")
 def has_forms(value: Node) -> bool:
     """Return whether equal values of a column or expression may differ in their bits.
 
-    Texts with a collation keep theirs, see `same_bytes`.
+    Collated texts are not normalized, see `same_bytes`.
     """
     return asked_once(value, "forms", lambda: any(word in str(value.dataType().sql()) for word in _SEVERAL_FORMS))
 
 
 def in_normal_form(catalyst: Catalyst, plan: Node) -> Node:
-    """The same query with the values that it computes in one form.
+    """Return the same query with all values that it computes normalized.
 
     Args:
         catalyst: the session.
-        plan: an analyzed plan, without queries inside of expressions; inputs and earlier steps are not looked into.
+        plan: an analyzed plan without subqueries in expressions; the plans of inputs and earlier steps are not entered.
     """
     name = operator_name(plan)
     if name == INPUT:
@@ -72,7 +72,7 @@ def in_normal_form(catalyst: Catalyst, plan: Node) -> Node:
 
 
 def _column(build: Builder, column: Node, groupings: Sequence[Node] = ()) -> Node:
-    """A column of a result; what rows are grouped by is in one form already."""
+    """Normalize a column of a result; the values of grouping expressions are normalized already."""
     if expression_name(column) != "Alias" or not has_forms(column):
         return column
     value = column.child()
@@ -82,7 +82,7 @@ def _column(build: Builder, column: Node, groupings: Sequence[Node] = ()) -> Nod
 
 
 def _window_function(build: Builder, column: Node) -> Node:
-    """A column that a window function makes, of arguments in one form."""
+    """Normalize the arguments of the window function of a column."""
     if expression_name(column) != "Alias":  # Spark repeats columns here when it makes a join of LATERAL
         return column
     window = column.child()
@@ -96,7 +96,7 @@ def _window_function(build: Builder, column: Node) -> Node:
 
 
 def _with_arguments(build: Builder, function: Node) -> Node:
-    """A function of arguments in one form; constants are not looked at, since some have to be literals."""
+    """Normalize the arguments of a function; constants stay, since some have to be literals."""
 
     def taken(argument: Node) -> Node:
         is_plain = expression_name(argument) == "AttributeReference" or argument.foldable()

@@ -1,10 +1,10 @@
-"""Aggregates of which every correct result is good, in the form that gives one of them, always the same.
+"""Aggregates with several correct results, rewritten so that they always give the same one.
 
     first(k) ... GROUP BY k                  max(k): all rows of the group have the same
     collect_list(v), to be used as a set     sort_array(collect_list(v))
     lower(name) ... GROUP BY name            the same of the least of the texts that are equal by their collation
 
-What such an aggregate gives is compared with what it gave in an earlier pull, so it must not be another good result.
+The result of an aggregate is compared with that of an earlier pull, so it must not be another correct result.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Node, children, expression_name, items
 
 Renew = Callable[[Node, Node | None], Node | None]
-"""Given an expression and the one it is an argument of, what to take instead; None for what is made of its parts."""
+"""Given an expression and its parent, returns a replacement; None to continue with its parts."""
 
 
 def with_one_result(build: Builder, node: Node) -> Node:
-    """An `Aggregate` with the same columns and one result, see above.
+    """Return an `Aggregate` with the same columns and a single possible result, as described above.
 
     Args:
         build: makes nodes.
-        node: the operator, of which `odfpy.engine.spark.analysis.arbitrary` finds nothing to refuse.
+        node: the operator, in which `odfpy.engine.spark.analysis.arbitrary` finds nothing to refuse.
     """
     groupings, outputs = items(node.groupingExpressions()), items(node.aggregateExpressions())
     collated = [one for one in groupings if "COLLATE" in one.dataType().sql()]
@@ -69,6 +69,6 @@ def _call(build: Builder, call: Node, parent: Node | None, groupings: Sequence[N
 
 
 def _least_text(build: Builder, grouping: Node) -> Node:
-    """The least text of a group by its bytes, with the collation that it is grouped by."""
+    """Return the least text of a group by its bytes, with the collation that it is grouped by."""
     least = build.aggregate(build.expression("aggregate.Min", build.cast(grouping, "string")))
     return build.cast_to(least, grouping.dataType())

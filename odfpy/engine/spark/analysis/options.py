@@ -1,7 +1,7 @@
-"""Schemas and options of functions that read and write JSON, CSV and XML, which Spark evaluates as it analyzes them.
+"""Checks of the schemas and options of JSON, CSV and XML functions, which Spark evaluates during analysis.
 
-So both are constants that stand in the query, and of the options only those that say how a text is read: others name
-files, addresses and classes of Java.
+So both have to be literals in the query, and only options about the format of a text are allowed: others name files,
+addresses and Java classes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _name_of(*texts: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The arguments of a function besides the text: positions of a schema and of options, and the options."""
+    """The arguments of a function besides the text: positions of its schema and options, and allowed options."""
 
     schema: int | None
     options: int | None = None
@@ -60,11 +60,11 @@ _MAKE_SCHEMAS: Final = frozenset(f"schema_of_{name}" for name in OPTIONS)
 
 
 def unfit_options(function: str, arguments: list[Node]) -> UnsuitableArgument | None:
-    """Why a parsed call may not be analyzed, or None when it may.
+    """Return why a parsed call may not be analyzed, or None when it may.
 
     Args:
-        function: its name in small letters.
-        arguments: what it is called with.
+        function: its name in lower case.
+        arguments: its arguments.
     """
     form = _FORMS.get(function)
     if form is None:
@@ -82,14 +82,14 @@ def _at(arguments: list[Node], position: int | None) -> Node | None:
 
 
 def _is_schema(node: Node, *, is_sample: bool) -> bool:
-    """Return whether a schema, or the sample that one is made of, stands in the query."""
+    """Return whether a schema, or the sample that it is inferred from, is a literal in the query."""
     if parsed_name(node) == "Literal":
         return is_sample or not _names_classes(str(node.value()))
     return not is_sample and call_name(node) in _MAKE_SCHEMAS
 
 
 def _names_classes(schema: str) -> bool:
-    """Return whether a schema in JSON has types that classes of Java make, which would be loaded."""
+    """Return whether a JSON schema has user-defined types, whose Java classes would be loaded."""
     if "{" not in schema:
         return False
     found: list[Any] = []
@@ -100,7 +100,7 @@ def _names_classes(schema: str) -> bool:
     try:
         json.loads(schema, object_pairs_hook=keep)
     except (ValueError, RecursionError):
-        return True  # Java may read it otherwise
+        return True  # Java may parse it differently
     return _MADE_UP_TYPE in found
 
 
@@ -117,7 +117,7 @@ def _unfit_map(options: Node, known: Iterable[str]) -> UnsuitableArgument | None
 
 
 def call_name(node: Node) -> str | None:
-    """Return the function that a parsed expression calls, in small letters; None for none of Spark's own."""
+    """Return the name of the function that a parsed expression calls, in lower case; None if it is not built in."""
     match parsed_name(node):
         case "analysis.UnresolvedFunction":
             return function_name(items(node.nameParts()))
@@ -127,7 +127,7 @@ def call_name(node: Node) -> str | None:
 
 
 def function_name(parts: list[str]) -> str | None:
-    """The name of a function in small letters, without `system.builtin`; None when it has another path."""
+    """Return the name of a function in lower case, without `system.builtin`; None when it has another path."""
     *path, name = (str(part) for part in parts)
     in_builtin = [part.lower() for part in path] in ([], ["builtin"], ["system", "builtin"])
     return name.lower() if in_builtin and name.isascii() else None

@@ -1,4 +1,4 @@
-"""Functions of several rows that depend on the order of the rows, and a total order of rows."""
+"""Order dependence: which functions depend on the order of rows, and a total order of rows."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ _ANY_ORDER: Final = frozenset(
     Count CountIf RegrCount BoolAnd BoolOr BitAndAgg BitOrAgg BitXorAgg BitmapAndAgg BitmapConstructAgg BitmapOrAgg
     """.split()  # noqa: SIM905
 )
-"""Functions of a multiset of any types."""
+"""Functions of a multiset of values of any type."""
 
 _PERCENTILES: Final = frozenset("Median Percentile PercentileCont PercentileDisc".split())  # noqa: SIM905
 _BY_VALUE: Final = _PERCENTILES | {"Min", "Max"}
-"""Functions of a multiset, if equal values are the same."""
+"""Functions of a multiset, provided that equal values are identical."""
 
 _COLLECTED: Final = frozenset("CollectList CollectSet ListAgg".split())  # noqa: SIM905
-"""Functions whose result a query may put into order itself."""
+"""Functions whose result a query can sort itself."""
 
 _NOT_THE_SAME: Final = re.compile(r"\b(DOUBLE|FLOAT|COLLATE)\b")
 _WITHOUT_ORDER: Final = ("MAP<", "VARIANT", "VOID", "INTERVAL", "GEOGRAPHY", "GEOMETRY")
 _SHORT: Final = ("byte", "short", "tinyint", "smallint")
 _SAFE_PRECISION: Final = 28
-"""A sum of decimals has ten digits more than they have, up to 38: with these, ten billion of them do not overflow."""
+"""Sums of decimals have ten more digits than their arguments, up to 38: so ten billion of them do not overflow."""
 
 
 def may_hide(data_type: Node) -> bool:
-    """Return whether values of a type may sort as equal and yet differ, as 0.0 and -0.0, or cases of a letter."""
+    """Return whether values of a type may sort as equal and yet differ, as 0.0 and -0.0, or upper and lower case."""
     return _NOT_THE_SAME.search(data_type.sql()) is not None
 
 
 def is_sortable(expression: Node) -> bool:
-    """Return whether values of an expression, of the type of an array too, have an order."""
+    """Return whether the values of an expression have an order, also those in arrays."""
     return not any(word in str(expression.dataType().sql()) for word in _WITHOUT_ORDER)
 
 
 def depends_on_order(function: Node) -> bool:
-    """Return whether an aggregate function may give another result, or an error, when its rows come in another order.
+    """Return whether an aggregate function may have another result, or fail, when its rows come in another order.
 
-    Sums of floating point numbers are rounded at every step, and others may overflow on their way.
+    Sums of floating point numbers are rounded at every step, and others may overflow in between.
 
     Args:
         function: the function as Spark runs it, see `Builder.replacement`.
@@ -61,7 +61,7 @@ def depends_on_order(function: Node) -> bool:
 
 
 def adds_up(function: Node) -> bool:
-    """Return whether an aggregate function computes step by step, so that the order of its rows matters."""
+    """Return whether an aggregate function accumulates step by step, so that the order of its rows matters."""
     name = _name_of(function)
     if name in {"Sum", "Average"}:
         return not _is_exact(children(function)[0].dataType(), mean=name == "Average")
@@ -69,12 +69,12 @@ def adds_up(function: Node) -> bool:
 
 
 def takes_values(function: Node) -> bool:
-    """Return whether an aggregate gives back values of its arguments, of which equal ones should be the same."""
+    """Return whether an aggregate returns some of its argument values, of which equal ones should be identical."""
     return _name_of(function) in _BY_VALUE | _COLLECTED
 
 
 def is_percentile(function: Node) -> bool:
-    """Return whether an aggregate function, as it is written, is a median or percentile."""
+    """Return whether an aggregate function, as written in the query, is a median or percentile."""
     return _name_of(function) in _PERCENTILES
 
 
@@ -83,7 +83,7 @@ def _name_of(function: Node) -> str:
 
 
 def _is_exact(data_type: Node, *, mean: bool) -> bool:
-    """Return whether sums are exact and cannot overflow. Those of a mean of integers are DOUBLE."""
+    """Return whether sums are exact and cannot overflow. Those for a mean of integers are DOUBLE."""
     name = data_type.typeName()
     if name.startswith("decimal"):
         return bool(data_type.precision() <= _SAFE_PRECISION)
@@ -91,19 +91,19 @@ def _is_exact(data_type: Node, *, mean: bool) -> bool:
 
 
 def total_order(build: Builder, child: Node, known: Iterable[Node], given: Iterable[Node] = ()) -> list[Node]:
-    """Sort keys that tell all rows of a plan apart that are not the same: the known ones, then all other columns.
+    """Return sort keys that distinguish all rows of a plan unless they are identical: the given keys, then all columns.
 
-    They follow in the order of the schema, ascending, nulls first, text by its bytes. The engine's own columns are not
-    part of a row.
+    Columns follow in the order of the schema, ascending, nulls first, texts by their bytes. The engine's own columns
+    are not part of a row.
 
     Args:
         build: makes the keys.
         child: the plan.
-        known: the keys that the query gives.
+        known: the sort keys of the query.
         given: columns that are equal in all rows to be compared.
 
     Raises:
-        UnsupportedQuery: a column cannot be sorted, so that it is not known how such rows follow.
+        UnsupportedQuery: a column cannot be sorted, so that the order of rows is undefined.
     """
     keys = list(known)
     own = [column for column in columns(child) if not column.name().startswith(RESERVED_PREFIX)]

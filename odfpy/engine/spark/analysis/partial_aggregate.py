@@ -1,10 +1,11 @@
-"""Aggregates in two phases: rows become partial results of their groups, and these become the results.
+"""Two-phase aggregation: rows become partial aggregates of their groups, and these become the results.
 
-Partial results can be merged, in any order, and those of sums and counts can be taken away again. So they are what a
-group needs to be remembered by: its rows are not.
+Partial aggregates can be merged in any order, and those of sums and counts can also be subtracted. So they can be
+stored as the state of a group in place of its rows.
 
-Where a function gives back one of its values (min, max), that is true only as long as no row is taken away. Else its
-values are keys of the partial results as well: then there is one for each value, with the number of rows that have it.
+For functions that return one of their values (min, max), that holds only as long as no row is retracted. After a
+retraction, the values become keys of the partial aggregates as well: one for each distinct value, with the number of
+its rows.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ ROWS: Final = "__odf_rows"
 _WEIGHT: Final = "__odf_weight"
 _SUMS: Final = frozenset(("Count", "Sum"))
 _VALUES: Final = {"Min": "min({0})", "Max": "max({0})", "BitAndAgg": "bit_and({0})", "BitOrAgg": "bit_or({0})"}
-"""Functions for which it makes no difference how often a value is there, as SQL."""
+"""Functions whose result does not depend on how often a value occurs, as SQL."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Other:
-    """A call that can be merged and is not one of a `Summand`.
+    """A mergeable call that is not one of a `Summand`.
 
     Attributes:
         call: the call.
-        argument: what it is of; NULL for rows that do not count.
+        argument: its argument; NULL for rows that do not count.
         kind: name of the function.
-        name: of the column of its partial result, and of its argument before.
+        name: name of the column of its partial result, and before that of its argument.
     """
 
     call: Node
@@ -56,25 +57,25 @@ class _Other:
 
 
 class PartialAggregate:
-    """An `Aggregate` operator in two phases.
+    """An `Aggregate` operator split into two phases.
 
     Attributes:
         build: makes the nodes.
         node: the operator.
         groupings: expressions of GROUP BY.
         can_be_merged: whether the two phases give the results of all calls.
-        can_be_kept: whether groups can be remembered by partial results.
-        is_linear: whether partial results can be taken away again, without values as keys.
-        schemas: types of partial results without and with values as keys, as soon as they are known.
+        can_be_kept: whether partial aggregates can be stored as the state of groups.
+        is_linear: whether partial aggregates can be subtracted without values as keys.
+        schemas: schemas of partial aggregates without and with values as keys, once they are known.
     """
 
     def __init__(self, build: Builder, node: Node, calls: Iterable[Node]) -> None:
-        """Look at an operator.
+        """Analyze an operator.
 
         Args:
             build: makes the nodes.
             node: the operator.
-            calls: its different calls of functions, with their values in one form.
+            calls: its distinct calls of functions, over normalized values.
         """
         self.build = build
         self.node = node
@@ -101,16 +102,16 @@ class PartialAggregate:
 
     @cached_property
     def keys(self) -> list[str]:
-        """Columns with the values of GROUP BY."""
+        """Return the names of the columns with the values of GROUP BY."""
         return [f"__odf_group{at}" for at in range(len(self.groupings))]
 
     @cached_property
     def group_columns(self) -> list[Node]:
-        """Return what stands for the values of GROUP BY in expressions that are put over partial results."""
+        """Return the columns that stand for the values of GROUP BY in expressions over partial aggregates."""
         return [self._column(value, name) for value, name in zip(self.groupings, self.keys, strict=True)]
 
     def over_groups(self, expression: Node) -> Node:
-        """An expression over what the operator groups by, as one over `group_columns`."""
+        """Translate an expression over the grouping expressions to one over `group_columns`."""
         if id(expression) not in self._over_groups:
             pairs = list(zip(self.groupings, self.group_columns, strict=True))
 
@@ -121,11 +122,11 @@ class PartialAggregate:
         return self._over_groups[id(expression)][1]
 
     def with_group_columns(self, plan: Node) -> Node:
-        """Partial results with `group_columns`, whatever the identities of these columns were."""
+        """Return partial aggregates with `group_columns`, whatever identities these columns had before."""
         return self.build.catalyst.project(self._renamed(plan, self.group_columns), plan)
 
     def _renamed(self, plan: Node, wanted: list[Node]) -> list[Node]:
-        """The columns of a plan, those of the names of wanted ones as these."""
+        """Return the columns of a plan, with those that have the name of a wanted column renamed to it."""
         catalyst, by_name = self.build.catalyst, {column.name(): column for column in wanted}
         found = []
         for column in columns(plan):
@@ -172,12 +173,12 @@ class PartialAggregate:
     # --- First phase ---
 
     def of_rows(self, child: Node, weight: Node | None = None, *, by_value: bool = False) -> Node:
-        """Partial results, one for each group (and zones, and values): keys, `ROWS`, and what is added up.
+        """Return partial aggregates, one for each group (and zone, and value): keys, `ROWS`, and what is added up.
 
         Args:
             child: the rows.
-            weight: how often each of them counts, 1 or less than 0; None for once.
-            by_value: whether values are keys; needed with weights unless `is_linear`.
+            weight: the weight of each row, possibly negative; None for 1.
+            by_value: whether values are keys; necessary with weights unless `is_linear`.
         """
         catalyst = self.build.catalyst
         given = [catalyst.alias(one, name) for one, name in zip(self.groupings, self.keys, strict=True)]
@@ -212,9 +213,9 @@ class PartialAggregate:
         return [f"__odf_rest{at}" for at in range(len(self._rest))]
 
     def _moved(self, child: Node, plan: Node, num_given: int) -> list[Node]:
-        """The calls that read the child's own columns, which come last among those that were given to a plan.
+        """Return the calls over the child's own columns, which come last among the columns that a plan was given.
 
-        Spark may give columns other identities where parts of a plan occur twice in it.
+        Spark may give columns other identities where parts of a plan occur twice.
         """
         before = columns(child)
         after = columns(plan)[num_given - len(before) : num_given]
@@ -248,17 +249,17 @@ class PartialAggregate:
     # --- Merge ---
 
     def merged(self, plan: Node, *, by_value: bool = False) -> Node:
-        """Partial results that are put together where their keys are the same, without those of which nothing is left.
+        """Merge partial aggregates with the same keys, and drop those of which nothing is left.
 
         Args:
-            plan: partial results.
+            plan: the partial aggregates.
             by_value: whether values are keys.
         """
         keys = self._partial_keys(by_value)
 
         def query(rows: DataFrame) -> DataFrame:
             merged = _grouped(rows, keys, self._merges(by_value))
-            # Where a row came, and another was taken back before it came, `ROWS` alone is 0, but sums are not.
+            # If a row was added and another one retracted before it came, `ROWS` alone is 0, but sums are not.
             return merged.where(" or ".join(f"{name} <> 0" for name in self._added())) if keys else merged
 
         return self._over(plan, ("merged", by_value), query, self.with_group_columns)
@@ -281,17 +282,18 @@ class PartialAggregate:
     # --- Second phase ---
 
     def results(self, plan: Node, *, by_value: bool = False, counted: bool = False) -> Node:
-        """The rows that the operator gives.
+        """Return the result rows of the operator.
 
         Args:
-            plan: partial results, of which each is there once.
+            plan: partial aggregates, with each key once.
             by_value: whether values are keys.
-            counted: whether there may be groups of which no rows are left.
+            counted: whether there may be groups without rows.
         """
 
         def query(rows: DataFrame) -> DataFrame:
             if by_value:
-                # A value that was taken back before it came stands below 0: it is not there, and cannot be the least.
+                # A value that was retracted before it came has a negative count: it is absent, and cannot be the
+                # minimum.
                 there = rows.where(f"{ROWS} > 0")
                 rows = _grouped(there, self._partial_keys(False), self._merges(False))
             if self._floats:
@@ -310,7 +312,7 @@ class PartialAggregate:
         return self._over(plan, ("results", by_value, counted), query, shown)
 
     def _totals(self) -> list[str]:
-        """The results of all calls, as SQL over partial results."""
+        """Return the results of all calls, as SQL over partial aggregates."""
         totals = [one.total(call) for one, call in zip(self._of_call, self._exact, strict=True)]
         for other in self._others:
             total = f"cast({other.name} as {other.sql_type})"
@@ -319,7 +321,7 @@ class PartialAggregate:
 
     @cached_property
     def _shown(self) -> tuple[list[Node], list[Node]]:
-        """Columns with the values of GROUP BY and the results of calls, and the operator's columns over these."""
+        """Return the columns with group values and results of calls, and the operator's output columns over these."""
         calls = [*self._exact, *(other.call for other in self._others), *self._rest]
         results = [self._column(call, f"__odf_result{at}") for at, call in enumerate(calls)]
         by_call = {call_id(call): result for call, result in zip(calls, results, strict=True)}
@@ -337,12 +339,12 @@ class PartialAggregate:
 
 
 def _selected(rows: DataFrame, made: list[str]) -> DataFrame:
-    """SELECT *, made FROM rows, where a column may be made of those before it."""
+    """Return SELECT *, made FROM rows, where a column may be computed from earlier ones."""
     return rows.selectExpr("*", *made) if made else rows
 
 
 def _grouped(rows: DataFrame, keys: list[str], made: list[str]) -> DataFrame:
-    """SELECT keys, made FROM rows GROUP BY keys."""
+    """Return SELECT keys, made FROM rows GROUP BY keys."""
     from pyspark.sql import functions
 
     return rows.groupBy(*keys).agg(*map(functions.expr, made))
@@ -361,7 +363,7 @@ def _can_be_merged(build: Builder, call: Node) -> bool:
 
 
 def _has_no_state(value: Node) -> bool:
-    """Return whether values of a type cannot be put away, or equal ones may be of different letters."""
+    """Return whether values of a type cannot be stored, or equal values may consist of different letters."""
     text = str(value.dataType().sql())
     return any(word in text for word in ("INTERVAL", "COLLATE")) or not (
         can_be_stored(value) and can_be_compared(value)

@@ -1,7 +1,7 @@
-"""Functions that take columns by a star, as in `xxhash64(*)`.
+"""Stars as arguments of functions, as in `xxhash64(*)`.
 
-Spark puts the columns in the place of the star. Each of them says that it comes from where the function stands in the
-text, while a column that is named says where its name stands.
+Spark replaces the star by columns. Each of them has the text position of the function call, while a column that is
+named has the position of its name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def has_star_in_function(plan: Node, source: SourceText) -> bool:
 
 
 def columns_by_star(operator: Node, source: SourceText) -> Iterator[Node]:
-    """Columns that functions of an operator take by a star."""
+    """Yield the columns that functions of an operator take by a star."""
     for expression in expressions_of(operator):
         if expression_name(expression) != "AttributeReference":
             for column in columns_read(expression):
@@ -40,6 +40,6 @@ def columns_by_star(operator: Node, source: SourceText) -> Iterator[Node]:
 
 
 def written_at(node: Node, source: SourceText) -> str:
-    """The text that a node comes from; of a column that came by a star, the function that has taken it."""
+    """Return the text that a node comes from; for a column that came by a star, the text of the function call."""
     found = text_range(node)
     return "" if found is None else source.text[slice(*found)]

@@ -1,11 +1,11 @@
-"""Stars in queries row by row: such a query may read `offset`, `op` and `system_time`, which are columns of its inputs.
+"""Stars in row-by-row queries, which see `offset`, `op` and `system_time` as columns of their inputs.
 
-In its result they would be those of other rows. So `SELECT *` and `SELECT * EXCEPT (...)` at its end leave them out, as
-with state; who names one of them is told to give it another name.
+In the result, these columns would have the values of other rows. So a final `SELECT *` or `SELECT * EXCEPT (...)`
+leaves them out, as in stateful queries; a query that names one of them is asked to rename it.
 
-A star in a function, as in `xxhash64(*)`, brings them into a value. A correction has another offset than the row that
-it takes back, and the value would be that of no row that there was. New queries with such a star are refused; one that
-is in a chain already runs as long as nothing is taken back.
+A star in a function call, as in `xxhash64(*)`, makes them part of a value. A correction has another offset than the row
+that it retracts, so the value would be that of a row that never existed. New queries with such a star are refused; one
+that is already in a chain runs as long as nothing is retracted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from odfpy.errors import InvalidQuery
 
 
 def without_assigned(step: Step, catalyst: Catalyst, tables: Sequence[Table], vocab: DatasetVocabulary) -> Step:
-    """The last step without the inputs' own offsets and system times, where `*` has brought them into its result.
+    """Return the last step without offsets and system times of inputs that `*` has brought into its result.
 
     Args:
         step: the step.
@@ -59,7 +59,7 @@ def without_assigned(step: Step, catalyst: Catalyst, tables: Sequence[Table], vo
 
 
 def star_in_function(step: Step, delta: Delta, tables: Sequence[Table]) -> str | None:
-    """The first function that takes system columns of an input by a star, with its place in the text; None for none.
+    """Return the first function that takes system columns of an input by a star, with its place in the text, or None.
 
     Args:
         step: a step of the transform.
@@ -74,7 +74,7 @@ def star_in_function(step: Step, delta: Delta, tables: Sequence[Table]) -> str |
 
 
 def refuse_star(star: str, tables: Sequence[Table]) -> InvalidQuery:
-    """The error for what `star_in_function` has found.
+    """Return the error for a function that `star_in_function` has found.
 
     Args:
         star: the function and its place.
@@ -102,7 +102,7 @@ def _is_system_column(delta: Delta, below: Node, column: Node, tables: Sequence[
 
 
 def _is_assigned(delta: Delta, at: int, tables: Sequence[Table]) -> bool:
-    """Return whether a column of the result is the offset or the system time of an input, however it is made."""
+    """Return whether a column of the result is the offset or system time of an input, however it is computed."""
     for origin in origins(delta.plan, columns(delta.plan)[at]):
         if origin.branch is None or not origin.is_unchanged:
             return False
@@ -113,7 +113,7 @@ def _is_assigned(delta: Delta, at: int, tables: Sequence[Table]) -> bool:
 
 
 def _is_of_star(plan: Node, at: int, source: SourceText) -> bool:
-    """Return whether the outermost SELECT has a column by `*` (or there is none, as in `TABLE a`)."""
+    """Return whether the outermost SELECT has a column by `*` (or there is no SELECT, as in `TABLE a`)."""
     match operator_name(plan):
         case "Project":
             column = selected(plan)[at]

@@ -1,4 +1,4 @@
-"""Calls of which the result depends on an order of rows that a query does not say, or on which of equal rows counts."""
+"""Calls whose result depends on an undefined order of rows, or on which of several equal rows is chosen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLLECTED: Final = frozenset(("aggregate.CollectList", "aggregate.CollectSet"))
 """Functions whose result is an array of all values, in the order of the rows."""
 
 OF_ONE_ROW: Final = frozenset(("aggregate.First", "aggregate.Last", "aggregate.AnyValue"))
-"""Functions that take the value of one row."""
+"""Functions that return the value of a single row."""
 
 _GIVE_VALUES: Final = ("aggregate.Min", "aggregate.Max", "aggregate.Mode", *COLLECTED)
 _BY_ANOTHER: Final = ("aggregate.MinBy", "aggregate.MaxBy", "aggregate.MaxMinByK")
@@ -28,11 +28,11 @@ _NAMES: Final = re.compile("#\\d+L?|'")
 
 @dataclass(frozen=True, slots=True)
 class Unordered:
-    """A place in a query that is not a function of its rows alone.
+    """A place in a query whose result is not a function of its rows alone.
 
     Attributes:
         node: the expression or operator.
-        reason: rest of a sentence that begins with its text.
+        reason: the rest of a sentence that begins with its text.
         hint: what to write instead.
     """
 
@@ -42,7 +42,7 @@ class Unordered:
 
 
 def in_group(call: Node, groupings: Sequence[Node]) -> Unordered | None:
-    """Why a call of an aggregate function is not a function of the rows of its group, or None when it is one.
+    """Return why an aggregate call is not a function of the rows of its group, or None when it is.
 
     Args:
         call: the call.
@@ -56,7 +56,7 @@ def in_group(call: Node, groupings: Sequence[Node]) -> Unordered | None:
 
 
 def over_window(window: Node) -> Unordered | None:
-    """Why a function over a window that has no ORDER BY needs one, or None when it does not."""
+    """Return why a function over a window without ORDER BY needs one, or None when it does not."""
     specification = window.windowSpec()
     if not specification.orderSpec().isEmpty():
         return None
@@ -72,7 +72,7 @@ def over_window(window: Node) -> Unordered | None:
 
 
 def is_settled(function: Node) -> bool:
-    """Return whether a function of the order of rows says itself which of them come first, as far as that matters."""
+    """Return whether a function of the order of rows defines that order itself, as far as it matters."""
     name = expression_name(function)
     if name == "aggregate.Mode":
         return bool(function.reverseOpt().isDefined())
@@ -85,15 +85,15 @@ def is_settled(function: Node) -> bool:
 
 
 def is_known_in_group(call: Node, groupings: Sequence[Node]) -> bool:
-    """Return whether a function takes the value of one row, which is the same in all rows of the group.
+    """Return whether a function returns the value of one row that is the same in all rows of the group.
 
-    Where equal values may differ, as 0.0 and -0.0 do, it is not.
+    It is not the same where equal values may differ, as 0.0 and -0.0 do.
     """
     function = call.aggregateFunction()
     if expression_name(function) not in OF_ONE_ROW:
         return False
     value = children(function)[0]
-    if has_map(type_of(value)) or not can_be_compared(value):  # it has no greatest one, by which it is asked for
+    if has_map(type_of(value)) or not can_be_compared(value):  # maps have no maximum, which replaces the call
         return False
     return _is_made_of(value, groupings) and not any(may_hide(part.dataType()) for _, part in subtree(value))
 
@@ -118,7 +118,7 @@ def _tells(value: Node, keys: Sequence[Node]) -> bool:
 
 
 def _parts_of(order: Node) -> list[Node]:
-    """Return what is compared: the fields of a struct that is made on the spot, else the value itself."""
+    """Return the values that are compared: the fields of a struct constructed in place, or the value itself."""
     return items(order.valExprs()) if expression_name(order) == "CreateNamedStruct" else [order]
 
 
@@ -134,18 +134,18 @@ def has_plain_order(sort: Node) -> bool:
 
 
 def of_equal_rows(operator: Node) -> Iterator[Unordered]:
-    """Columns of DISTINCT, INTERSECT or EXCEPT of which one of several values may be taken."""
+    """Yield columns of DISTINCT, INTERSECT or EXCEPT for which one of several equal values may be chosen."""
     for column in columns(operator):
         if (found := ambiguous(column, operator)) is not None:
             yield found
 
 
 def ambiguous(value: Node, node: Node) -> Unordered | None:
-    """Text of a collation, by which different texts are equal: any of them may stand for all.
+    """Return the problem with a collated text, which may represent several different texts; None for other values.
 
     Args:
-        value: what is taken.
-        node: what takes it.
+        value: the value that is returned.
+        node: the node that returns it.
     """
     if "COLLATE" not in value.dataType().sql():
         return None

@@ -1,8 +1,8 @@
-"""The expected output, computed by running the whole query once with plain Spark, to compare an output with.
+"""Batch verification of an output: the expected result, computed by running the whole query once with plain Spark.
 
-Nothing here comes from `incremental/` or `row_by_row/`, and nothing there from here; a test and the process itself see
-to that. What holds until a watermark has passed is written down anew, from the specification and `docs/engine.md`, and
-with numbers in the place of rules: the batch is at one moment.
+Nothing here is imported from `incremental/` or `row_by_row/`, and nothing there from here; a test and the process
+itself check that. The rules for what a watermark closes are implemented a second time, from the specification and
+`docs/engine.md`, and with numbers in place of symbolic watermarks, since the batch runs for one moment.
 
     request     what is asked, and what comes back
     tables      the current state of a changelog, as a plain table

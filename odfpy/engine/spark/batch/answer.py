@@ -1,4 +1,4 @@
-"""The expected output, computed by running the whole query once with plain Spark, over the closed rows."""
+"""The expected output: the whole query, run once with plain Spark over closed rows."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Answer:
     """The expected state of an output.
 
     Attributes:
-        rows: the columns of the query, and a weight: how often a row is there.
-        taken_back: rows that inputs take back without having them, by alias, where it matters: if the query is not row
-            by row, SQL does not say what it makes of these.
+        rows: the columns of the query, and a weight: how often a row is present.
+        taken_back: how many rows inputs retract without having them, by alias, where it matters: for queries that do
+            not work row by row, SQL does not define the effect of such retractions.
     """
 
     rows: DataFrame
@@ -42,11 +42,11 @@ def batch_answer(spark: SparkSession, run: TransformRequest, scratch: Path) -> A
 
     Args:
         spark: a session with the engine's settings.
-        run: the transform as one run over all rows of its inputs; where it puts its results is of no matter.
-        scratch: a folder for temporary files, which are needed as long as the rows are read.
+        run: the transform as one run over all rows of its inputs; its output paths are not used.
+        scratch: a folder for temporary files, which have to exist as long as the rows are read.
 
     Raises:
-        NotComparable: its result does not follow from the state of its inputs, or nothing says when it is closed.
+        NotComparable: its result does not follow from the state of its inputs, or no rule tells when it is closed.
         InvalidQuery, UnsupportedQuery, EngineError: the queries or the inputs are at fault.
     """
     if (obstacle := obstacle_of(run.transform)) is not None:
@@ -61,10 +61,10 @@ def _with_state(spark: SparkSession, run: TransformRequest, scratch: Path) -> An
 
 
 def _row_by_row(spark: SparkSession, run: TransformRequest, scratch: Path) -> Answer | None:
-    """The answer if all queries are row by row: what is taken back without being there is so in the result, too."""
+    """Return the answer if all queries work row by row; then retractions of absent rows pass into the result."""
     if run.transform.temporal_tables:
         return None
-    for all_columns in (False, True):  # who names a system column, or gives a function a star, sees all of them
+    for all_columns in (False, True):  # system columns are visible if named, or passed by a star
         make = partial(Steps, spark, run, scratch, row_by_row=True, all_columns=all_columns)
         try:
             steps = make()
@@ -72,7 +72,7 @@ def _row_by_row(spark: SparkSession, run: TransformRequest, scratch: Path) -> An
         except NotRowByRow:
             return None
         except InvalidQuery:
-            if all_columns:  # a query with state sees the data only, and says what is wrong
+            if all_columns:  # a stateful query sees only data columns, and its error names the problem
                 return None
         else:
             if not steps.has_star:
@@ -99,7 +99,7 @@ def _check_columns(plan: Node, steps: Steps) -> None:
 
 
 def _rows(steps: Steps, last: ClosedPlan, run: TransformRequest, weight: int) -> DataFrame:
-    """The rows of a result. One without an event time is none: SQL gives one where there is nothing to count."""
+    """Return the rows of a result that have an event time: over no rows, SQL still returns one row of NULLs."""
     from pyspark.sql import functions
 
     rows = steps.catalyst.dataframe(steps.catalyst.project(last.columns, last.plan))

@@ -1,4 +1,4 @@
-"""Nearly equal rows: those that differ in the last digits of fractions, by the order of additions."""
+"""Approximate equality of rows: up to the last digits of fractions, which depend on the order of additions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from odfpy.data.schemas.arrow import has_within
 from odfpy.engine.spark.batch.request import ABSOLUTE, RELATIVE
 
 _RELATIVE_OF_SHORT: Final = 1e-6
-"""For fractions of single precision, which have seven digits."""
+"""For fractions of single precision, which have about seven digits."""
 
 
 class ApproximateComparison:
-    """Compares values of the columns of a table.
+    """Comparison of rows of a table, for `compare`.
 
     Attributes:
         exact: positions of the columns without fractions.
@@ -24,14 +24,14 @@ class ApproximateComparison:
     """
 
     def __init__(self, schema: pa.Schema, greatest: Sequence[float | None]) -> None:
-        """Compare rows of a schema; `greatest` has the greatest absolute values of columns, where they are known."""
+        """Prepare for rows of a schema; `greatest` has the greatest absolute values of columns, where known."""
         self.fractions = tuple(at for at, field in enumerate(schema) if has_within(field.type, pa.types.is_floating))
         self.exact = tuple(at for at in range(len(schema)) if at not in self.fractions)
         self._relative = [_RELATIVE_OF_SHORT if _is_short(field.type) else RELATIVE for field in schema]
         self._absolute = [(scale or 0.0) * ABSOLUTE for scale in greatest]
 
     def differing(self, one: Sequence[Any], other: Sequence[Any]) -> list[int]:
-        """The positions at which two rows differ."""
+        """Return the positions at which two rows differ."""
         return [at for at in range(len(one)) if not self._is_near(at, one[at], other[at])]
 
     def _is_near(self, at: int, one: Any, other: Any) -> bool:
@@ -41,7 +41,7 @@ class ApproximateComparison:
 
 
 def near(one: Any, other: Any, relative: float, absolute: float) -> bool:
-    """Return whether two values are the same but for the last digits of fractions, also inside of lists and structs.
+    """Return whether two values are equal up to the last digits of fractions, including within lists and structs.
 
     Args:
         one: one value.

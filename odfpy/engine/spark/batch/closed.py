@@ -1,6 +1,7 @@
-"""A part of a query that keeps only closed rows, and what the rules of its operators share.
+"""Closed plans: parts of a query restricted to closed rows, and what the rules of all operators share.
 
-The rules are in `odfpy.engine.spark.batch.closing`, those of joins in `odfpy.engine.spark.batch.joins`.
+Rows are closed when later input can no longer change them. The rules are in `odfpy.engine.spark.batch.closing`, those
+of joins in `odfpy.engine.spark.batch.joins`.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from odfpy.engine.spark.batch.uses import Uses
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id
 
 TABLE: Final = "__odf_table"
-"""The column that tells which table a plan reads, by number."""
+"""The column that identifies, by number, the table that a plan reads."""
 
 
 class NotComparable(Exception):
-    """The batch cannot tell what an output should amount to; the text says why."""
+    """Signals that the batch cannot compute what an output should be; the text tells why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedPlan:
-    """A part of a plan that keeps only rows that later input can no longer change (closed rows).
+    """A plan restricted to closed rows, those that later input can no longer change.
 
     Attributes:
-        plan: the part.
+        plan: the plan.
         columns: its output.
-        times: what is known of columns, by id.
-        validity: columns that say when rows of a temporal table are valid, as long as they pass row by row.
-        lineage: how its rows are made; unless an operator knows better, of several rows at once.
+        times: the time bounds of columns, by id.
+        validity: columns that tell when rows of a temporal table are valid, as long as they pass row by row.
+        lineage: where its rows come from; from several rows at once, unless an operator knows better.
     """
 
     plan: Node
@@ -47,7 +48,7 @@ class ClosedPlan:
 
 
 class PlanWalk(ABC):
-    """A walk through the plan of one query, from its inputs up, as the rule of one operator sees it."""
+    """A walk through the plan of one query, from its inputs up; the interface that the rules of operators use."""
 
     def __init__(self, catalyst: Catalyst) -> None:
         """Begin a walk in a session."""
@@ -56,28 +57,28 @@ class PlanWalk(ABC):
 
     @abstractmethod
     def part(self, plan: Node) -> ClosedPlan:
-        """Return what is closed of a part of the plan.
+        """Return the closed rows of a part of the plan.
 
         Raises:
-            NotComparable: it has an operator of which no rule says what it waits for.
+            NotComparable: no rule tells what one of its operators waits for.
         """
 
     @cached_property
     def uses(self) -> Uses:
-        """Return what the query does with columns."""
+        """Return how the query uses its columns."""
         return Uses(self._plan)
 
     def above(self, plan: Node, *below: ClosedPlan) -> Node:
-        """An operator over other plans."""
+        """Return an operator over other plans."""
         return plan.withNewChildren(self.catalyst.seq([one.plan for one in below]))
 
     def where(self, conditions: Sequence[Node], plan: Node, *, any_of: bool = False) -> Node:
-        """A plan where all conditions hold, or any of them.
+        """Return a plan with a filter by all conditions, or by any of them.
 
         Args:
             conditions: the conditions.
             plan: the plan.
-            any_of: whether one of them is enough.
+            any_of: whether one true condition is enough.
         """
         word = "Or" if any_of else "And"
         return self.catalyst.filter(reduce(lambda a, b: self.catalyst.expression(word, a, b), conditions), plan)

@@ -1,7 +1,7 @@
-"""A query with filters that keep only rows that later input can no longer change (closed rows).
+"""Closed rows: the rules, for all operators but joins, that filter out rows which later input may still change.
 
-Its plan, as Spark has analyzed it, is walked from the inputs up. On the way it is known what the watermarks say of each
-column; where an operator has to wait for them, a filter lets through what it has not to wait for any more:
+The analyzed plan is walked from the inputs up, with the bounds that the watermarks set on each column; where an
+operator has to wait for a watermark, a filter passes the rows that no longer have to wait:
 
 | operator | waits for |
 |---|---|
@@ -11,8 +11,8 @@ column; where an operator has to wait for them, a filter lets through what it ha
 | outer and anti join of two times within an interval | for a row without a partner, the end of the interval |
 | join with a temporal table | for a row that looks up a version, its time, on both sides |
 
-All else is given at once. What a filter leaves out is not seen by operators above it. Tables of constants are always
-there: rows beside them keep their times as long as they are looked at one by one.
+All other rows are closed at once. Rows that a filter removes are not seen by the operators above it. Constants are
+always closed: rows joined with them keep their time bounds as long as they are processed one by one.
 """
 
 from __future__ import annotations
@@ -60,26 +60,26 @@ class ClosedPlanner(PlanWalk):
     """The walk through the plan of one query, with the rule of every operator."""
 
     def __init__(self, catalyst: Catalyst, tables: Sequence[TableTimes]) -> None:
-        """Begin a walk; `tables` are those that the query reads, by their numbers."""
+        """Begin a walk; `tables` are those that the query reads, by number."""
         super().__init__(catalyst)
         self._tables = tables
         self._definitions: dict[int, Node] = {}
 
     def of(self, plan: Node) -> ClosedPlan:
-        """The whole of a query.
+        """Return the closed rows of a whole query.
 
         Raises:
-            NotComparable: it has an operator of which no rule says what it waits for.
+            NotComparable: no rule tells what one of its operators waits for.
         """
         self._plan = plan
         return self.part(plan)
 
     def part(self, plan: Node) -> ClosedPlan:
-        """A part of it; errors as for `of`."""
+        """Return the closed rows of a part of the query; raises the errors of `of`."""
         name = operator_name(plan)
         match name:
             case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
-                return self.part(plan.child())  # the order of rows is of no matter but to LIMIT
+                return self.part(plan.child())  # the order of rows only matters to LIMIT
             case "LocalRelation" | "Range" | "OneRowRelation":
                 return ClosedPlan(plan, tuple(columns(plan)), lineage=RowLineage.CONSTANT)
             case "WithCTE":
@@ -148,7 +148,7 @@ class ClosedPlanner(PlanWalk):
         return ClosedPlan(plan, outputs, times, validity, table.lineage)  # type: ignore[arg-type]
 
     def _reference(self, plan: Node) -> ClosedPlan:
-        """A use of a common table expression: its definition in place, under other names."""
+        """Inline a common table expression under the column names of its use."""
         definition = self.part(self._definitions[plan.cteId()])
         pairs = zip(definition.columns, columns(plan), strict=True)
         return self._selected([self.catalyst.alias(a, b.name(), b.exprId()) for a, b in pairs], definition)
@@ -162,7 +162,7 @@ class ClosedPlanner(PlanWalk):
         return replace(child, plan=self.catalyst.filter(condition, child.plan))
 
     def _closed_queries(self, expressions: Sequence[Node], child: ClosedPlan) -> tuple[list[Node], RowLineage]:
-        """Expressions over a part whose queries keep only closed rows, and how rows are made with them."""
+        """Restrict the subqueries of expressions to closed rows; also return the lineage of the rows that result."""
         lineages = [child.lineage]
 
         def closed(expression: Node) -> Node:
@@ -180,7 +180,7 @@ class ClosedPlanner(PlanWalk):
         return made, together(lineages)
 
     def _made(self, plan: Node) -> ClosedPlan:
-        """Generate and Expand, which make several rows of one; the latter also sliding windows."""
+        """Return the closed rows of Generate or Expand, which make several rows of one, such as sliding windows."""
         child = self.part(plan.child())
         times = self._passed(plan, child)
         if operator_name(plan) == "Expand":
@@ -188,13 +188,13 @@ class ClosedPlanner(PlanWalk):
         return ClosedPlan(self.above(plan, child), tuple(columns(plan)), times, child.validity, child.lineage)
 
     def _passed(self, plan: Node, child: ClosedPlan) -> dict[int, ColumnTimes]:
-        """Return the properties of columns that an operator passes on."""
+        """Return the time bounds of columns that an operator passes on."""
         ids = {column_id(column) for column in columns(plan)}
         return {key: known for key, known in child.times.items() if key in ids}
 
     def _union(self, plan: Node) -> ClosedPlan:
         parts = [self.part(child) for child in children(plan)]
-        changing = [part for part in parts if part.lineage is not RowLineage.CONSTANT]  # of constants none comes later
+        changing = [part for part in parts if part.lineage is not RowLineage.CONSTANT]  # constants never come later
         lineage = lineage_of([part.lineage for part in parts])
         return ClosedPlan(
             self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, changing), lineage=lineage
@@ -291,7 +291,7 @@ class ClosedPlanner(PlanWalk):
 
 
 def _times_of_all(plan: Node, parts: Sequence[ClosedPlan]) -> dict[int, ColumnTimes]:
-    """Return the properties of columns that have the rows of several parts."""
+    """Return the time bounds of columns that have the rows of several parts."""
     found = {}
     for at, column in enumerate(columns(plan)):
         known = [one for part in parts if (one := part.time_at(at)) is not None and not one.windows]
@@ -301,7 +301,7 @@ def _times_of_all(plan: Node, parts: Sequence[ClosedPlan]) -> dict[int, ColumnTi
 
 
 def _looks_back(call: Node) -> bool:
-    """Return whether a window function looks at no later row than the one that it is for."""
+    """Return whether a window function depends only on rows up to the current one."""
     function = call.windowFunction()
     name = expression_name(function)
     if name == "Lag":

@@ -1,7 +1,7 @@
-"""Comparison of the state of an output with the expected output: by key where it has one, else by rows.
+"""Comparison of an output with the expected output: by key if it has one, otherwise by whole rows.
 
-Both are brought to the types of the output and counted row by row, in Spark; only rows that are not there equally often
-come here. Of these, such as differ in nothing but the last digits of fractions are the same.
+Both are cast to the types of the output and counted row by row, in Spark; only rows whose counts differ are fetched. Of
+these, rows that differ in nothing but the last digits of fractions count as equal.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _EXPECTED: Final = "__odf_expected"
 def differences(
     spark: SparkSession, run: TransformRequest, output: OutputSoFar, answer: Answer, scratch: Path, most: int
 ) -> BatchAnswer:
-    """Compare what an output amounts to with what it should amount to.
+    """Compare the current state of an output with the expected state.
 
     Args:
         spark: a session with the engine's settings.
         run: the transform, with the names of the output's columns and its key.
-        output: what has been given.
-        answer: what should have been.
+        output: the output so far.
+        answer: the expected output.
         scratch: a folder for temporary files.
-        most: so many differences are listed, all are counted.
+        most: the maximum number of listed differences; all are counted.
     """
     from pyspark import StorageLevel
     from pyspark.sql import functions
@@ -82,7 +82,7 @@ def differences(
 
 
 def _in_form_of(log: Log, found: DataFrame, rows: DataFrame) -> DataFrame:
-    """Rows with the columns of an output, in its types: times are cut to milliseconds, columns of before are empty."""
+    """Cast rows to the columns and types of an output: times cut to milliseconds, columns of earlier queries empty."""
     from pyspark.sql import functions
     from pyspark.sql.types import TimestampNTZType, TimestampType
 
@@ -114,7 +114,7 @@ def _remarks(log: Log, answer: Answer) -> tuple[str, ...]:
 
 @dataclass
 class _Row:
-    """A row that is there too often, or not often enough."""
+    """A row that occurs too often, or not often enough."""
 
     values: Sequence[Any]
     count: int
@@ -124,7 +124,7 @@ class _Row:
 
 @dataclass
 class _Tally:
-    """Counts of equal, different and missing rows, and a list of the first."""
+    """Counts of missing, extra and differing rows, and a list of the first ones."""
 
     log: Log
     key: tuple[str, ...] | None
@@ -133,7 +133,7 @@ class _Tally:
     listed: list[Difference] = field(default_factory=list)
 
     def look_at(self, differing: DataFrame, rows: DataFrame) -> None:
-        """Look at rows that are not there equally often, out of all rows of both sides."""
+        """Examine the rows whose counts differ, out of all rows of both sides."""
         names, schema = differing.columns[:-2], arrow_schema(differing.schema)
         nearness = ApproximateComparison(pa.schema(list(schema)[: len(names)]), [None] * len(names))
         if nearness.fractions and not differing.isEmpty():
@@ -181,7 +181,7 @@ class _Tally:
         )
 
     def _cells(self, row: _Row) -> dict[str, Any]:
-        """A row as `odf -o json` prints it, in the types of the output."""
+        """Return a row as `odf -o json` prints it, in the types of the output."""
         names = self.log.names
         part = pa.Table.from_batches([row.batch.slice(row.at, 1)]).select(list(range(len(names))))
         typed = part.rename_columns(names).cast(pa.schema([(name, self.log.schema.field(name).type) for name in names]))
@@ -189,7 +189,7 @@ class _Tally:
 
 
 def _greatest(rows: DataFrame, names: Sequence[str]) -> list[float | None]:
-    """The greatest absolute value of each column of fractions; None of others."""
+    """Return the greatest absolute value of each column of fractions; None for other columns."""
     from pyspark.sql import functions
     from pyspark.sql.types import DoubleType, FloatType
 
@@ -197,7 +197,7 @@ def _greatest(rows: DataFrame, names: Sequence[str]) -> list[float | None]:
         if not isinstance(rows.schema[name].dataType, (DoubleType, FloatType)):
             return functions.lit(None).cast("double")
         value = functions.abs(functions.col(name).cast("double"))
-        return functions.max(functions.when(value < float("inf"), value))  # NaN is greater than that
+        return functions.max(functions.when(value < float("inf"), value))  # Spark sorts NaN above all
 
     (found,) = rows.agg(*(greatest(name).alias(name) for name in names)).collect()
     return list(found)

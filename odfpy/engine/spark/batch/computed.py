@@ -1,7 +1,7 @@
-"""Times that a query computes of others: functions that never decrease, windows, sessions, their edges.
+"""Computed times: functions that never decrease, windows, sessions, and the bounds of windows.
 
-A window waits for the time that it is made of, which may be a function of a column: `window(event_time - INTERVAL 30
-DAYS, ...)` of the first of March is over in January, but only when no such time comes any more.
+A window waits for the time that it is computed from, which may be a function of a column: in `window(event_time -
+INTERVAL 30 DAYS, ...)`, the window of January 30th is over only once no row of March 1st comes any more.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from odfpy.engine.spark.plan.session_windows import is_session
 from odfpy.engine.spark.plan.time_values import evaluate
 
 Times = Mapping[int, ColumnTimes]
-"""Columns with times, by id."""
+"""The time bounds of columns, by id."""
 
 _EXTREMES: Final = ("aggregate.Max", "aggregate.Min")
 
 
 def time_of(catalyst: Catalyst, column: Node, times: Times) -> ColumnTimes | None:
-    """Tell what is known of a selected column, given what is known of those below.
+    """Return the time bounds of a selected column, given those of the columns below.
 
     Args:
         catalyst: access to Catalyst.
@@ -52,7 +52,7 @@ def time_of(catalyst: Catalyst, column: Node, times: Times) -> ColumnTimes | Non
 
 
 def time_of_group(catalyst: Catalyst, group: Node, times: Times) -> ColumnTimes | None:
-    """Tell what is known of an expression of GROUP BY; one that only adds a duration waits like other functions.
+    """Return the time bounds of a GROUP BY expression; one that only adds a duration is treated like other functions.
 
     Args:
         catalyst: access to Catalyst.
@@ -68,13 +68,13 @@ def time_of_group(catalyst: Catalyst, group: Node, times: Times) -> ColumnTimes 
 def function_of_time(
     catalyst: Catalyst, value: Node, below: ColumnTimes, *, may_shift: bool = True
 ) -> ColumnTimes | None:
-    """Tell what is known of a function of one time; None where it may decrease.
+    """Return the time bounds of a function of one time; None where it may decrease.
 
     Args:
         catalyst: the session.
         value: an expression over one column.
-        below: what is known of that column.
-        may_shift: whether a function that only adds a duration is taken for the same times, later.
+        below: the time bounds of that column.
+        may_shift: whether a function that only adds a duration simply shifts the bounds.
     """
     if expression_name(value) == "AttributeReference":
         return below
@@ -89,7 +89,7 @@ def function_of_time(
 
 
 def sliding_windows(catalyst: Catalyst, plan: Node, times: Times) -> dict[int, ColumnTimes]:
-    """Find the columns of an Expand that have one of the windows that a time falls into, in each copy of a row.
+    """Return the columns of an Expand whose copies of a row contain the sliding windows that a time falls into.
 
     Args:
         catalyst: access to Catalyst.
@@ -108,13 +108,13 @@ def sliding_windows(catalyst: Catalyst, plan: Node, times: Times) -> dict[int, C
 
 
 def extreme_of_group(catalyst: Catalyst, function: Node, group: Node, known: ColumnTimes) -> ColumnTimes | None:
-    """Tell what is known of the greatest or least time of a group: of the one that groups are made of, and no other.
+    """Return the time bounds of MIN or MAX of a group, if it is of the time that groups are formed by.
 
     Args:
         catalyst: the session.
         function: an aggregate function.
-        group: the expression of GROUP BY whose time is waited for.
-        known: what is known of that.
+        group: the GROUP BY expression whose time is waited for.
+        known: the time bounds of that expression.
     """
     if expression_name(function) not in _EXTREMES or expression_name(function.child()) != "AttributeReference":
         return None
@@ -130,8 +130,8 @@ def extreme_of_group(catalyst: Catalyst, function: Node, group: Node, known: Col
 
 
 def _of_windows(catalyst: Catalyst, windows: Sequence[Node], times: Times, *, is_session: bool) -> ColumnTimes | None:
-    """Return the properties of windows, or of a session, of one time."""
-    # Spark makes a session of its start and its end; only the end may read more than the time, for the gap.
+    """Return the time bounds of windows, or of a session, over one time."""
+    # Spark builds a session from its start and its end; only the end may read more than the time, for the gap.
     time = _time_in(children(windows[0])[1] if is_session else windows[0])
     below = None if time is None else _only_one(time, times)
     if time is None or below is None or below.windows:
@@ -148,7 +148,7 @@ def _of_windows(catalyst: Catalyst, windows: Sequence[Node], times: Times, *, is
 
 
 def _time_in(window: Node) -> Node | None:
-    """The time of which a window is computed: that which Spark turns into a number, if it reads columns."""
+    """Return the time over which a window is computed: what Spark converts to a number, if it reads columns."""
     for name, node in subtree(window):
         if name == "PreciseTimestampConversion" and node.dataType().typeName() == "long":
             (time,) = children(node)
@@ -157,7 +157,7 @@ def _time_in(window: Node) -> Node | None:
 
 
 def _edge(catalyst: Catalyst, value: Node, window: ColumnTimes) -> ColumnTimes | None:
-    """Start or end of a window."""
+    """Return the time bounds of the start or the end of a window."""
     if expression_name(value) != "GetStructField" or children(children(value)[0]):
         return None
     if value.ordinal() == 1:
@@ -166,6 +166,6 @@ def _edge(catalyst: Catalyst, value: Node, window: ColumnTimes) -> ColumnTimes |
 
 
 def _only_one(expression: Node, times: Times) -> ColumnTimes | None:
-    """Return the properties of the one column that an expression reads; None where it reads others."""
+    """Return the time bounds of the only column that an expression reads; None where it reads several."""
     read = columns_read(expression)
     return times.get(column_id(read[0])) if len(read) == 1 else None

@@ -1,4 +1,4 @@
-"""Meaning of conditions for what they compare."""
+"""Conditions taken apart: conjuncts, and the comparisons that they make."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Final
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns_read, expression_name, items, subtree
 
 QUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
-"""Expressions that are queries of their own."""
+"""Expressions that contain a query of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotAfter:
-    """A condition that one expression is not greater than another one."""
+    """The fact that one expression is not greater than another."""
 
     smaller: Node
     greater: Node
 
 
 def parts_of(condition: Node) -> Iterator[Node]:
-    """The conditions that all have to hold."""
+    """Yield the conjuncts of a condition, all of which have to hold."""
     if expression_name(condition) == "And":
         for child in children(condition):
             yield from parts_of(child)
@@ -30,7 +30,7 @@ def parts_of(condition: Node) -> Iterator[Node]:
 
 
 def not_after(condition: Node) -> list[NotAfter]:
-    """Return what a condition says of which of two expressions is not the greater one."""
+    """Return what a condition implies about which of two expressions is not greater."""
     match expression_name(condition):
         case "LessThan" | "LessThanOrEqual":
             return [NotAfter(*children(condition))]
@@ -47,7 +47,7 @@ def not_after(condition: Node) -> list[NotAfter]:
 
 
 def compared_by_between(condition: Node) -> tuple[Node, Node, Node]:
-    """A value and its bounds. Spark keeps them in the two comparisons that stand for BETWEEN."""
+    """Return the value and the bounds of a BETWEEN, from the two comparisons that Spark replaces it by."""
     pair, shared = condition.replacement(), None
     if expression_name(pair) == "With":  # a value that is computed once
         shared, pair = items(pair.defs())[0].child(), pair.child()
@@ -56,11 +56,11 @@ def compared_by_between(condition: Node) -> tuple[Node, Node, Node]:
 
 
 def reads_only(expression: Node, columns: Iterable[Node]) -> bool:
-    """Return whether an expression reads some columns, and no others than given ones."""
+    """Return whether an expression reads some columns, all of which are among the given ones."""
     read = {column_id(one) for one in columns_read(expression)}
     return bool(read) and read <= {column_id(one) for one in columns}
 
 
 def has_query(expression: Node) -> bool:
-    """Return whether there is a query inside of an expression."""
+    """Return whether an expression contains a query."""
     return any(name in QUERIES for name, _ in subtree(expression))

@@ -1,4 +1,4 @@
-"""The comparison as a job of a process of its own, in which nothing of the incremental engine has been loaded."""
+"""The comparison as a job in a process of its own, in which the incremental engine has not been loaded."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NOT_OURS: Final = ("odfpy.engine.spark.incremental", "odfpy.engine.spark.row_by_row")
-"""What must not have a say in a second opinion."""
+"""Modules that an independent verification must not use."""
 
 
 def compare(spark: SparkSession, arguments: str) -> str:
     """Answer a `BatchRequest` with a `BatchAnswer`, both as JSON.
 
     Raises:
-        InternalError: the process has loaded what it checks.
+        InternalError: the process has loaded the code that it is to verify.
         InvalidQuery, UnsupportedQuery, EngineError: as for `batch_answer`.
     """
     loaded = sorted(name for name in sys.modules if name.startswith(NOT_OURS))
@@ -37,7 +37,7 @@ def compare(spark: SparkSession, arguments: str) -> str:
 
 
 def compare_output(spark: SparkSession, request: BatchRequest) -> BatchAnswer:
-    """Compare an output with the expected one, in any process; errors as for `batch_answer`."""
+    """Compare an output with the expected one, in any process; raises the errors of `batch_answer`."""
     run = request.run
     with TemporaryDirectory(prefix="batch-", dir=Path(run.new_data_path).parent) as folder:
         scratch = Path(folder)

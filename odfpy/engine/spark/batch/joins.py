@@ -1,7 +1,8 @@
-"""Joins: which rows without a partner may still find one, and which rows have to wait for a version.
+"""Rules for joins: which unmatched rows may still find a partner, and which rows have to wait for a version.
 
-Pairs are given at once. A row of an outer or anti join has no partner for good when the two times that the condition
-keeps within an interval are so far apart that none can come. Such a row is told by a mark on the other side.
+Matched pairs are closed at once. A row of an outer or anti join is unmatched for good when the condition keeps two
+times within an interval, and the watermark shows that no partner within it can come. Unmatched rows are recognized by a
+mark column on the other side.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _FACTS_RIGHT: Final = ("Inner", "Cross", "RightOuter")
 
 
 def join(walk: PlanWalk, plan: Node, where: Sequence[Node] = ()) -> ClosedPlan:
-    """A join that keeps only closed rows.
+    """Return a join restricted to closed rows.
 
     Args:
         walk: the walk.
         plan: the join.
-        where: conditions that hold above it, where it is an inner one.
+        where: conditions of a WHERE directly above the join, if it is an inner one.
     """
     nodes = children(plan)
     left, right = (_side(walk, node, where) for node in nodes)
@@ -48,19 +49,19 @@ def join(walk: PlanWalk, plan: Node, where: Sequence[Node] = ()) -> ClosedPlan:
 
 
 def join_where(walk: PlanWalk, plan: Node) -> ClosedPlan:
-    """The inner join below a WHERE, of which some conditions may be those of the join."""
+    """Return an inner join directly below a WHERE, some of whose conditions may be conditions of the join."""
     said = (one for one in parts_of(plan.condition()) if columns_read(one) and not has_query(one))
     return join(walk, plan.child(), list(said))
 
 
 def _kind_of(plan: Node) -> str:
-    """The kind of a join: EXISTS beside other conditions names a column, and a subquery in SELECT is an outer join."""
+    """Return the join type: EXISTS beside other conditions has a column name appended; a scalar subquery is outer."""
     kind = str(plan.joinType().toString()).partition("(")[0]
     return "LeftOuter" if kind == "LeftSingle" else kind
 
 
 def _beside_constants(walk: PlanWalk, plan: Node, kind: str, left: ClosedPlan, right: ClosedPlan) -> ClosedPlan | None:
-    """A join of rows with constants in which the rows stay one by one; None if it is none, or constants stay, too."""
+    """Return a join with constants that works row by row; None if it is none, or shows unmatched constants."""
     if right.lineage is RowLineage.CONSTANT and left.lineage.is_row_by_row and kind in _FACTS_LEFT:
         rows = left
     elif left.lineage is RowLineage.CONSTANT and right.lineage.is_row_by_row and kind in _FACTS_RIGHT:
@@ -72,7 +73,7 @@ def _beside_constants(walk: PlanWalk, plan: Node, kind: str, left: ClosedPlan, r
 
 
 def _side(walk: PlanWalk, node: Node, where: Sequence[Node]) -> ClosedPlan:
-    """One side of a join; if that is an inner join itself, with the conditions that read nothing else."""
+    """Return one side of a join; if it is an inner join itself, with the conditions that read only its columns."""
     mine = [one for one in where if reads_only(one, columns(node))]
     return join(walk, node, mine) if is_inner(node) else walk.part(node)
 
@@ -82,7 +83,7 @@ def _side(walk: PlanWalk, node: Node, where: Sequence[Node]) -> ClosedPlan:
 
 @dataclass(slots=True)
 class _Interval:
-    """The least and the greatest distance of the right time from the left one, in microseconds, if known."""
+    """The bounds on right time minus left time, in microseconds, as far as they are known."""
 
     left: Node
     right: Node
@@ -90,7 +91,7 @@ class _Interval:
     most: int | None = None
 
     def narrow(self, other: _Interval) -> None:
-        """Take in what another condition says of the same two times."""
+        """Tighten the bounds by another condition on the same two times."""
         if (column_id(self.left), column_id(self.right)) != (column_id(other.left), column_id(other.right)):
             return
         if other.least is not None:
@@ -112,7 +113,7 @@ def _interval(walk: PlanWalk, said: Sequence[Node], left: ClosedPlan, right: Clo
 
 
 def _bound(walk: PlanWalk, order: NotAfter, left: ClosedPlan, right: ClosedPlan) -> _Interval | None:
-    """Return what it says of two times that the one, with a duration, is not after the other, with a duration."""
+    """Return the bound that follows from one time, shifted by a constant, not being after another one."""
     pair = columns_read(order.smaller), columns_read(order.greater)
     if any(len(read) != 1 for read in pair):
         return None
@@ -136,7 +137,7 @@ def _is_time(side: ClosedPlan, column: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """A join of two sides, perhaps of times within an interval."""
+    """A join of two sides, perhaps with an interval between their times."""
 
     walk: PlanWalk
     plan: Node
@@ -146,7 +147,7 @@ class _Pairs:
     interval: _Interval | None
 
     def closed(self) -> ClosedPlan:
-        """The join without the rows that may still find a partner."""
+        """Return the join without unmatched rows that may still find a partner."""
         left, right = self._left_is_unmatched(), self._right_is_unmatched()
         plan = self.plan
         if self.kind == "LeftAnti":
@@ -158,7 +159,7 @@ class _Pairs:
         return ClosedPlan(plan, tuple(columns(self.plan)), self._times(), lineage=lineage)
 
     def _left_is_unmatched(self) -> Node | None:
-        """The condition that a row of the left side that has no partner will find none; None if it is given at once."""
+        """Return the condition that an unmatched left row stays unmatched; None if such rows are closed at once."""
         known, interval = self._known(self.right, right=True), self.interval
         if self.kind not in (*_LEFT_STAYS, "LeftAnti") or known is None or interval is None or interval.most is None:
             return None
@@ -176,7 +177,7 @@ class _Pairs:
         return side.times.get(column_id(self.interval.right if right else self.interval.left))
 
     def _times(self) -> dict[int, ColumnTimes]:
-        """Times of one side pass as far as the other one cannot bring them up again."""
+        """Return the time bounds of the result, limited by how far the other side may still bring up earlier times."""
         interval = self.interval
         left, right = self._known(self.left, right=False), self._known(self.right, right=True)
         if interval is None or left is None or right is None:
@@ -197,15 +198,15 @@ def with_unmatched_rows(
     left_is_unmatched: Node | None,
     right_is_unmatched: Node | None,
 ) -> Node:
-    """A join of which rows without a partner are there only if a condition holds for them.
+    """Return a join whose unmatched rows are filtered by conditions.
 
     Args:
         walk: the walk.
         plan: the join.
         left: its left side.
         right: its right side.
-        left_is_unmatched: the condition for rows of the left side; None if all are there.
-        right_is_unmatched: the same for those of the right side.
+        left_is_unmatched: the condition for unmatched rows of the left side; None to include all of them.
+        right_is_unmatched: the same for unmatched rows of the right side.
     """
     if left_is_unmatched is None and right_is_unmatched is None:
         return walk.above(plan, left, right)
@@ -232,12 +233,12 @@ class _AsOf:
     """The comparison of a time of one side, the facts, with the validity of rows of the other.
 
     Attributes:
-        value: the time of a fact, or what it is without a duration that is added to it.
+        value: the time of a fact, without a duration that is added to it.
         column: the column that this is, None if it is a function of one.
         shift: the duration.
-        limit: facts with a time at or before it are given.
-        end: column with the end of the versions, if it is compared with the same time.
-        uses_end: whether the query makes another use of that.
+        limit: facts with a time at or before it are closed.
+        end: the column with the end of versions, if it is compared with the same time.
+        uses_end: whether the query uses the end of versions in other ways.
     """
 
     value: Node
@@ -284,7 +285,7 @@ def _is_of(time: Node, facts: ClosedPlan) -> bool:
 
 
 def _time_of_fact(walk: PlanWalk, time: Node, facts: ClosedPlan) -> tuple[Node, Node | None, int, ColumnTimes] | None:
-    """The value that facts wait with, the column that it is, the duration that is added to it, and what is known."""
+    """Return the time of facts, its column, the duration added to it, and its time bounds."""
     while expression_name(time) == "Cast" and children(time)[0].dataType().typeName() == "date":
         (time,) = children(time)  # a date is compared as its midnight
     (read,) = columns_read(time)
@@ -314,11 +315,11 @@ class _LookedUp:
     as_of: _AsOf
 
     def closed(self, *, only_facts: bool) -> ClosedPlan:
-        """The join over the facts of which the versions are known; and over all versions.
+        """Return the join of the facts whose versions are known with all versions.
 
         Args:
-            only_facts: whether all rows of the result are rows of facts; else it also tells which versions no fact has
-                looked up, and these wait for their end.
+            only_facts: whether all rows of the result are rows of facts; otherwise the result also reports versions
+                that no fact has looked up, and these wait for their end.
         """
         walk, as_of = self.walk, self.as_of
         given = has_passed(walk.catalyst, as_of.value, as_of.limit.passed)

@@ -1,6 +1,6 @@
-"""Changelogs that have passed through queries row by row, for temporal tables, which depend on more than a state.
+"""Changelogs that pass through queries row by row, for temporal tables, which depend on more than the current state.
 
-Each row has marks that tell how it came; they are put beside the columns that a query selects.
+Each row has marks that tell when and from where it came; they travel beside the columns that a query selects.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ MARKS: Final = (COMMIT, SOURCE, OFFSET, OPERATION)
 """The system time of a row, the number of the input that it came from, its offset there, and its operation type."""
 
 BRANCH: Final = "__odf_way"
-"""Through which of the readings of inputs, from left to right, a row came."""
+"""The reference to an input, counted from left to right in the query, through which a row came."""
 
 
 class Logs:
-    """The changelogs of inputs, and of queries row by row over them, under their names in a session of their own."""
+    """The changelogs of inputs, and of row-by-row queries over them, under their names in a separate session."""
 
     def __init__(self, spark: SparkSession, inputs: Sequence[Table], policy: LatePolicy, scratch: Path) -> None:
         self._catalyst = Catalyst(request_session(spark))
@@ -76,7 +76,7 @@ class Logs:
         self._name(table.name, catalyst.project(columns(inner)[: len(log.names)], inner))
 
     def add(self, alias: str, text: SourceText) -> None:
-        """Name a query row by row, or of constants, over what has been named."""
+        """Register a query that works row by row, or consists of constants, over the names so far."""
         plan = analyzed_step(self._catalyst, alias, text, list(self._plans)).plan
         self._name(alias, in_normal_form(self._catalyst, without_inner_queries(self._catalyst, plan)))
 
@@ -85,7 +85,7 @@ class Logs:
         self._plans[name] = plan
 
     def log(self, name: str) -> DataFrame:
-        """Return what has been named as a changelog: columns `c0`, `c1`..., the marks, and the branch."""
+        """Return a registered query as a changelog: columns `c0`, `c1`..., the marks, and the branch."""
         plan = self._plans[name]
         data = columns(plan)
         carried = _Carrying(self._catalyst).carry(plan)
@@ -94,7 +94,7 @@ class Logs:
 
 
 class _Carrying:
-    """Puts the marks of rows beside the columns of a plan row by row."""
+    """The rewriting of a row-by-row plan so that the marks of rows travel beside its columns."""
 
     def __init__(self, catalyst: Catalyst) -> None:
         self._catalyst = catalyst
@@ -102,7 +102,7 @@ class _Carrying:
         self._definitions: dict[int, Node] = {}
 
     def carry(self, plan: Node) -> Node:
-        """The same plan with the marks in its output, and with the number of the reading that a row came through."""
+        """Return the plan with the marks in its output, and the number of the input reference of each row."""
         catalyst = self._catalyst
         match operator_name(plan):
             case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
@@ -120,7 +120,7 @@ class _Carrying:
                 return catalyst.project([*renamed, *_marks_of(below)], below)
             case "Project":
                 return self._project(plan)
-            case "Filter" | "Generate" | "Join":  # with constants, which stand beside the marks of the other side
+            case "Filter" | "Generate" | "Join":  # constants add nothing to the marks of the other side
                 return plan.withNewChildren(catalyst.seq([self.carry(child) for child in children(plan)]))
             case "Expand":
                 below = self.carry(plan.child())

@@ -1,4 +1,4 @@
-"""Requests to the batch and its answers; light, so that commands can load it."""
+"""Requests for a batch comparison, and answers; without heavy imports, so that commands can load it."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ JOB: Final = "odfpy.engine.spark.batch.job:compare"
 """The function that answers a `BatchRequest`; see `odfpy.engine.jobs`."""
 
 RELATIVE: Final = 1e-9
-"""Two fractions are the same if they differ by no more than this part of the greater one..."""
+"""Two fractions are equal if they differ by no more than this part of the greater one..."""
 
 ABSOLUTE: Final = 1e-12
-"""...or than this part of the greatest value of their column: sums that come to nothing leave a rest."""
+"""...or by this part of the greatest value of their column: sums that cancel out leave a remainder."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """Asks whether an output amounts to what the query says of its inputs.
+    """A request to compare an output with what the query says about its inputs.
 
     Attributes:
-        run: the transform, as one run over all rows that the inputs had at the moment in question. `query_changed` says
-            whether some of the output was made by other queries.
-        output: what the dataset had given by then.
-        most: so many differences are listed, all are counted.
+        run: the transform, as one run over all rows that the inputs had at the moment in question. `query_changed`
+            tells whether some of the output comes from earlier queries.
+        output: the output of the dataset at that moment.
+        most: the maximum number of listed differences; all are counted.
     """
 
     run: TransformRequest
@@ -37,7 +37,7 @@ class BatchRequest:
 
 
 def obstacle_of(transform: Transform) -> str | None:
-    """Why nothing can be compared with a transform, whatever its inputs are; None if that remains to be seen."""
+    """Return why a transform can never be compared, whatever its inputs; None if that depends on the inputs."""
     if isinstance(transform, TransformSql) and transform.engine.lower() == "spark":
         return None
     return "its engine makes rows of entries of the inputs' changelogs, not of what they amount to"
@@ -53,14 +53,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference. Rows are JSON objects as text, with the columns of data.
+    """A difference. Rows are JSON objects as text, with the data columns.
 
     Attributes:
-        key: the columns by which the row is known; none if the dataset has no key.
-        expected: the row that the batch gives; None if it gives none.
-        found: the row that the output amounts to; None if there is none.
-        columns: those that differ, where both are there.
-        count: how many such rows there are too few or too many.
+        key: the columns that identify the row; empty if the dataset has no key.
+        expected: the row of the batch; None if it has none.
+        found: the row of the output; None if it has none.
+        columns: the columns that differ, where both rows exist.
+        count: by how many such rows the counts differ.
     """
 
     kind: Kind
@@ -73,19 +73,19 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchAnswer:
-    """The outcome of a comparison.
+    """The result of a comparison.
 
     Attributes:
-        obstacle: why the two cannot be compared; then there is nothing else.
-        found: rows that the output amounts to.
-        expected: rows that the batch gives.
+        obstacle: why the two cannot be compared; the other fields are then empty.
+        found: the number of rows in the current state of the output.
+        expected: the number of rows of the batch.
         missing: how many rows the output lacks.
-        extra: how many it should not have.
-        differing: how many rows of a key have other values.
+        extra: how many rows the output has too many.
+        differing: how many rows have the same key but other values.
         differences: the first of them, in the order of the key, or of all columns.
-        taken_back: rows that inputs take back without having them, where it matters: then differences may be due to
+        taken_back: how many rows inputs retract without having them, where it matters: differences may then be due to
             these.
-        remarks: what has to be known to judge the differences, one sentence each.
+        remarks: notes for the interpretation of differences, one sentence each.
     """
 
     obstacle: str | None = None

@@ -1,4 +1,4 @@
-"""The steps of a transform one after the other, each over the state of the inputs and the results before it."""
+"""The steps of a transform, run one after the other over the state of the inputs and the results of earlier steps."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 
 
 class NotRowByRow(Exception):
-    """A query looks at several rows at once."""
+    """Signals that a query is not row by row, where all queries have to be."""
 
 
 class Steps:
-    """The steps of a transform.
+    """The steps of a transform, run for one moment.
 
     Attributes:
         catalyst: the session.
         logs: the changelogs of the inputs.
-        has_star: whether a function takes columns by a star, as far as the steps have been looked at.
+        has_star: whether a function takes columns by a star, in the steps analyzed so far.
     """
 
     def __init__(
@@ -64,18 +64,19 @@ class Steps:
         all_columns: bool = False,
         sign: int = 1,
     ) -> None:
-        """Name the inputs.
+        """Register the inputs under their names.
 
         Args:
             spark: a session with the engine's settings.
-            run: the transform, as one run over all rows of its inputs.
+            run: the transform as one run over all rows of its inputs.
             scratch: a folder for temporary files.
-            row_by_row: whether all queries have to be row by row.
-            all_columns: queries see the system columns, too, which are empty; that is so row by row only.
-            sign: -1 for the rows that were taken back without being there, instead of those that are there.
+            row_by_row: whether all queries have to work row by row.
+            all_columns: whether queries also see the system columns, with NULL values; only for queries that work row
+                by row.
+            sign: -1 for the rows that were retracted while absent, instead of those that are present.
 
         Raises:
-            NotComparable: it depends on when rows came.
+            NotComparable: the result depends on when rows came.
         """
         self.catalyst = Catalyst(request_session(spark))
         self._run, self._scratch, self._sign = run, scratch, sign
@@ -101,7 +102,7 @@ class Steps:
             self._name_input(log, ColumnTimes.at(None if watermark is None else watermark.millis * 1_000))
 
     def last(self) -> ClosedPlan:
-        """The result of the last step; errors as for `batch_answer`.
+        """Return the result of the last step; raises the errors of `batch_answer`.
 
         Raises:
             NotRowByRow: all queries have to be row by row, and one is not.
@@ -124,7 +125,7 @@ class Steps:
         return found
 
     def taken_back(self) -> dict[str, int]:
-        """Return how many rows inputs take back without having them, by alias, of those that do."""
+        """Return how many rows inputs retract without having them, by alias, for inputs that do."""
         found = {name: num_taken_back(state) for name, state in self._states.items() if state is not None}
         return {name: count for name, count in found.items() if count}
 
@@ -163,7 +164,7 @@ class Steps:
         log: DataFrame | None,
         state: Node = None,
     ) -> None:
-        """Name the versions of a changelog or, where there is none, of a state."""
+        """Register the versions of a changelog or, where there is none, of a state."""
         names = [field for field, _ in fields]
         by, time = [f"c{names.index(key)}" for key in table.primary_key], f"c{names.index(event_time)}"
         path = self._scratch / f"versions-{len(self._named)}.parquet"
@@ -192,7 +193,7 @@ def _transform(run: TransformRequest) -> TransformSql:
 
 
 def _with_empty_columns(rows: DataFrame, log: Log) -> tuple[DataFrame, list[Field]]:
-    """Rows of a state with all columns of the dataset in their order; those of the system are empty."""
+    """Add the system columns of the dataset to a state, with NULL values."""
     from pyspark.sql import functions
 
     types = {field.name: field.dataType for field in log.rows.schema.fields}
@@ -209,16 +210,16 @@ def _with_empty_columns(rows: DataFrame, log: Log) -> tuple[DataFrame, list[Fiel
 
 
 def _is_row_by_row(plan: Node) -> bool:
-    """Return whether an analyzed query looks at one row at a time."""
+    """Return whether an analyzed query works row by row."""
     return all(found.name in ROW_OPERATORS and found.subquery is None for found in operators(plan))
 
 
 def tables_in(plan: Node, *, deep: bool = False) -> Iterator[tuple[int, Node]]:
-    """The numbers of the tables that a result reads, and what it reads of each.
+    """Yield the numbers of the tables that a result reads, and the plan that reads each of them.
 
     Args:
-        plan: of the result.
-        deep: also those that the steps before it read.
+        plan: the plan of the result.
+        deep: whether to include the tables that earlier steps read.
     """
     number = _number_of(plan)
     if number is not None:

@@ -1,7 +1,7 @@
-"""The state that a changelog stands for, as a plain table: each row as often as it is there.
+"""Changelogs as plain tables: the current state of a changelog, each row as often as it is present.
 
-A row counts +1 for `+A` and `+C`, -1 for `-R` and `-C`. What is left of rows that are the same in all columns is how
-often the row is there; below zero, it was taken back more often than it came.
+A row counts +1 for `+A` and `+C`, -1 for `-R` and `-C`. The sum over identical rows is how often the row is present;
+below zero, it was retracted more often than it was added.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 WEIGHT: Final = "__odf_weight"
-"""How often a row is there."""
+"""How often a row is present."""
 
 Field: TypeAlias = tuple[str, bool]
 """The name of a column, and whether it may be null."""
@@ -36,10 +36,10 @@ _TAKES_AWAY: Final = tuple(int(kind) for kind in OperationType if kind.weight < 
 
 @dataclass(frozen=True)
 class Log:
-    """The changelog of a dataset.
+    """The changelog of a dataset, with its schema.
 
     Attributes:
-        rows: all of its columns, in the order of its schema.
+        rows: all of its columns, in the order of the schema.
         schema: of the dataset.
         table: what it was read from.
     """
@@ -50,31 +50,31 @@ class Log:
 
     @property
     def names(self) -> list[str]:
-        """The columns of data, event time included."""
+        """Return the data columns, event time included."""
         vocab = self.table.vocab
         hidden = vocab.changelog_columns
         return [name for name in self.schema.names if name not in hidden]
 
     @property
     def fields(self) -> list[Field]:
-        """The same, as queries see them."""
+        """Return the data columns with their nullability, as queries see them."""
         return [(name, self.schema.field(name).nullable) for name in self.names]
 
     @property
     def is_append_only(self) -> bool:
-        """True if the files tell that nothing was ever taken back."""
+        """True if the files show that nothing was ever retracted."""
         column, wanted = self.table.vocab.operation_type_column, int(OperationType.APPEND)
         return all(found == (wanted, wanted) for path in self.table.data_paths for found in bounds_of(path, column))
 
 
 def read_log(catalyst: Catalyst, table: Table, scratch: Path, late: Late = Late.CORRECTED) -> Log:
-    """The changelog of a table, as far as a query wants its late entries; errors as for `odfpy...tables.scan`.
+    """Return the changelog of a table with the late entries that a query wants; raises the errors of `scan`.
 
     Args:
         catalyst: access to Catalyst.
         table: the table.
-        scratch: a folder for files on the way.
-        late: what becomes of its late entries.
+        scratch: a folder for temporary files.
+        late: the policy for its late entries.
     """
     rows = catalyst.dataframe(scan(catalyst, table, scratch))
     if late is not Late.CORRECTED and table.data_paths:
@@ -83,7 +83,7 @@ def read_log(catalyst: Catalyst, table: Table, scratch: Path, late: Late = Late.
 
 
 def _chosen(rows: DataFrame, table: Table, late: Late) -> DataFrame:
-    """The entries that came behind the watermark that their input had then, or all others."""
+    """Return the late entries, which came behind the watermark that their input had then, or all others."""
     from pyspark.sql import functions
 
     ranges = ", ".join(f"({first}L, {last}L, {limit}L)" for first, last, limit in _ranges(table))
@@ -100,10 +100,10 @@ def _chosen(rows: DataFrame, table: Table, late: Late) -> DataFrame:
 
 
 def _ranges(table: Table) -> list[tuple[int, int, int]]:
-    """Offsets that came when there was a watermark: the first, the last, and that watermark in microseconds."""
+    """Return ranges of offsets that came when there was a watermark: first, last, and the watermark in microseconds."""
     known = {arrival.path: arrival.watermark.millis * 1_000 for arrival in table.arrivals}
     found, start = [], 0
-    for path in table.data_paths:  # which follow each other from the first row on
+    for path in table.data_paths:  # slices follow each other from the first row on
         with open_parquet(path) as file:
             end = start + file.metadata.num_rows
         if path in known:
@@ -113,7 +113,7 @@ def _ranges(table: Table) -> list[tuple[int, int, int]]:
 
 
 def state_of(catalyst: Catalyst, log: Log) -> DataFrame:
-    """Return the state that a changelog stands for: columns `c0`, `c1`... and a weight, never 0; floats in one form."""
+    """Return the state of a changelog: columns `c0`, `c1`... and a weight that is never 0; floats normalized."""
     from pyspark.sql import functions
 
     names = [f"c{at}" for at in range(len(log.names))]
@@ -127,7 +127,7 @@ def state_of(catalyst: Catalyst, log: Log) -> DataFrame:
 
 
 def net(rows: DataFrame) -> DataFrame:
-    """Rows with weights, each once, with the sum of its weights, unless that is 0."""
+    """Return distinct rows with the sum of their weights, unless that is 0."""
     from pyspark.sql import functions
 
     names = [name for name in rows.columns if name != WEIGHT]
@@ -136,7 +136,7 @@ def net(rows: DataFrame) -> DataFrame:
 
 
 def repeated(state: DataFrame, sign: int = 1) -> DataFrame:
-    """Each row as often as it is there; with the sign -1, as often as it was taken back without being there."""
+    """Return each row as often as it is present; with sign -1, as often as it was retracted while absent."""
     from pyspark.sql import functions
 
     times = functions.col(WEIGHT) * sign
@@ -145,7 +145,7 @@ def repeated(state: DataFrame, sign: int = 1) -> DataFrame:
 
 
 def num_taken_back(state: DataFrame) -> int:
-    """Return how many rows were taken back without being there."""
+    """Return how many rows were retracted while they were absent."""
     from pyspark.sql import functions
 
     ((count,),) = state.where(f"{WEIGHT} < 0").agg(functions.sum(-functions.col(WEIGHT))).collect()
@@ -153,14 +153,14 @@ def num_taken_back(state: DataFrame) -> int:
 
 
 def normalize_floats(catalyst: Catalyst, rows: DataFrame) -> DataFrame:
-    """Rows with 0.0 for -0.0 and one NaN, since a sort takes these for the same."""
+    """Replace -0.0 by 0.0 and every NaN by the same one, since sorting treats them as equal."""
     plan, build = catalyst.plan(rows), Builder(catalyst)
     found = [catalyst.alias(build.one_form(column), column.name()) for column in columns(plan)]
     return catalyst.dataframe(catalyst.project(found, plan))
 
 
 def seen_as(catalyst: Catalyst, rows: Node, fields: Sequence[Field], marks: Sequence[Node] = ()) -> Node:
-    """A plan under the names that queries know.
+    """Return a plan under the column names that queries use.
 
     Args:
         catalyst: the session.
@@ -176,7 +176,7 @@ def seen_as(catalyst: Catalyst, rows: Node, fields: Sequence[Field], marks: Sequ
 
 
 def sort_key(rows: DataFrame, name: str) -> Column:
-    """Return what rows are sorted by for a column; maps, which have no order, as text."""
+    """Return the sort key of a column; maps, which have no order, are sorted as text."""
     from pyspark.sql import functions
 
     column = _column(name)
@@ -185,7 +185,7 @@ def sort_key(rows: DataFrame, name: str) -> Column:
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark's functions want it, whatever is in it."""
+    """Return a column's name quoted for Spark's functions, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -1,4 +1,4 @@
-"""Temporal tables as Spark sees them: the versions of a changelog, or of a table of which each row begins one."""
+"""Temporal tables in Spark: the versions of a changelog, or of a table of which each row begins a version."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _Row = Mapping[str, Any]
 
 
 def versions_of_log(log: DataFrame, by: Sequence[str], time: str, path: Path) -> DataFrame:
-    """The versions that a changelog amounts to: columns `c0`, `c1`..., then from when and until when they are valid.
+    """Return the versions that result from a changelog: columns `c0`, `c1`..., then the bounds of their validity.
 
     Args:
         log: these columns, with the marks of a log.
-        by: those of them that are the primary key.
-        time: that which is the event time.
+        by: those of the columns that form the primary key.
+        time: the one that is the event time.
         path: a new file for the versions.
     """
     from pyspark.sql import functions
@@ -53,12 +53,12 @@ def versions_of_log(log: DataFrame, by: Sequence[str], time: str, path: Path) ->
 
 
 def versions_of_state(state: DataFrame, by: Sequence[str], time: str, path: Path) -> DataFrame:
-    """The versions of a table of which each row begins one; of several at one time the greatest by all columns counts.
+    """Return the versions of a table whose rows each begin one; of several at one time, the greatest wins.
 
-    Arguments as above, without marks.
+    Greatest means by all columns. The table has no marks, unlike the log above.
 
     Args:
-        state: the rows with their commits.
+        state: the rows of the table.
         by: names of the key columns.
         time: name of the event time.
         path: the file.
@@ -76,7 +76,7 @@ def versions_of_state(state: DataFrame, by: Sequence[str], time: str, path: Path
 
 
 def _event_times(log: DataFrame) -> dict[int, int | None]:
-    """The event time that each commit stands for."""
+    """Return the event time assigned to each commit."""
     from pyspark.sql import functions
 
     gains = [int(kind) for kind in OperationType if kind.weight > 0]
@@ -88,7 +88,7 @@ def _event_times(log: DataFrame) -> dict[int, int | None]:
 def _materialize(
     rows: DataFrame, names: Sequence[str], by: Sequence[str], entry: Callable[[_Row], Entry], path: Path
 ) -> DataFrame:
-    """The versions of all keys, written to a file and read again, so that no more than a key is in memory."""
+    """Write the versions of all keys to a file and read it, so that only one key at a time is in memory."""
     from pyspark.sql.types import StructField, StructType, TimestampType
 
     fields = rows.schema.fields[: len(names)]

@@ -1,7 +1,7 @@
-"""Rows that are equal in an ORDER BY follow each other by all their columns, ascending, nulls first.
+"""Ties in ORDER BY: rows that are equal in it are ordered by all their columns, ascending, nulls first.
 
-SQL leaves open which of them comes first. The law of the engine says it (docs/engine.md); so does the batch, where a
-result depends on it: for LIMIT, and for window functions that count rows.
+SQL leaves their order open. The engine defines it (docs/engine.md), and so does the batch where a result depends on it:
+for LIMIT, and for window functions that count rows.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _OF_PEERS: Final = ("Rank", "DenseRank", "PercentRank", "CumeDist")
 
 
 def with_ties_in_limit(catalyst: Catalyst, sort: Node) -> Node:
-    """A `Sort` that no two rows are equal to, unless they are the same."""
+    """Return a `Sort` in which only identical rows are equal."""
     build, order = Builder(catalyst), items(sort.order())
     return build.sort([*order, *_more(build, sort.child(), order)], sort.child())
 
 
 def with_ties_in_window(catalyst: Catalyst, window: Node) -> Node:
-    """A `Window` of which the functions that count rows look at them in such an order."""
+    """Return a `Window` whose row-counting functions process rows in such a total order."""
     build = Builder(catalyst)
     partition, order = items(window.partitionSpec()), items(window.orderSpec())
     calls = items(window.windowExpressions())
@@ -38,7 +38,7 @@ def with_ties_in_window(catalyst: Catalyst, window: Node) -> Node:
 
 
 def _more(build: Builder, child: Node, order: Sequence[Node]) -> list[Node]:
-    """Sort keys of all columns that are none yet; texts that are equal by their collation follow by their bytes."""
+    """Return sort keys for all other columns; collated texts that are equal are then ordered by their bytes."""
     keys: list[Node] = []
     for column in columns(child):
         if not _is_in(column, order):
@@ -53,7 +53,7 @@ def _is_in(column: Node, order: Sequence[Node]) -> bool:
 
 
 def _counts_rows(over: Node) -> bool:
-    """Return whether it matters for a function which of two equal rows is first."""
+    """Return whether the result of a window function depends on which of two equal rows comes first."""
     name, frame = expression_name(over.windowFunction()), over.windowSpec().frameSpecification()
     if name in _OF_PEERS:
         return False

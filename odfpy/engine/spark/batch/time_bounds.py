@@ -1,4 +1,4 @@
-"""Bounds of columns by the watermarks at one moment: numbers, since the batch is at one moment only.
+"""Bounds of columns by the watermarks of a single moment: plain numbers, since the batch runs for one moment only.
 
 All times are microseconds since the epoch.
 """
@@ -21,13 +21,13 @@ _MARKS: Final = ("spark.timeWindow", "spark.sessionWindow")
 
 @dataclass(frozen=True, slots=True)
 class ColumnTimes:
-    """A column that has the times of rows, or the windows that they fall into.
+    """A column that has the event times of rows, or the windows that they fall into.
 
     Attributes:
-        passed: no row with a value at or before it comes later, unless it is late; None while nothing is known.
+        passed: no row with a value at or before it comes later, unless the row is late; None while unknown.
         complete: no row with a value before it comes later.
-        windows: of a column of windows, the expressions that make them.
-        reads: the time that these read.
+        windows: for a column of windows, the expressions that compute them.
+        reads: the time that these expressions read.
         is_session: whether the windows grow with the rows in them.
     """
 
@@ -39,16 +39,16 @@ class ColumnTimes:
 
     @classmethod
     def at(cls, watermark: int | None) -> ColumnTimes:
-        """Of the event time of an input with a watermark."""
+        """Return the bounds of the event time of an input with a given watermark."""
         return cls(watermark, watermark)
 
     @classmethod
     def since(cls, start: int | None) -> ColumnTimes:
-        """Return where rows to come have this time or a later one."""
+        """Return the bounds of a column whose future rows have this time or a later one."""
         return cls(None if start is None else start - MILLISECOND, start)
 
     def later(self, micros: int) -> ColumnTimes:
-        """The same of a time that is so much later."""
+        """Return the bounds of a time that is later by a constant."""
         if micros == -MILLISECOND:
             return ColumnTimes.since(
                 self.passed
@@ -59,43 +59,43 @@ class ColumnTimes:
 
 @dataclass(frozen=True, slots=True)
 class ValidityColumn:
-    """A column that says from when, or until when, a row of a temporal table is valid."""
+    """A column that tells from when, or until when, a row of a temporal table is valid."""
 
     is_end: bool
     known: ColumnTimes
 
 
 class RowLineage(IntEnum):
-    """The relation of rows to those of the inputs."""
+    """The relation of rows to rows of the inputs."""
 
     CONSTANT = 0
-    """Of none: they are the same at any moment."""
+    """Rows of constants: they are the same at any moment."""
     ENTRIES = 1
-    """Each of one entry of a changelog of an input, perhaps with constants beside it."""
+    """Each row comes from one entry of an input's changelog, perhaps joined with constants."""
     ROWS = 2
-    """Each of one row of some table, or of none."""
+    """Each row comes from one row of some table, or from constants."""
     TOGETHER = 3
-    """Of several at once."""
+    """Rows come from several rows at once."""
 
     @property
     def is_row_by_row(self) -> bool:
-        """Tell whether each row is made of one row of a table."""
+        """Return whether each row comes from one row of a table."""
         return self in (RowLineage.ENTRIES, RowLineage.ROWS)
 
 
 def lineage_of(parts: Sequence[RowLineage]) -> RowLineage:
-    """The lineage of the rows of several parts, those of one after those of the other."""
+    """Return the lineage of the union of several parts."""
     return max(parts) if len({*parts}) == 1 else max(RowLineage.ROWS, *parts)
 
 
 def together(parts: Sequence[RowLineage]) -> RowLineage:
-    """The lineage of rows that are made of those of several parts at once."""
+    """Return the lineage of rows that combine rows of several parts."""
     return RowLineage.CONSTANT if {*parts} == {RowLineage.CONSTANT} else RowLineage.TOGETHER
 
 
 @dataclass(frozen=True, slots=True)
 class TableTimes:
-    """The times of a table as queries see it, by positions of columns, and the lineage of its rows."""
+    """The times of a table as queries see it, by position of the column, and the lineage of its rows."""
 
     times: Mapping[int, ColumnTimes]
     validity: Mapping[int, ValidityColumn] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class TableTimes:
 
 
 def least(known: Iterable[ColumnTimes]) -> ColumnTimes:
-    """Return what holds for a column that has the times of several."""
+    """Return the bounds of a column that has the values of several columns."""
     found = list(known)
     passed, complete = [one.passed for one in found], [one.complete for one in found]
     return ColumnTimes(_least(passed), _least(complete))
@@ -117,7 +117,7 @@ def _least(times: list[int | None]) -> int | None:
 
 
 def is_window(column: Node) -> bool:
-    """Return whether a column is a window of time, as Spark marks them."""
+    """Return whether a column is a time window, as Spark marks them."""
     return _has_mark(column, *_MARKS)
 
 
@@ -130,7 +130,7 @@ def _has_mark(column: Node, *marks: str) -> bool:
 
 
 def first_open(catalyst: Catalyst, known: ColumnTimes) -> int | None:
-    """The beginning of the first window that is not over, or the time itself if that is between two windows."""
+    """Return the start of the first window that is not over, or the time itself if it lies between two windows."""
     now = known.passed
     if now is None or known.reads is None:
         return None
@@ -138,7 +138,7 @@ def first_open(catalyst: Catalyst, known: ColumnTimes) -> int | None:
 
 
 def has_passed(catalyst: Catalyst, value: Node, limit: int | None) -> Node:
-    """The condition that a time is at or before a limit: never, while that is not known.
+    """Return the condition that a time is at or before a limit; FALSE while the limit is unknown.
 
     Args:
         catalyst: access to Catalyst.

@@ -1,4 +1,4 @@
-"""Use of columns by a query, beside comparisons in the conditions of joins."""
+"""Column usage: which columns of a query its result depends on, apart from comparisons in join conditions."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ class Uses:
     """The columns that a query uses.
 
     Attributes:
-        shown: ids of columns that the result depends on, or which of its rows there are.
-        compared: how often a join compares a column as it is, by id: which pairs there are, but nothing that is shown.
+        shown: ids of columns that the result, or the presence of rows in it, depends on.
+        compared: how often a join compares a column directly, by id; such a comparison selects pairs, but does not show
+            the column.
     """
 
     def __init__(self, plan: Node) -> None:
@@ -48,7 +49,7 @@ class Uses:
         self._follow()
 
     def _conditions(self) -> Iterator[Node]:
-        """The conditions of joins, those too that WHERE sets right above an inner join."""
+        """Yield the conditions of joins, including a WHERE directly above an inner join."""
         for node in self._nodes:
             if operator_name(node) == "Join" and node.condition().isDefined():
                 yield node.condition().get()
@@ -72,7 +73,7 @@ class Uses:
                     self.shown |= _read([side])
 
     def _follow(self) -> None:
-        """Follow columns down to those that they are made of, until nothing more comes of it."""
+        """Follow columns down to those that they are computed from, until a fixpoint is reached."""
         before = -1
         while before != len(self.shown):
             before = len(self.shown)
@@ -98,13 +99,13 @@ class Uses:
         return _read(expressions_of(node))
 
     def _same(self, node: Node, child: Node) -> set[int]:
-        """Columns of a child that are shown ones of a node, by position."""
+        """Return the columns of a child that correspond, by position, to shown columns of a node."""
         pairs = zip(columns(node), columns(child), strict=True)
         return {column_id(below) for above, below in pairs if column_id(above) in self.shown}
 
 
 def joins_below(node: Node) -> bool:
-    """Return whether a node is a WHERE right above an inner join, so that it is a condition of the join."""
+    """Return whether a node is a WHERE directly above an inner join, so that it may be part of the join condition."""
     return operator_name(node) == "Filter" and is_inner(node.child())
 
 

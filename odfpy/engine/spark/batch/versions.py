@@ -1,4 +1,4 @@
-"""A temporal table as versions: what each row of its changelog does to the versions of its key, one after the other.
+"""Versions of a temporal table, derived from the changelog of one key, entry by entry.
 
 | row | what it does |
 |---|---|
@@ -9,8 +9,8 @@
 | `-R` of a row that is there, with others of the key | the row was wrong, as if it had never come |
 | `-R` of a row that is there, and was all | the key has gone, and its last version ends when that was known |
 
-Rows come from Spark key by key, in their order; here they are looked at one by one, in Python. Of several versions that
-begin at one time the last one counts. All times are microseconds since the epoch.
+Rows come from Spark sorted by key, and within a key in their order; here they are processed one by one, in Python. Of
+several versions that begin at one time, the last one wins. All times are microseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _JUST_AFTER: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row of a changelog.
+    """An entry of a changelog.
 
     Attributes:
         data: its values.
         time: its event time.
         op: its operation type.
-        commit: the system time that it came with.
-        place: the input it came from, and its offset there.
-        known: the event time that its commit stands for, for rows that do not say when they went.
+        commit: the system time of its commit.
+        place: the input that it came from, and its offset there.
+        known: the event time assigned to its commit, for entries that do not state when a row ended.
     """
 
     data: tuple[Any, ...]
@@ -53,16 +53,16 @@ class Entry:
 
     @property
     def is_gain(self) -> bool:
-        """True if it adds a row."""
+        """True if the entry adds a row."""
         return self.op.weight > 0
 
 
 Version = tuple[tuple[Any, ...], int, int]
-"""A row, from when it is valid and until when."""
+"""A row, and from when until when it is valid."""
 
 
 def versions_of(entries: Sequence[Entry]) -> Iterator[Version]:
-    """The versions of one key, given the entries of its changelog in their order."""
+    """Yield the versions of one key, given the entries of its changelog in their order."""
     ends: list[tuple[int, int]] = []
     there: Counter[str] = Counter()
     came: set[str] = set()
@@ -86,7 +86,7 @@ def versions_of(entries: Sequence[Entry]) -> Iterator[Version]:
 
 
 def _correction(entries: Sequence[Entry], at: int) -> Entry | None:
-    """The `+C` right after a `-C`."""
+    """Return the `+C` right after a `-C`."""
     entry, after = entries[at], entries[at + 1] if at + 1 < len(entries) else None
     if after is None or (entry.op, after.op) != (OperationType.CORRECT_FROM, OperationType.CORRECT_TO):
         return None
@@ -95,7 +95,7 @@ def _correction(entries: Sequence[Entry], at: int) -> Entry | None:
 
 
 def _when_it_went(entry: Entry, later: Sequence[Entry]) -> int | None:
-    """Return when the last version of a key ends that has gone; None if the key comes back before that."""
+    """Return when the last version of a removed key ends; None if the key comes back before that."""
     again = [other.time for other in later if other.is_gain]
     if entry.known is None or (again and min(again) <= entry.known):
         return None
@@ -111,9 +111,9 @@ def _valid(entries: Sequence[Entry], moments: Sequence[tuple[int, int]], ends: s
 
 
 def with_commits(times: Sequence[tuple[int, int | None]]) -> dict[int, int | None]:
-    """The event time that each commit stands for: the greatest that came with it or before.
+    """Return the event time assigned to each commit: the greatest that came with it.
 
-    Where that is not later than what came before, it is just after that.
+    If that is not later than all earlier event times, it is just after the latest of them; None while there is none.
 
     Args:
         times: system times of commits in their order, each with the greatest event time that it has brought.

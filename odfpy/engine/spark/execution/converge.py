@@ -1,8 +1,9 @@
-"""The first run of a changed stateful query: emits the difference between its result and the output so far.
+"""Convergence after a query change: the first run emits the difference between the new result and the output so far.
 
-What consumers have is what the output stands for, whatever queries have made its rows. The new query is run over the
-inputs from their beginning, and the difference between the two is emitted. So nothing needs to be known of the queries
-before, and the law holds again: the state of the output is the query over the state of the inputs.
+What consumers have is the current state of the output, whichever queries have made its rows. The new query is run over
+the inputs from their beginning, and the difference between the two states is emitted. So nothing needs to be known
+about earlier queries, and the invariant holds again: the state of the output is the query applied to the state of the
+inputs.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 def write_difference(
     ready: Stateful, request: TransformRequest, engine: str, rows_in_one_task: int = ROWS_IN_ONE_TASK
 ) -> tuple[SliceDescription, ...]:
-    """Run a transform from the beginning of its inputs and write how its result differs from the output so far.
+    """Run a transform from the beginning of its inputs, and write how its result differs from the output so far.
 
     Args:
         ready: the prepared transform.
@@ -49,14 +50,14 @@ def write_difference(
         rows_in_one_task: number of rows up to which one task does the work.
 
     Raises:
-        HistoryNeeded: rows of the past are needed that the request does not have.
+        HistoryNeeded: the request lacks earlier rows that are needed.
         InvalidQuery: the result does not fit the schema of the output so far.
     """
     recorded, so_far = request.recorded_schema, request.output_so_far
     if recorded is not None and so_far is None:
         raise HistoryNeeded
     inputs = tuple(map(_from_beginning, request.query_inputs))
-    # What it begins with is of other queries, and so are arranged rows.
+    # State and arrangement belong to an earlier query, so they are not used.
     whole = replace(
         request, query_inputs=inputs, prev_checkpoint_path=None, prev_arrangement_path=None, new_arrangement_path=None
     )
@@ -72,7 +73,7 @@ def write_difference(
         result = result.fitted(recorded)
         before = _state_of(ready, table, result)
     changed = result.rows if before is None else _changed(before, result.rows)
-    # What another query has made need not be known by the key of this one: then nothing is a correction.
+    # Rows of an earlier query may have duplicates in the new key: then changes are emitted without corrections.
     key = key_of(info) if before is None or _is_unique(before, key_of(info)) else None
     changes = ready.catalyst.plan(changed)
     with stage("output"):
@@ -84,7 +85,7 @@ def write_difference(
 
 
 def _from_beginning(source: TransformRequestInput) -> TransformRequestInput:
-    """An input of which all rows are new."""
+    """Return an input all of whose rows count as new."""
     if source.prev_offset is None:
         return replace(source, prev_watermark=None)
     if source.history_paths is None:
@@ -93,7 +94,7 @@ def _from_beginning(source: TransformRequestInput) -> TransformRequestInput:
     return replace(
         source,
         offset_interval=OffsetInterval(0, last),
-        data_paths=tuple(dict.fromkeys((*source.history_paths, *source.data_paths))),  # one slice may have both
+        data_paths=tuple(dict.fromkeys((*source.history_paths, *source.data_paths))),  # both may contain the same slice
         history_paths=None,
         prev_offset=None,
         prev_watermark=None,
@@ -101,7 +102,7 @@ def _from_beginning(source: TransformRequestInput) -> TransformRequestInput:
 
 
 def _fragment_of_rows(info: PlanInfo, source: int) -> Fragment:
-    """A part that is row by row as a fragment, which gives the state of its rows."""
+    """Return a stateless plan as a fragment that returns the state of its rows."""
     stateful_input = StatefulInput(0, info.stateless_plan, info.columns, ())
     return Fragment(
         source,
@@ -114,7 +115,7 @@ def _fragment_of_rows(info: PlanInfo, source: int) -> Fragment:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """The whole result of the query.
+    """The whole result of the new query.
 
     Attributes:
         ready: the transform.
@@ -127,12 +128,12 @@ class _Result:
     rows: DataFrame
 
     def names(self) -> list[str]:
-        """Names of the columns of the result, in its order."""
+        """Return the names of the result's columns, in its order."""
         by_position = {at: self.layout.schema.field(3 + number).name for number, at in enumerate(self.layout.sources)}
         return [by_position[at] for at in sorted(by_position)]
 
     def fitted(self, recorded: DataSchema) -> _Result:
-        """With the columns that only the output so far has, empty; and times as they are stored."""
+        """Return the result with NULL columns for those only in the output so far, and times as they are stored."""
         from pyspark.sql import functions
         from pyspark.sql.types import TimestampNTZType, TimestampType
 
@@ -168,7 +169,7 @@ def _check_fits(recorded: DataSchema, layout: OutputLayout) -> None:
 
 
 def _state_of(ready: Stateful, table: Table, result: _Result) -> DataFrame | None:
-    """The rows that the output stands for, with the columns of the result and a weight; None when it has no slices."""
+    """Return the state of the output, with the columns of the result and a weight; None when it has no slices."""
     from pyspark.sql import functions
 
     if not table.data_paths:
@@ -193,7 +194,7 @@ def _state_of(ready: Stateful, table: Table, result: _Result) -> DataFrame | Non
 
 
 def _widened(value: Column, recorded: DataType, wanted: DataType) -> Column:
-    """A value in the type that the result has now, in which structs may have got members; CAST adds none."""
+    """Cast a value to the type that the result has now. CAST does not add members to structs, so this does."""
     from pyspark.sql import functions
     from pyspark.sql.types import StructType
 
@@ -209,7 +210,7 @@ def _widened(value: Column, recorded: DataType, wanted: DataType) -> Column:
 
 
 def _changed(before: DataFrame, after: DataFrame) -> DataFrame:
-    """The net of two states, as `difference` has it."""
+    """Return the net of two states, as `difference` computes it."""
     from pyspark.sql import functions
 
     lost = before.withColumn(WEIGHT, -functions.col(WEIGHT))
@@ -220,7 +221,7 @@ def _changed(before: DataFrame, after: DataFrame) -> DataFrame:
 
 
 def _is_unique(rows: DataFrame, key: list[str] | None) -> bool:
-    """Return whether rows with weights are known by a key; only then one row takes the place of another."""
+    """Return whether a key identifies the rows of a state; only then one row can replace another."""
     from pyspark.sql import functions
 
     if key is None:

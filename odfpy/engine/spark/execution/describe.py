@@ -1,4 +1,4 @@
-"""A transform in words: classes of its steps, their state, and the key and watermark of its output."""
+"""Description of a transform for `odf inspect query`: classes of its steps, their state, its key and its watermark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_0
 
 
 def describe(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> AnalyzeResponseSuccess:
-    """The answer to an analysis."""
+    """Return the response to an analysis."""
     names = [table.name for table in tables]
     key = primary_key(ready)
     if isinstance(ready, Stateful):
@@ -76,12 +76,12 @@ def _on_late_rows(policy: LatePolicy, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def output_schema(ready: PreparedTransform | Stateful) -> DataSchema:
-    """The schema of the output, with the primary key that the query gives it."""
+    """Return the schema of the output, with the primary key that follows from the query."""
     return with_primary_key(from_arrow(ready.layout.schema), primary_key(ready))
 
 
 def primary_key(ready: PreparedTransform | Stateful) -> tuple[str, ...] | None:
-    """The columns of which no two rows of the output's state have the same values, as far as the query tells."""
+    """Return the columns that identify a row in the state of the output, as far as the query tells."""
     final = {at: ready.layout.schema.field(3 + number).name for number, at in enumerate(ready.layout.sources)}
     positions = key_positions(ready.steps.last.info) if isinstance(ready, Stateful) else ready.plan.key
     return None if positions is None else tuple(final[at] for at in positions)
@@ -103,11 +103,11 @@ def _stateful_step(alias: str | None, text: str, info: PlanInfo) -> StepAnalysis
 
 
 def in_words(times: DerivedWatermark, names: Sequence[str]) -> str:
-    """Return what a watermark follows from.
+    """Return in words how a watermark is derived.
 
     Args:
         times: the watermark.
-        names: of the inputs.
+        names: names of the inputs.
     """
     match times:
         case SourceWatermark(source):
@@ -127,7 +127,7 @@ def in_words(times: DerivedWatermark, names: Sequence[str]) -> str:
 
 
 def _compared(times: DerivedWatermark) -> Iterator[DerivedWatermark]:
-    """Yield what a watermark is the least of; the least of others' least is that of all of them."""
+    """Yield the watermarks of which a watermark is the least, with nested minimums flattened."""
     for bound in times.parts if isinstance(times, LeastOf) else (times,):
         yield from _compared(bound) if isinstance(bound, LeastOf) else (bound,)
 

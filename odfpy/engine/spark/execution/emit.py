@@ -1,4 +1,4 @@
-"""Rows that stand for rows of the sources, written to a slice in the order of the sources."""
+"""Output of result rows that correspond to rows of the sources, written to a slice in the order of the sources."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def write_delta(
         catalyst: the session.
         delta: the rows.
         layout: their final columns.
-        request: says where to, and from which offset on.
-        source_rows: how many rows are read, of each source.
-        names: of the sources, for messages.
-        rows_in_one_task: makes no difference to the result.
+        request: the request, with the path and the first offset.
+        source_rows: how many rows are read from each source.
+        names: names of the sources, for messages.
+        rows_in_one_task: has no effect on the result.
     """
     if not any(source_rows):
         return ()
@@ -54,12 +54,12 @@ def write_delta(
 def write_slice(
     frame: DataFrame, request: TransformRequest, final: FinalRows, layout: OutputLayout
 ) -> tuple[SliceDescription, ...]:
-    """Write rows that are in their final order to the slice of a request, wherever that is done.
+    """Write rows that are in their final order to the slice of a request, in the driver or in an executor.
 
     Args:
         frame: the rows.
-        request: says where to, and from which offset on.
-        final: gives them their operation types.
+        request: the request, with the path and the first offset.
+        final: assigns operation types to the rows.
         layout: their final columns.
     """
     work = _SliceWork(layout, request.next_offset, request.system_time, final)
@@ -69,12 +69,12 @@ def write_slice(
 
 FinalRow: TypeAlias = tuple[pa.RecordBatch, pa.Array, Callable[[int], str]]
 FinalRows: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[FinalRow]]
-"""Makes of batches as Spark gives them what `OutputSlice.write` takes."""
+"""Converts batches from Spark to the arguments of `OutputSlice.write`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SliceWork:
-    """Writes a slice; it may travel to an executor."""
+    """Work that writes a slice; it is pickled if an executor runs it."""
 
     layout: OutputLayout
     next_offset: int
@@ -91,7 +91,7 @@ class _SliceWork:
 
 @dataclass(frozen=True, slots=True)
 class _DeltaRows:
-    """Rows that stand for rows of the sources: what is left of a pair of corrections is mended."""
+    """Result rows that correspond to source rows; the operation type of half a correction is adjusted."""
 
     fans_out: tuple[bool, ...]
     names: tuple[str, ...]
@@ -102,7 +102,7 @@ class _DeltaRows:
 
 
 def _origin_of(batch: TaggedRows, names: Sequence[str]) -> Callable[[int], str]:
-    """Names the row of a source that a row of the result stands for."""
+    """Return a function that names the source row of a result row, for messages."""
 
     def name(row: int) -> str:
         source = names[batch.rows.column(CARRIED_INPUT)[row].as_py()]

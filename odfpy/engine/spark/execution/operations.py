@@ -1,4 +1,4 @@
-"""Operations of the Spark engine: analyze, transform, sql. A user's mistake is a response, not an exception."""
+"""Operations of the Spark engine: analyze, transform, sql. Mistakes of users are responses, not exceptions."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ if TYPE_CHECKING:
 
 
 _MAX_OF_SPARK: Final = (1 << 31) - 1
-"""Rows that Spark can skip or take, at most."""
+"""The maximum number of rows that Spark can skip or take."""
 
 
 def analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponse:
-    """Return what the queries of a transform are, without running them."""
+    """Return the properties of the queries of a transform, without running them."""
     return respond(lambda: _analyze(spark, request))
 
 
 def transform(
     spark: SparkSession, request: TransformRequest, *, rows_in_one_task: int = ROWS_IN_ONE_TASK
 ) -> TransformResponse:
-    """Run the queries of a transform over the new rows of its inputs and write the slice.
+    """Run the queries of a transform over the new rows of its inputs, and write the slice.
 
-    Row by row there is no state. Other queries look at rows of the past; unless the request gives them, the answer is
-    that they are needed.
+    Queries that work row by row have no state. Other queries may read earlier rows; if the request does not contain
+    these, the response asks for them.
 
     Args:
         spark: the session.
@@ -143,10 +143,11 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
 def _write_stateful(
     ready: Stateful, request: TransformRequest, engine: str, rows_in_one_task: int
 ) -> tuple[SliceDescription, ...]:
-    """Write what changes in the result of a query with state.
+    """Write the changes of the result of a stateful query.
 
-    Where that fails for a row, the row may have been taken back since. Then it is none of the query's, and so it is
-    run once more over rows without it. The other way is the usual one, since it need not look for such rows.
+    If an expression fails for a row, the row may have been retracted in the meantime, and not be part of the state. So
+    the query is then run once more over rows with retractions cancelled out. This is not the default, since looking for
+    such rows takes time.
     """
     write = write_difference if request.query_changed else write_changes
     try:
@@ -183,6 +184,6 @@ def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:
             frame = frame if request.limit is None else frame.limit(request.limit)
         schema = arrow_schema(frame.schema)
         rows = within(batches_of(frame), skip, request.limit, request.max_bytes)
-        # Whoever reads along learns the columns as soon as they are known.
+        # Write an empty batch first: whoever reads the stream then learns the columns early.
         no_rows = [pa.RecordBatch.from_pylist([], schema)]
         return SqlResponseSuccess(write_stream(request.output_path, schema, chain(no_rows, rows)))

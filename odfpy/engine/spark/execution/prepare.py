@@ -1,7 +1,7 @@
-"""Preparation of a transform: queries analyzed and classified, the rows and the layout of the result known.
+"""Preparation of a transform: its queries are analyzed and classified, and the layout of its result is determined.
 
-Queries are analyzed over inputs without rows. The engine keeps what it has analyzed, by all that it depends on, and
-checks it in the same way for an analysis and for a run: a run relies on no analysis of another engine.
+Queries are analyzed over empty inputs. The engine caches what it has analyzed, by everything that it depends on, and
+makes the same checks for an analysis and for a run: a run does not rely on an analysis by another engine.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PreparedTransform:
-    """A transform row by row that is ready to run.
+    """A row-by-row transform that is ready to run.
 
     Attributes:
         catalyst: the session of this request.
         tables: the inputs, in declared order.
-        plan: what the queries are.
+        plan: the analyzed queries.
         delta: the rows of the result.
-        layout: their final columns.
-        late: what becomes of late rows.
+        layout: the final columns of these rows.
+        late: the policy for late rows.
     """
 
     catalyst: Catalyst
@@ -67,7 +67,7 @@ def prepare(
     scratch: Path | None = None,
     recorded: DataSchema | None = None,
 ) -> Iterator[PreparedTransform | Stateful]:
-    """Prepare a transform, row by row or with state; inside the block it can be run, and Spark's errors become ours.
+    """Prepare a transform, row by row or stateful, to be run within the block; errors of Spark are translated.
 
     Args:
         spark: the session of the process.
@@ -79,7 +79,7 @@ def prepare(
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.
-        EngineError: the inputs or the engine are.
+        EngineError: the inputs or the engine are at fault.
     """
     texts = step_texts(transform)
     with TemporaryDirectory(prefix="engine-", dir=scratch) as folder, spark_errors(texts):
@@ -109,16 +109,16 @@ def prepare(
 
 
 def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> Hashable:
-    """All that the plans of a transform depend on."""
+    """Return everything that the plans of a transform depend on."""
     inputs = tuple(
         (table.name, table.vocab, table.primary_key, table.schema().serialize().to_pybytes()) for table in tables
     )
-    # The version is recorded with the first pull; plans do not depend on it.
+    # The version is recorded by the first pull; plans do not depend on it.
     return catalyst.spark.sparkContext, replace(transform, version=None), vocab, inputs
 
 
 def _check_columns(table: Table) -> None:
-    """Refuse an input of which a column has a name that the engine gives to columns of its own."""
+    """Refuse an input with a column whose name is reserved for the engine's own columns."""
     name = next((name for name in table.schema().names if name.startswith(RESERVED_PREFIX)), None)
     if name is not None:
         raise UnsupportedQuery(
@@ -128,12 +128,12 @@ def _check_columns(table: Table) -> None:
 
 
 def _as_known(table: Table, late: Late) -> Table:
-    """An input without its key, if what takes a row back may be ignored."""
+    """Return an input without its primary key if late rows are ignored: a retraction may then be missing."""
     return replace(table, primary_key=None) if late is Late.IGNORED else table
 
 
 def _check_operation_type(delta: Delta, layout: OutputLayout, tables: tuple[Table, ...]) -> None:
-    """The operation type passes through by itself; a query that selects it must not change it."""
+    """Check that a query which selects the operation type passes it on unchanged, as happens anyway."""
     if layout.operation_type is None:
         return
     for origin in origins(delta.plan, columns(delta.plan)[layout.operation_type]):

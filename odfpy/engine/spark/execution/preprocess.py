@@ -1,10 +1,10 @@
 """Preprocessing of an ingest's rows in Spark SQL before they are merged (ODF specification, "Preprocess").
 
-Queries of any class are run, since each input is looked at once and for itself; but as for derivative datasets, the
-result must be a function of the input, its order too. Where all steps work row by row, the rows keep the order of the
-input, however Spark cuts them. Otherwise everything runs in one task, over the rows in their order, so that what
-depends on it (`row_number`, `first`, `collect_list`) is always the same; the result has the order of an ORDER BY at its
-end, or else is sorted by all columns.
+Queries of any class are allowed, since each input is processed once and by itself; but as for derivative datasets, the
+result must be a function of the input, and so must its order. If all steps work row by row, the rows keep the order of
+the input, however Spark partitions them. Otherwise everything runs in one task over the rows in their order, so that
+functions that depend on it (`row_number`, `first`, `collect_list`) always give the same result; the result is ordered
+by a final ORDER BY if there is one, else by all columns.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def preprocess(
     Args:
         spark: the session of the process.
         request: queries, tables and where to write.
-        sort: sort rows that are made row by row, though they come in order; makes no difference to the result.
-        rows_in_one_task: up to so many rows are sorted in one task; makes no difference either.
+        sort: whether to sort rows of row-by-row queries, though they come in order; has no effect on the result.
+        rows_in_one_task: the number of rows up to which one task sorts; has no effect on the result.
     """
     return respond(lambda: _preprocess(spark, request, sort, rows_in_one_task))
 
@@ -97,13 +97,13 @@ def _preprocess(
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """Queries that may be run.
+    """Analyzed queries that may be run.
 
     Attributes:
         catalyst: the session of this request.
-        last: the step whose result is that of all.
+        last: the last step, whose result is that of all queries.
         is_row_by_row: whether every step works row by row.
-        num_rows: of each table.
+        num_rows: the number of rows of each table.
     """
 
     catalyst: Catalyst
@@ -113,7 +113,7 @@ class _Looked:
 
     @property
     def plan(self) -> Node:
-        """The plan of the result."""
+        """Return the plan of the result."""
         return self.last.plan
 
 
@@ -135,7 +135,7 @@ def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) ->
 
 
 def _name_table(catalyst: Catalyst, table: PreprocessTable, position: int, *, in_order: bool) -> int:
-    """Let queries see a table, with what row-by-row queries carry; how many rows it has."""
+    """Register a table as a view with the columns that row-by-row queries carry; return its number of rows."""
     with pq.ParquetFile(table.data_path) as file:
         count: int = file.metadata.num_rows
         fields = list(file.schema_arrow)
@@ -169,7 +169,7 @@ def _spark_schema(schema: pa.Schema, name: str) -> StructType:
 
 
 def _check(catalyst: Catalyst, step: Step) -> None:
-    """Refuse what does not give the same result every time, also in queries inside of expressions."""
+    """Refuse queries that do not always give the same result, including subqueries in expressions."""
     check_names(step)
     check_deterministic(catalyst, step.plan, step.source)
     check_rows(step.plan, step.source)
@@ -179,14 +179,14 @@ def _check(catalyst: Catalyst, step: Step) -> None:
 
 
 class OutOfOrder(Exception):
-    """Rows did not come in the order of the input."""
+    """Signals that rows did not come in the order of the input."""
 
 
 def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, as long as their rows have the order that sorting them would give.
+    """Pass batches on as long as their rows come in the order that sorting would give them.
 
     Raises:
-        OutOfOrder: a row comes before one that it should come after.
+        OutOfOrder: a row comes before one that it should follow.
     """
     last = (-1, -1, -1)
     for batch in batches:
@@ -195,7 +195,7 @@ def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             continue
         first = (int(keys[0][0]), int(keys[1][0]), int(keys[2][0]))
         later = np.zeros(batch.num_rows - 1, dtype=np.bool_)
-        for key in reversed(keys):  # by the last key, unless one before it decides
+        for key in reversed(keys):  # by the last key, unless an earlier key decides
             step = np.diff(key)
             later = np.where(step == 0, later, step < 0)
         if first < last or later.any():
@@ -205,7 +205,7 @@ def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _as_they_come(looked: _Looked) -> Iterator[pa.RecordBatch]:
-    """Without a sort: Spark cuts a file into ranges and hands over one after the other, today."""
+    """Return rows without sorting them: at present, Spark splits a file into ranges and returns one after the other."""
     frame = looked.catalyst.dataframe(carry(looked.catalyst, looked.last.plan).plan)
     return batches_of(frame)
 
@@ -240,7 +240,7 @@ def _sortable(frame: DataFrame, at: int) -> Column:
 
 
 def _result(rows: pa.RecordBatch, schema: pa.Schema, exact: Collection[int]) -> pa.RecordBatch:
-    """The columns of the result; computed floating point numbers in one form, as processors differ in their NaN."""
+    """Return the columns of the result, with computed floats normalized, since processors differ in their NaN."""
     batch = pa.record_batch(rows.columns[: len(schema)], schema=schema)
     one_form = normalize_floats(batch)
     return pa.record_batch(

@@ -1,4 +1,4 @@
-"""Transforms row by row: analyzed once, over inputs without rows, then run over the new rows of each pull."""
+"""Row-by-row transforms: analyzed once, over empty inputs, then run over the new rows of each pull."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _MAKE_SEVERAL: Final = ("Generate", "Expand")
 
 @dataclass(frozen=True, slots=True)
 class RowByRowPlan:
-    """A transform row by row, and what is known of it. It holds no session.
+    """An analyzed row-by-row transform. It holds no session, so that it can be cached.
 
     Attributes:
-        steps: what the queries are.
-        delta: the result, of no rows: shows where its columns come from.
+        steps: the classified queries.
+        delta: the result over no rows, which shows where its columns come from.
         result: its columns.
-        time_origins: the ways by which its event time comes about.
-        key: positions of columns of which no two rows of its state have the same values; None when none are known.
-        star: the function that takes system columns of an input by a star, None for none.
+        time_origins: the origins of its event time.
+        key: positions of columns that identify a row of its state; None when no columns do.
+        star: a function that takes system columns of an input by a star, None for none.
     """
 
     steps: tuple[ClassifiedStep, ...]
@@ -54,12 +54,12 @@ class RowByRowPlan:
     star: str | None
 
     def over(self, catalyst: Catalyst, tables: Sequence[Table], late: Sequence[Late], scratch: Path) -> Delta:
-        """The result of the rows of some tables, which have the schemas of those it was analyzed over.
+        """Return the result over the rows of some tables, whose schemas are those at the time of analysis.
 
         Args:
             catalyst: the session.
             tables: the inputs, in declared order.
-            late: what becomes of the late rows of each of them.
+            late: the policy for late rows of each table.
             scratch: a folder for temporary files.
 
         Raises:
@@ -75,7 +75,7 @@ class RowByRowPlan:
 
 
 def _leaf_over(catalyst: Catalyst, leaf: Node, table: Table, rows: Node) -> Node:
-    """An input over other rows: its columns keep their identities (see `name_input`)."""
+    """Return an input over other rows: its columns keep their identities (see `name_input`)."""
     found, names = columns(rows), table.schema().names
     *named, source, _, _ = selected(leaf)
     shown = [same_nulls(catalyst, below, column) for below, column in zip(found, named, strict=True)]
@@ -87,17 +87,17 @@ def _leaf_over(catalyst: Catalyst, leaf: Node, table: Table, rows: Node) -> Node
 
 
 _KNOWN: Final[LruCache[Hashable, RowByRowPlan | None]] = LruCache(64)
-"""Transforms that have been analyzed, by all that their plans depend on; None for those that are not row by row."""
+"""Analyzed transforms, by everything that their plans depend on; None for those that are stateful."""
 
 
 def row_by_row_plan(
     spark: SparkSession, key: Hashable, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]
 ) -> RowByRowPlan | None:
-    """Return what a transform is, or None when a step is not row by row. It is analyzed in a session of its own.
+    """Return the plan of a transform, or None when a step is not row by row. It is analyzed in a session of its own.
 
     Args:
         spark: the session of the process.
-        key: all that the plan depends on.
+        key: everything that the plan depends on.
         transform: the queries.
         vocab: names of the system columns of the output.
         tables: the inputs, in declared order.
@@ -138,7 +138,7 @@ def _star(catalyst: Catalyst, step: ClassifiedStep, tables: Sequence[Table]) -> 
 
 
 def _passed_key(delta: Delta, tables: Sequence[Table], shown: Sequence[int]) -> tuple[int, ...] | None:
-    """The key of the one input, if all of its columns pass unchanged, and no row is made several."""
+    """Return the key of the only input, if all of its columns pass unchanged, and rows are not multiplied."""
     if len(delta.branches) != 1:
         return None
     table = tables[delta.branches[0].input]
@@ -156,7 +156,7 @@ def _passed_key(delta: Delta, tables: Sequence[Table], shown: Sequence[int]) -> 
 
 
 def _may_keep_half(operator: Node, table: Table) -> bool:
-    """Return whether a filter looks at more than the data of a row: it may keep a row and not its retraction."""
+    """Return whether a filter reads more than the data of a row: it may pass a row and drop its retraction."""
     if operator_name(operator) != "Filter":
         return False
     below, vocab = operator.child(), table.vocab

@@ -1,4 +1,4 @@
-"""Transforms of which a step is not row by row: run fragment by fragment, each over the changes of those before."""
+"""Stateful transforms: run fragment by fragment, each over the changes of earlier fragments."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _KNOWN: Final[LruCache[Hashable, tuple[Steps, pa.Schema]]] = LruCache(32)
-"""Transforms that have been analyzed, by all that their plans depend on; the plans themselves hold no session."""
+"""Analyzed transforms, by everything that their plans depend on; the plans themselves hold no session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stateful:
-    """A transform that is ready to run.
+    """A stateful transform that is ready to run.
 
     Attributes:
         catalyst: the session of this request.
-        steps: what the queries are, and the fragments they are processed in.
+        steps: the analyzed queries, and their fragments.
         layout: the columns of the output.
-        late: what becomes of late rows.
+        late: the policy for late rows.
         scratch: a folder for temporary files.
-        nets_rows: whether rows that are taken back are left out before anything is computed of them.
+        nets_rows: whether retracted rows are cancelled out before anything is computed from them.
     """
 
     catalyst: Catalyst
@@ -71,7 +71,7 @@ class Stateful:
 
     @property
     def watermark(self) -> DerivedWatermark | None:
-        """The watermark of the output, None when it does not advance."""
+        """Return the watermark of the output, None when it does not advance."""
         info = self.steps.last.info
         time = info.times.get(column_id(info.columns[self.layout.sources[0]]))
         return None if time is None or time.windows else time.watermark
@@ -87,15 +87,15 @@ def stateful(
     scratch: Path,
     recorded: DataSchema | None = None,
 ) -> Stateful:
-    """Prepare a transform.
+    """Prepare a stateful transform.
 
     Args:
         catalyst: a session that does not know the inputs yet.
-        key: all that the plans depend on.
+        key: everything that the plans depend on.
         transform: the queries.
         vocab: names of the system columns of the output.
         tables: the inputs, in declared order.
-        policy: what becomes of late rows.
+        policy: the policy for late rows.
         scratch: folder for temporary files.
         recorded: schema of the output so far.
 
@@ -123,16 +123,16 @@ def stateful(
 def write_changes(
     ready: Stateful, request: TransformRequest, engine: str, rows_in_one_task: int = ROWS_IN_ONE_TASK
 ) -> tuple[SliceDescription, ...]:
-    """Run a transform over what is new, write what changes in its result, and what is kept for the next run.
+    """Run a transform over the new rows, and write the changes of its result and the state for the next run.
 
     Args:
         ready: the transform.
-        request: what is new.
+        request: the request, with the new rows.
         engine: the version of the engine.
-        rows_in_one_task: makes no difference to the result.
+        rows_in_one_task: has no effect on the result.
 
     Raises:
-        HistoryNeeded: rows of the past are needed that the request does not have.
+        HistoryNeeded: the request lacks earlier rows that are needed.
     """
     sources = request.query_inputs
     is_same_time = all(source.prev_watermark == input_watermark(source) for source in sources)
@@ -163,14 +163,14 @@ def write_changes(
 
 @dataclass(frozen=True, slots=True)
 class FragmentRuns:
-    """The fragments of a transform during a pull, and how many rows each of them has to do with."""
+    """The fragments of a transform during a pull, with the number of rows that each of them reads."""
 
     pull: Pull
     fragments: tuple[FragmentRun, ...]
     counts: tuple[int, ...]
 
     def keep(self, request: TransformRequest, engine: str) -> None:
-        """Write the checkpoint."""
+        """Write the checkpoint and the arrangement."""
         kept = CheckpointRows()
         for run, count in zip(self.fragments, self.counts, strict=True):
             with stage("kept rows"):
@@ -193,14 +193,16 @@ def run_fragments(
     rows_in_one_task: int = ROWS_IN_ONE_TASK,
     unfinished: Attempt | None = None,
 ) -> FragmentRuns:
-    """Run all fragments but the one that is the output, which is ready to be run, and those that are done already.
+    """Run all fragments except the one that forms the output, which is returned ready to run.
+
+    Fragments that an earlier attempt has finished are not run again.
 
     Args:
         ready: the prepared transform.
         request: the request.
         engine: name and version of the engine.
         rows_in_one_task: number of rows up to which one task does the work.
-        unfinished: what an attempt just before has found, None for none.
+        unfinished: the results of the attempt right before, None for none.
     """
     catalyst, sources = ready.catalyst, request.query_inputs
     counts = [_count(source) for source in sources]
@@ -218,7 +220,7 @@ def run_fragments(
         after,
     )
     streams: list[Stream] = list(streams_of(catalyst, sources, ready.late, ready.scratch))
-    # Constants may have been given before there were any rows.
+    # Constants may have been emitted before there were any rows.
     is_new = request.next_offset == 0 or request.query_changed
     is_first = is_new and all(source.prev_offset is None for source in sources)
     with stage("checkpoint"):
@@ -263,7 +265,7 @@ def run_fragments(
 
 
 def _changes_of(run: FragmentRun, path: Path, rows: int, unfinished: Attempt | None) -> FragmentStream:
-    """Return what changes in a fragment, which has to do with so many rows."""
+    """Return the changes of a fragment that reads so many rows."""
     source = run.fragment.source
     done = unfinished.done.get(source) if unfinished is not None else None
     if done is not None:
@@ -279,14 +281,14 @@ def _changes_of(run: FragmentRun, path: Path, rows: int, unfinished: Attempt | N
 
 
 def _count(source: TransformRequestInput) -> int:
-    """Return how many rows of an input a request has."""
+    """Return how many rows of an input a request contains."""
     last = source.offset_interval.end if source.offset_interval else source.prev_offset
     first = 0 if source.history_paths is not None or source.prev_offset is None else source.prev_offset + 1
     return 0 if last is None else last + 1 - first
 
 
 def _write_last_step(ready: Stateful, request: TransformRequest, runs: FragmentRuns) -> tuple[SliceDescription, ...]:
-    """The last step is row by row: what changes in its sources passes through it."""
+    """Write the result of a last step that is stateless: the changes of its sources pass through it."""
     new = [source.new() for source in runs.pull.streams]
     runs.pull.parallelism.set(sum(rows.count for rows in new if rows is not None))
     catalyst, info = ready.catalyst, ready.steps.last.info
@@ -300,7 +302,7 @@ def _write_last_step(ready: Stateful, request: TransformRequest, runs: FragmentR
 
 
 def watermark_of(ready: Stateful, request: TransformRequest) -> Timestamp | None:
-    """The watermark of the output after a pull."""
+    """Return the watermark of the output after a pull."""
     times = ready.watermark
     if times is None:
         return None
@@ -311,25 +313,25 @@ def watermark_of(ready: Stateful, request: TransformRequest) -> Timestamp | None
 
 
 def _clocks(catalyst: Catalyst, sources: Sequence[TransformRequestInput]) -> tuple[Clock, Clock]:
-    """The watermarks of the inputs before a pull, and after it."""
+    """Return the watermarks of the inputs before a pull and after it."""
     before = Clock(catalyst, [_micros(source.prev_watermark) for source in sources])
     return before, Clock(catalyst, [_micros(input_watermark(source)) for source in sources])
 
 
 def key_positions(info: PlanInfo) -> list[int] | None:
-    """The positions of the columns by which a row is known, in their order; None when none are known."""
+    """Return the positions of the columns that identify a row, in order; None if no columns do."""
     unique = info.unique
     return None if unique is None else [at for at, column in enumerate(info.columns) if column_id(column) in unique]
 
 
 def key_of(info: PlanInfo) -> list[str] | None:
-    """The columns by which a row is known, in the order of the columns; None when none are known."""
+    """Return the names of the columns that identify a row, in order; None if no columns do."""
     positions = key_positions(info)
     return None if positions is None else [f"c{at}" for at in positions]
 
 
 def in_final_order(catalyst: Catalyst, changed: Node, key: list[str] | None, event_time: int | None) -> DataFrame:
-    """Changes in their final order, each with its operation type.
+    """Return changes in their final order, each with its operation type.
 
     Args:
         catalyst: the session.

@@ -1,4 +1,4 @@
-"""Counts of new rows that came late, and of entries ignored for that, for the summary of a pull."""
+"""Counts for the summary of a pull: new rows that came late, and entries that were ignored because of it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def tally(ready: PreparedTransform | Stateful, request: TransformRequest) -> tuple[int, int]:
-    """Late new rows, and entries of the changelogs that were ignored because they came late or too late.
+    """Return the number of late new rows, and of changelog entries that were ignored because they came (too) late.
 
     Args:
         ready: the transform.
-        request: what is new.
+        request: the request, with the new rows.
     """
     late = [late_tally(source) for source in request.query_inputs]
     pairs = zip(late, ready.late.inputs, strict=True)
@@ -36,7 +36,7 @@ def tally(ready: PreparedTransform | Stateful, request: TransformRequest) -> tup
 
 
 def _too_late(ready: Stateful, request: TransformRequest) -> int:
-    """Entries that came too late for a window."""
+    """Return the number of entries that came too late for a window."""
     catalyst, sources = ready.catalyst, request.query_inputs
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
     if limit is None:

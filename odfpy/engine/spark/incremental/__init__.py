@@ -1,7 +1,8 @@
-"""Incremental queries of every class above plain Spark batch (docs/adr/0013-incremental-engine.md).
+"""Incremental evaluation of stateful queries (docs/adr/0013-incremental-engine.md).
 
-One idea carries all classes: find the keys that new rows touch, run the user's own operators over the rows of just
-those keys as they were before and as they are now, and emit the difference.
+Queries that look at one row at a time run as plain Spark batches. For every other query, whatever its operators, the
+method is the same: find the keys that new rows touch, run the user's own operators over the rows of just those keys,
+once as of before the pull and once as of now, and emit the difference.
 
     properties  what the plan alone says: keys, times, stateful inputs, fragments
     state       changelogs as multisets of rows, what is kept of them between pulls, and what to emit

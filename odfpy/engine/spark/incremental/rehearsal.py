@@ -1,8 +1,8 @@
-"""A later pull, rehearsed when a query is added: its plans over no rows, which Spark analyzes and does not run.
+"""Rehearsal of a later pull when a query is added: Spark analyzes its plans over empty inputs, and does not run them.
 
-Some of what a query cannot do is only known once the engine has built its own plans around it: rows that would have to
-be put into an order and have a column that has none, results that cannot be compared. Nobody should hear of that in the
-second month.
+Some limits of a query only show once the engine has built its own plans around it: rows that have to be sorted but
+contain a column that has no order, or results that cannot be compared. The author should learn of them when the query
+is added, not in the second month.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from odfpy.engine.spark.plan.times import Clock
 
 
 def rehearse(catalyst: Catalyst, fragment: Fragment, clock: Clock) -> None:
-    """Build what a pull of a fragment emits after rows have been taken back.
+    """Build what a pull of a fragment emits after rows have been retracted.
 
     Args:
         catalyst: the session.
         fragment: the fragment.
-        clock: watermarks that are not known.
+        clock: the clock, with all watermarks unknown.
 
     Raises:
         UnsupportedQuery, Py4JJavaError, PySparkException: it cannot be built.
@@ -40,17 +40,17 @@ def rehearse(catalyst: Catalyst, fragment: Fragment, clock: Clock) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _NoRows:
-    """The rows of stateful inputs while there are none, and nothing is known of them."""
+    """Stateful inputs without rows, of which nothing is known."""
 
     catalyst: Catalyst
     clock: Clock
 
     def rows(self, stateful_input: StatefulInput) -> Node:
-        """The rows of a stateful input."""
+        """Return an empty plan with the columns of a stateful input."""
         return no_rows(self.catalyst, stateful_input.columns)
 
     def groups(self, stateful_input: StatefulInput) -> Groups:
-        """The partial results of a stateful input that has them."""
+        """Return empty partial aggregates of a stateful input that has them."""
         if stateful_input.groups is None:
             raise TypeError("rows of this stateful input are not groups")
         by_value = not stateful_input.groups.is_linear
@@ -58,5 +58,5 @@ class _NoRows:
         return Groups(stateful_input.groups.with_group_columns(made), by_value)
 
     def is_append_only(self, stateful_input: StatefulInput) -> bool:
-        """Return whether all rows of a log that there ever were are known to be appended, which will not stay so."""
+        """Return False for logs: they are planned with retractions, since they will not stay append-only."""
         return stateful_input.log is None

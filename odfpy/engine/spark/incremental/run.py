@@ -38,7 +38,7 @@ from odfpy.stages import stage
 
 
 class FragmentRun:
-    """Processes one fragment in one pull."""
+    """The processing of one fragment in one pull: computes its changes and stores the state for the next pull."""
 
     def __init__(self, pull: Pull, fragment: Fragment) -> None:
         self.pull = pull
@@ -47,9 +47,10 @@ class FragmentRun:
         self.arranged = ArrangedInputs(fragment, self.rows)
 
     def changes(self) -> Node:
-        """Return what the fragment emits: columns `c0`, `c1`... of its part, and a weight."""
-        # Four ways, the cheapest first. All give the same rows: no earlier result can change; nothing is new; a product
-        # only grows; or the results over touched keys are compared.
+        """Return the changes that the fragment emits: columns `c0`, `c1`... of its plan, and a weight."""
+        # Four strategies, the cheapest first. All give the same rows: (1) no earlier result can change, and only
+        # complete rows are emitted; (2) nothing is new; (3) a join product only grows; (4) the results over touched
+        # keys are compared.
         if self._only_settles():
             return self._result(_InputsAt(self, self.pull.after, None, is_after=True, only_complete=True))
         if self._is_untouched():
@@ -69,7 +70,7 @@ class FragmentRun:
         return difference(self.pull.catalyst, before, after)
 
     def before(self) -> Node | None:
-        """The result as it was before the pull: its columns, offset 0 and `+A`; None when there was none.
+        """Return the result as of before the pull: its columns, offset 0 and `+A`; None when there was none.
 
         Raises:
             HistoryNeeded: it is made from history.
@@ -78,12 +79,12 @@ class FragmentRun:
             return None
         catalyst = self.pull.catalyst
         plan = self._result(_InputsAt(self, self.pull.before, None, is_after=False, in_full=True))
-        offset = Builder(catalyst).cast(catalyst.integer(0), "bigint")  # as those of inputs, which a UNION puts beside
+        offset = Builder(catalyst).cast(catalyst.integer(0), "bigint")  # like those of inputs, for a UNION
         marks = [catalyst.alias(offset, CARRIED_OFFSET), catalyst.alias(catalyst.integer(0), CARRIED_OPERATION)]
         return catalyst.project([*columns(plan), *marks], plan)
 
     def keep(self) -> CheckpointRows:
-        """Write down what the next pull may need."""
+        """Store the rows and partial aggregates that the next pull may need."""
         found = CheckpointRows()
         for stateful_input in self.fragment.info.stateful_inputs:
             self.arranged.keep(stateful_input)
@@ -95,7 +96,7 @@ class FragmentRun:
         return found
 
     def _kept(self, stateful_input: StatefulInput) -> CheckpointRows:
-        """The rows of a stateful input that are kept, in the arrangement or in files."""
+        """Store the rows of a stateful input, in the arrangement or in files of the checkpoint."""
         found = CheckpointRows()
         kept = self.rows.keep(stateful_input)
         if kept is None:
@@ -109,12 +110,12 @@ class FragmentRun:
         return self.arranged.arrange(stateful_input, [*found.files.values()]) or found
 
     def _only_settles(self) -> bool:
-        """Return whether nothing of before can change, so that what settles now is all there is to emit."""
+        """Return whether no earlier result can change, so that only rows that are complete now are emitted."""
         stateful_inputs = self.fragment.info.stateful_inputs
         if not stateful_inputs or self.pull.is_first:
-            return self.pull.is_first  # constants come once
-        # Versions that facts look up change nothing of before, either: those of the time of given facts would be late,
-        # and need history.
+            return self.pull.is_first  # constants are emitted once
+        # Versions that facts look up change no earlier result either: if they concern facts that have been emitted,
+        # they are late, and need history.
         return (
             all(
                 self._only_settles_at(stateful_input) or stateful_input.looked_up is not None
@@ -127,12 +128,12 @@ class FragmentRun:
         return stateful_input.only_complete and (stateful_input.groups is None or self.rows.on_time(stateful_input))
 
     def _is_untouched(self) -> bool:
-        """Return whether nothing is new, and nothing settles: then only a watermark has advanced."""
+        """Return whether nothing is new and nothing becomes complete: then only a watermark has advanced."""
         stateful_inputs = self.fragment.info.stateful_inputs
         return all(self.rows.new(one) is None and not one.complete_when for one in stateful_inputs)
 
     def _gained(self) -> Node | None:
-        """Return what new rows add to a product of the stateful inputs; None if more than adding is to be done."""
+        """Return what new rows add to a join product of the stateful inputs; None if results may also be retracted."""
         stateful_inputs = self.fragment.info.stateful_inputs
         if not self.fragment.info.is_join_product or any(
             stateful_input.only_complete or stateful_input.complete_when for stateful_input in stateful_inputs
@@ -150,7 +151,7 @@ class FragmentRun:
         return self.pull.catalyst.all_of(found) if found else None
 
     def _is_append_only(self, stateful_input: StatefulInput) -> bool:
-        """Return whether all rows of a stateful input are known to be appended, those of before and those of now."""
+        """Return whether all rows of a stateful input, earlier and new, are known to be appended."""
         arranged, new = self.arranged.known(stateful_input), self.rows.new(stateful_input)
         if arranged is not None:
             before = arranged.only_appends
@@ -164,20 +165,20 @@ class FragmentRun:
         return by_position(self.pull.catalyst, info.columns, info.built(inputs_at))
 
     def old(self, stateful_input: StatefulInput, touched: _Touched | None) -> Changes | None:
-        """The rows of a stateful input before this pull that can matter for the touched keys, and perhaps others.
+        """Return the earlier rows of a stateful input that can matter for the touched keys, and perhaps others.
 
         Args:
             stateful_input: the stateful input.
             touched: the keys, None for all there are.
 
         Raises:
-            HistoryNeeded: they are in the history of the inputs.
+            HistoryNeeded: they have to be read from the history of the inputs.
         """
         found = self.arranged.old(stateful_input, touched.stored if touched is not None else None)
         return found or self.rows.old(stateful_input)
 
     def multiset(self, stateful_input: StatefulInput, parts: Sequence[Changes]) -> Node:
-        """The rows of a stateful input that some changes amount to, with its columns."""
+        """Return the current rows of a stateful input, given its changes, with its columns."""
         catalyst = self.pull.catalyst
         if parts:
             return multiset(catalyst, together(catalyst, parts), stateful_input.columns)
@@ -186,16 +187,16 @@ class FragmentRun:
     # --- Keys ---
 
     def _touched(self) -> _Touched | None:
-        """Return the keys that this pull touches; None stands for all that there are.
+        """Return the keys that this pull touches; None stands for all keys.
 
-        A fragment may have no keys. Or no key is found, since stateful inputs that keys could come from have no rows,
-        neither new ones nor earlier ones that are kept. All is never wrong: a pull emits the difference of two results,
-        in which keys that it has not touched cancel out. Keys only tell which rows need not be looked at.
+        A fragment may have no keys. Or no key is found, since the stateful inputs that keys could come from have
+        neither new nor stored rows. Reading all keys is never wrong: a pull emits the difference of two results, in
+        which untouched keys cancel out. Keys only tell which rows need not be read.
         """
         if not any(self.fragment.keys.values()):
             return None
         for stateful_input in self.fragment.info.stateful_inputs:
-            self.rows.compute_new(stateful_input)  # keys and results are made of them
+            self.rows.compute_new(stateful_input)  # both keys and results are computed from them
         found = [
             keys for stateful_input in self.fragment.info.stateful_inputs for keys in self._touched_at(stateful_input)
         ]
@@ -204,7 +205,7 @@ class FragmentRun:
         catalyst = self.pull.catalyst
         keys = catalyst.distinct(gather(catalyst, catalyst.all_of(found)))
         if all(stateful_input.groups is not None for stateful_input in self.fragment.info.stateful_inputs):
-            return _Touched(keys)  # which are of files
+            return _Touched(keys)  # which read files, and are cheap to compute twice
         # Both results read the keys: as a plan, they would be computed twice.
         path, count = self.pull.scratch / f"touched-{self.fragment.source}.parquet", len(columns(keys))
         stored = Stored(catalyst, catalyst.dataframe(self.arranged.with_hashes(keys)), path)
@@ -223,7 +224,7 @@ class FragmentRun:
         ):
             found += self._looking_up(stateful_input.looked_up, new)
         elif new is not None:
-            # Rows that are not complete yet give nothing: their keys are found when they become complete.
+            # Rows that are not complete yet emit nothing: their keys are touched when they become complete.
             found.append(
                 self._keys(
                     stateful_input,
@@ -248,7 +249,7 @@ class FragmentRun:
         return found
 
     def _looking_up(self, looked_up: Lookup, changed: Changes) -> list[Node]:
-        """The keys of rows that look up what has changed."""
+        """Return the keys of the rows that look up a changed version."""
         catalyst = self.pull.catalyst
         stateful_input = next(one for one in self.fragment.info.stateful_inputs if one.number == looked_up.by)
         found = [rows for rows in (self.rows.old(stateful_input), self.rows.new(stateful_input)) if rows is not None]
@@ -262,7 +263,7 @@ class FragmentRun:
         ]
 
     def _near(self, rows: Node, changed: Node, looked_up: Lookup) -> Node:
-        """The rows that are in the ranges of those that have a partner, if it pays to find these out."""
+        """Restrict rows to the value ranges of those that can have a partner, if it pays to compute these ranges."""
         catalyst = self.pull.catalyst
         if is_gathered(catalyst.spark):
             return rows
@@ -275,7 +276,7 @@ class FragmentRun:
         condition: Node | None = None,
         over: Callable[[Node], Node] = lambda key: key,
     ) -> Node:
-        """The keys of some rows: columns `k0`, `k1`... of a plan over which `over` makes keys expressions."""
+        """Return the keys of rows as columns `k0`, `k1`...; `over` translates keys to the columns of the plan."""
         catalyst = self.pull.catalyst
         plan = rows if condition is None else catalyst.filter(condition, rows)
         keys = [catalyst.alias(over(key), f"k{at}") for at, key in enumerate(self.fragment.keys[stateful_input.number])]
@@ -284,14 +285,14 @@ class FragmentRun:
 
 @dataclass(frozen=True)
 class _Touched:
-    """Keys that were touched: a plan with one column for each key, and these rows with hashes, if they are stored."""
+    """The keys that a pull touches: a plan with a column for each key, and these rows with hashes, if stored."""
 
     plan: Node
     stored: Stored | None = None
 
     @cached_property
     def ranges(self) -> list[Range | None]:
-        """The range of each key, None where it has none; nothing if the keys are not stored."""
+        """Return the range of values of each key, None where it has none; nothing if the keys are not stored."""
         if self.stored is None:
             return []
         return [range_of(self.stored.column(f"k{at}")) for at in range(len(columns(self.plan)))]
@@ -299,7 +300,7 @@ class _Touched:
 
 @dataclass(frozen=True, slots=True)
 class _InputsAt:
-    """The rows of the stateful inputs before or after a pull, of touched keys only; or, in full, all there ever were.
+    """The rows of the stateful inputs before or after a pull, restricted to touched keys; or, `in_full`, all rows ever.
 
     Attributes:
         added: number of a stateful input of which there are the new rows only, and none of these of stateful inputs
@@ -315,24 +316,24 @@ class _InputsAt:
     added: int | None = None
 
     def groups(self, stateful_input: StatefulInput) -> Groups:
-        """The partial results of a stateful input."""
+        """Return the partial aggregates of a stateful input."""
         groups = self.run.rows.groups(stateful_input)
         plan = groups.after if self.is_after else groups.all_groups_before if self.in_full else groups.old
         if plan is None:
             return groups.of(None)
         if stateful_input.only_complete:
-            # The first rows may come when a watermark has passed them: then they settle now, too.
+            # In the first pull, groups may already be behind the watermark: they become complete now, too.
             was_complete_before = self.only_complete and not self.run.pull.is_first
             plan = groups.complete(plan, self.clock, self.run.pull.before if was_complete_before else None)
         keys = self.run.fragment.keys[stateful_input.number]
         return groups.of(self._of_touched([key and groups.over_groups(key) for key in keys], plan))
 
     def is_append_only(self, stateful_input: StatefulInput) -> bool:
-        """Return whether all rows of a log that there ever were are known to be appended."""
+        """Return whether all rows that a log has ever had are known to be appended."""
         return self.run.rows.is_append_only(stateful_input)
 
     def rows(self, stateful_input: StatefulInput) -> Node:
-        """The rows of a stateful input, with its columns."""
+        """Return the rows of a stateful input, with its columns."""
         rows, catalyst = self.run.rows, self.run.pull.catalyst
         number = stateful_input.number
         has_old = self.added is None or number != self.added
@@ -357,9 +358,10 @@ class _InputsAt:
         if self.touched is None:
             return plan
         pairs = zip(keys, columns(self.touched.plan), strict=True) if keys else ()
-        # NULL is a key as any other: rows without a key value form a group of their own.
+        # NULL is a key like any other: rows without a key value form a group of their own.
         same = [catalyst.expression("EqualNullSafe", key, touched) for key, touched in pairs if key is not None]
-        # Without one of the keys, all rows are looked at: too many cancel out in the difference, too few would not.
+        # A stateful input that lacks the key is read in full: surplus rows cancel out in the difference, missing ones
+        # would not.
         if not same:
             return plan
         condition = reduce(lambda one, other: catalyst.expression("And", one, other), same)

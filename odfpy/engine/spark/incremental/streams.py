@@ -1,4 +1,4 @@
-"""The sources of a pull: inputs, read from their slices, and fragments, whose changes are in the scratch folder."""
+"""Sources of a pull: the data slices of inputs, and the changelogs of fragments in the scratch folder."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class HistoryNeeded(Exception):
-    """Rows of before the interval are needed that have not been given."""
+    """Signals that a pull needs rows from before its interval that its request lacks; it is then repeated with them."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputStream:
-    """An input of the transform, as far as its late rows count."""
+    """One input of the transform as a source of rows, with its policy for late rows applied."""
 
     catalyst: Catalyst
     source: TransformRequestInput
@@ -42,11 +42,11 @@ class InputStream:
     late: Late = Late.CORRECTED
 
     def new(self) -> SourceRows | None:
-        """The rows of the interval."""
+        """Return the rows of the interval that this pull processes, or None if there are none."""
         return self._rows(Table.of(self.source), is_new=True)
 
     def old(self) -> SourceRows | None:
-        """All rows before the interval."""
+        """Return all rows before that interval, or None if there are none."""
         if self.source.prev_offset is None:
             return None
         paths = self.source.history_paths
@@ -75,7 +75,7 @@ class InputStream:
 
 @dataclass(frozen=True, slots=True)
 class FragmentStream:
-    """A fragment, once its changes are known.
+    """The changelog of a fragment that this pull has already run, as a source for later fragments.
 
     Attributes:
         run: the fragment.

@@ -1,1 +1,1 @@
-"""Spark's logical plans seen from Python: what their operators and expressions mean, and how they are built."""
+"""Access to Spark's logical plans from Python: what operators and expressions mean, and how they are built."""

@@ -1,4 +1,4 @@
-"""Calls of aggregate functions in an `Aggregate` operator: which there are, and the operator with others for them."""
+"""Calls of aggregate functions in an `Aggregate` operator, and their replacement."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from odfpy.engine.spark.plan.catalyst import Node, expression_name, items, subtr
 
 
 def call_id(call: Node) -> str:
-    """Return what identifies a call of an aggregate function."""
+    """Return the identity of a call of an aggregate function."""
     return str(call.resultId().toString())
 
 
 def different_calls(node: Node) -> list[Node]:
-    """The calls of aggregate functions in an operator, each once."""
+    """Return the distinct calls of aggregate functions in an operator."""
     parts = (part for column in items(node.aggregateExpressions()) for _, part in subtree(column) if is_call(part))
     return list({call_id(part): part for part in parts}.values())
 
@@ -22,12 +22,12 @@ def different_calls(node: Node) -> list[Node]:
 def columns_with(
     build: Builder, node: Node, results: Mapping[str, Node], groupings: list[Node], groups: list[Node]
 ) -> list[Node]:
-    """The columns of an `Aggregate` with other expressions for some calls, by their ids, and for what it groups by.
+    """Return the columns of an `Aggregate` with calls and grouping expressions replaced.
 
     Args:
         build: makes expressions.
-        node: an output expression of the aggregate.
-        results: results of functions by their SQL.
+        node: the `Aggregate` operator.
+        results: replacements of calls, by id of the call.
         groupings: the grouping expressions.
         groups: the columns that hold their values.
     """

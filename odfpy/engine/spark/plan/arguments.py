@@ -15,10 +15,10 @@ _XSD: Final = "rowvalidationxsdpath"
 
 @dataclass(frozen=True, slots=True)
 class UnsuitableArgument:
-    """Why an expression may not be used as it is.
+    """The reason why an expression may not be used as it is.
 
     Attributes:
-        reason: rest of a sentence that begins with its text.
+        reason: the rest of a sentence that begins with its text.
         hint: what to write instead.
     """
 
@@ -27,10 +27,10 @@ class UnsuitableArgument:
 
 
 def unfit(name: str, node: Node) -> UnsuitableArgument | None:
-    """Why an expression is not a function of its arguments, or None when it is.
+    """Return why an expression is not a function of its arguments, or None when it is.
 
     Args:
-        name: of its class, relative to Spark's package of expressions.
+        name: name of its class, relative to Spark's package of expressions.
         node: the expression.
     """
     reason = why_not_deterministic(name)
@@ -41,13 +41,13 @@ def unfit(name: str, node: Node) -> UnsuitableArgument | None:
 
 
 def why_unsafe(name: str, node: Node) -> str | None:
-    """Why an expression may not even be used in an ad hoc query, or None when it may; arguments as above."""
+    """Return why an expression may not even be used in an ad hoc query, or None; arguments as in `unfit`."""
     found = unfit(name, node)
     return found.reason if found is not None and is_unsafe(found.reason) else None
 
 
 def _format(node: Node) -> UnsuitableArgument | None:
-    """`format_string` hands its arguments to Java, which of most objects writes no more than class and address."""
+    """Refuse values that `format_string` hands to Java, which prints most objects as class and address."""
     types = [value.dataType().typeName() for value in children(node)[1:]]
     found = next((name for name in types if name in _WITHOUT_TEXT), None)
     if found is None:
@@ -59,7 +59,7 @@ def _format(node: Node) -> UnsuitableArgument | None:
 
 
 def _xml(node: Node) -> UnsuitableArgument | None:
-    """An XML Schema is read by its path."""
+    """Refuse an XML Schema, which would be read from a path."""
     keys = node.options().keysIterator()
     while keys.hasNext():
         if keys.next().lower() == _XSD:

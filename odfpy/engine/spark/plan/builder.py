@@ -1,4 +1,4 @@
-"""Operators and expressions that the engine puts around those of a query: sorts, window functions, aggregates."""
+"""Construction of the operators and expressions that the engine puts around those of a query."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SIMPLE_TYPES: Final = {
 
 
 class Builder:
-    """Makes nodes of plans for one session."""
+    """Constructor of plan nodes for one session: sorts, window functions, aggregates, joins."""
 
     def __init__(self, catalyst: Catalyst) -> None:
         self.catalyst = catalyst
         self._class = catalyst.java_class
 
     def expression(self, name: str, *arguments: Node) -> Node:
-        """An expression by the name of its class, for example `Abs`."""
+        """Return an expression by the name of its class, for example `Abs`."""
         return self._class(_EXPRESSIONS + name)(*arguments)
 
     def _object(self, name: str) -> Node:
@@ -35,55 +35,55 @@ class Builder:
     # --- Values ---
 
     def cast(self, expression: Node, to: str) -> Node:
-        """CAST(expression AS to), where `to` is one of `string`, `bigint`, `int`, `double` and `timestamp`."""
+        """Return CAST(expression AS to), where `to` is one of `string`, `bigint`, `int`, `double` and `timestamp`."""
         return self.cast_to(expression, self._data_type(to))
 
     def _data_type(self, name: str) -> Node:
         return getattr(self._class("org.apache.spark.sql.types.DataTypes"), _SIMPLE_TYPES[name])
 
     def cast_to(self, expression: Node, data_type: Node) -> Node:
-        """CAST(expression AS a type of Spark)."""
+        """Return CAST(expression AS a type of Spark)."""
         return self.expression("Cast", expression, data_type, self._class("scala.Option").apply("UTC"))
 
     def decimal(self, digits: int) -> Node:
-        """The type DECIMAL(digits, 0)."""
+        """Return the type DECIMAL(digits, 0)."""
         return self._class("org.apache.spark.sql.types.DataTypes").createDecimalType(digits, 0)
 
     def failure(self, message: str, data_type: Node) -> Node:
-        """A value of a type that fails with a message when it is asked for."""
+        """Return an expression of a type that fails with a message when it is evaluated."""
         text = self._class(_EXPRESSIONS + "Literal").create(message, self._data_type("string"))
         return self.cast_to(self.expression("RaiseError", text), data_type)
 
     def number(self, value: int) -> Node:
-        """A constant of type INT, or BIGINT if it is too large for that."""
+        """Return a constant of type INT, or BIGINT if it is too large for that."""
         types = self._class("org.apache.spark.sql.types.DataTypes")
         is_int = -(1 << 31) <= value < 1 << 31
         return self.expression("Literal", value, types.IntegerType if is_int else types.LongType)
 
     def null(self, data_type: Node) -> Node:
-        """NULL of a type."""
+        """Return NULL of a type."""
         return self._class(_EXPRESSIONS + "Literal").create(None, data_type)
 
     def zero(self, data_type: Node) -> Node:
-        """0 of a numeric type."""
+        """Return 0 of a numeric type."""
         return self._class(_EXPRESSIONS + "Literal").default(data_type)
 
     def only_if(self, condition: Node, value: Node) -> Node:
-        """The value where the condition is true, else NULL."""
+        """Return the value where the condition is true, else NULL."""
         return self.expression("If", condition, value, self.null(value.dataType()))
 
     def one_form(self, expression: Node) -> Node:
-        """The expression with 0.0 for -0.0, one NaN, and maps sorted by their keys, also inside of other values."""
+        """Normalize an expression: 0.0 for -0.0, one NaN, and maps sorted by their keys, also within other values."""
         rules = _PACKAGE + "optimizer."
         numbers = self.catalyst.java_object(rules + "NormalizeFloatingNumbers").normalize(expression)
         return self.catalyst.java_object(rules + "InsertMapSortExpression").insertMapSortRecursively(numbers)
 
     def micros(self, time: Node) -> Node:
-        """Microseconds since the epoch of a TIMESTAMP or TIMESTAMP_NTZ."""
+        """Return the microseconds since the epoch of a TIMESTAMP or TIMESTAMP_NTZ."""
         return self.expression("PreciseTimestampConversion", time, time.dataType(), self._data_type("bigint"))
 
     def struct(self, **fields: Node) -> Node:
-        """A struct of these fields."""
+        """Return a struct with these fields."""
         create, text = self._class(_EXPRESSIONS + "Literal").create, self._data_type("string")
         parts = [part for name, value in fields.items() for part in (create(name, text), value)]
         return self.expression("CreateNamedStruct", self.catalyst.seq(parts))
@@ -91,18 +91,18 @@ class Builder:
     # --- Order ---
 
     def ascending(self, expression: Node) -> Node:
-        """A sort key, nulls first. Whether its type can be sorted: `checkInputDataTypes`."""
+        """Return an ascending sort key, nulls first; `checkInputDataTypes` tells whether its type can be sorted."""
         return self.expression(
             "SortOrder", expression, self._object("Ascending"), self._object("NullsFirst"), self.catalyst.seq([])
         )
 
     def sort(self, keys: Iterable[Node], child: Node) -> Node:
-        """SELECT * FROM child ORDER BY keys."""
+        """Return the plan of `SELECT * FROM child ORDER BY keys`."""
         none = self.catalyst.nothing
         return self._class(_PACKAGE + "plans.logical.Sort")(self.catalyst.seq(keys), True, child, none)
 
     def window(self, functions: Iterable[Node], partition: Iterable[Node], order: Iterable[Node], child: Node) -> Node:
-        """SELECT *, functions FROM child, all of them over the same partition and order.
+        """Return the plan of `SELECT *, functions FROM child`, with all functions over the same partition and order.
 
         Args:
             functions: the window functions.
@@ -114,7 +114,7 @@ class Builder:
         return self._class(_PACKAGE + "plans.logical.Window")(seq(functions), seq(partition), seq(order), child, none)
 
     def over(self, function: Node, partition: Iterable[Node], order: Iterable[Node], frame: Node) -> Node:
-        """An aggregate or window function OVER (PARTITION BY partition ORDER BY order frame).
+        """Return an aggregate or window function OVER (PARTITION BY partition ORDER BY order frame).
 
         Args:
             function: the window function.
@@ -128,11 +128,11 @@ class Builder:
         )
 
     def rows_until(self, end: str) -> Node:
-        """ROWS BETWEEN UNBOUNDED PRECEDING AND end, which is `CurrentRow` or `UnboundedFollowing`."""
+        """Return the frame ROWS BETWEEN UNBOUNDED PRECEDING AND end: `CurrentRow` or `UnboundedFollowing`."""
         return self._rows_until(self._object(end))
 
     def rows_before(self) -> Node:
-        """ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING."""
+        """Return the frame ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING."""
         return self._rows_until(self.catalyst.integer(-1))
 
     def _rows_until(self, end: Node) -> Node:
@@ -140,13 +140,13 @@ class Builder:
         return self.expression("SpecifiedWindowFrame", kind, first, end)
 
     def range_until(self, end: Node) -> Node:
-        """RANGE BETWEEN UNBOUNDED PRECEDING AND end, a bound of a frame."""
+        """Return the frame RANGE BETWEEN UNBOUNDED PRECEDING AND end, a frame bound."""
         return self.expression(
             "SpecifiedWindowFrame", self._object("RangeFrame"), self._object("UnboundedPreceding"), end
         )
 
     def row_number(self, partition: list[Node], order: list[Node], name: str) -> Node:
-        """A column of the numbers 1, 2, 3... within each partition.
+        """Return a column with the numbers 1, 2, 3... within each partition.
 
         Args:
             partition: expressions of PARTITION BY.
@@ -159,7 +159,7 @@ class Builder:
     # --- Joins ---
 
     def anti_join(self, left: Node, right: Node, condition: Node) -> Node:
-        """The rows of the left side that have no partner on the right.
+        """Return the rows of the left side that have no partner on the right.
 
         Args:
             left: the left input.
@@ -169,7 +169,7 @@ class Builder:
         return self._join("LeftAnti", left, right, condition)
 
     def inner_join(self, left: Node, right: Node, condition: Node | None = None) -> Node:
-        """The pairs of rows for which a condition holds; all pairs without one.
+        """Return the pairs of rows for which a condition holds; all pairs without one.
 
         Args:
             left: the left input.
@@ -179,7 +179,7 @@ class Builder:
         return self._join("Inner", left, right, condition)
 
     def outer_join(self, left: Node, right: Node, condition: Node | None = None) -> Node:
-        """The same, and the rows of the left side that have no partner.
+        """Return the pairs for which a condition holds, and the rows of the left side that have no partner.
 
         Args:
             left: the left input.
@@ -195,21 +195,21 @@ class Builder:
         return self._class(_PACKAGE + "plans.logical.Join")(left, right, join_type, option, no_hint)
 
     def repeated(self, child: Node, times: Node) -> Node:
-        """Each row of a plan as often as an expression over it says, which is 1 or more; with one more column."""
+        """Repeat each row of a plan as often as an expression over it says, at least once; with one more column."""
         none = self.catalyst.nothing
-        zone = self._class("scala.Option").apply("UTC")  # without one it would not be resolved
+        zone = self._class("scala.Option").apply("UTC")  # it would stay unresolved without a zone
         numbers = self.expression("Sequence", self.catalyst.integer(1), self.cast(times, "int"), none, zone)
         number = self.catalyst.alias(self.catalyst.integer(1), "__odf_nth").toAttribute()
         return self.generate(self.expression("Explode", numbers), [number], child)
 
     def generate(self, generator: Node, made: Iterable[Node], child: Node, *, outer: bool = False) -> Node:
-        """SELECT *, generator FROM child; with `outer`, also rows for which it gives nothing.
+        """Return the plan of `SELECT *, generator FROM child`; with `outer`, also rows for which it generates nothing.
 
         Args:
             generator: for example an `Explode`.
-            made: its columns.
-            child: the rows.
-            outer: whether such rows stay, with nulls.
+            made: its output columns.
+            child: the input plan.
+            outer: whether rows for which nothing is generated stay, with nulls.
         """
         seq, none = self.catalyst.seq, self.catalyst.nothing
         generate = self._class(_PACKAGE + "plans.logical.Generate")
@@ -218,11 +218,11 @@ class Builder:
     # --- Aggregates ---
 
     def count_all(self) -> Node:
-        """count(1)."""
+        """Return count(1)."""
         return self.aggregate(self.expression("aggregate.Count", self.catalyst.seq([self.catalyst.integer(1)])))
 
     def aggregate(self, function: Node) -> Node:
-        """A call of an aggregate function."""
+        """Return a call of an aggregate function."""
         return self.expression(
             "aggregate.AggregateExpression",
             function,
@@ -233,14 +233,14 @@ class Builder:
         )
 
     def replacement(self, function: Node) -> Node:
-        """Return what Spark runs in place of a function, which may be itself."""
+        """Return the function that Spark runs in place of another, which may be that function itself."""
         replaceable = self._class("java.lang.Class").forName(_EXPRESSIONS + "RuntimeReplaceable")
         while replaceable.isInstance(function):
             function = function.replacement()
         return function
 
     def substitute(self, expression: Node, found: Callable[[Node], Node | None]) -> Node:
-        """The expression with parts replaced by what `found` gives for them; parts of these are not looked at."""
+        """Replace parts of an expression by the results of `found`, which are not searched again."""
         if (other := found(expression)) is not None:
             return other
         before = children(expression)

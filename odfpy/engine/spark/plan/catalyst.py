@@ -1,7 +1,7 @@
-"""Spark's logical plans, seen from Python: the one module that reaches into Spark's own classes.
+"""Access to Spark's logical plans: the one module that uses Spark's internal classes, through py4j.
 
-A plan is a tree of JVM objects. Plans are parsed and analyzed by Spark itself; here they are walked, and nodes are put
-around them. Plans and expressions are typed `Node`, since py4j gives them no types.
+A plan is a tree of JVM objects. Plans are parsed and analyzed by Spark itself; here they are inspected, and nodes are
+put around them. Plans and expressions are typed `Node`, since py4j gives them no types.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ _EXPRESSIONS = _CATALYST + "expressions."
 _LEAVES = frozenset(_EXPRESSIONS + name for name in ("AttributeReference", "Literal"))
 _NAME_OF = "_odf_name_of"
 CALLS = "_odf_calls"
-"""Where a connection to Java keeps its `process.calls.Calls`."""
+"""The attribute of a connection to Java that holds its `process.calls.Calls`."""
 _PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
-_AT_ONCE = 10  # Java has a method that makes a list of so many items
+_AT_ONCE = 10  # Java's `List.of` takes up to so many items
 
 
 class Catalyst:
-    """Spark's parser, analyzer and plan nodes, for one session."""
+    """Access to Spark's parser, analyzer and plan nodes, for one session; shared by all code that builds plans."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.session: Node = spark._jsparkSession  # noqa: SLF001
         self._jvm: Node = spark._jvm  # noqa: SLF001
-        # The parser asks the active session for the settings.
+        # The parser reads the settings of the active session.
         self.java_class("org.apache.spark.sql.classic.SparkSession").setActiveSession(self.session)
         self._some: Node = self.java_class("scala.Option").apply
         self.nothing: Node = self.java_class("scala.Option").empty()
         self._no_items: Node = self.java_class(_PYTHON_UTILS).toSeq([])
 
     def java_class(self, name: str) -> Node:
-        """A class of Java."""
+        """Return a Java class."""
         return getattr(self._jvm, name)
 
     def java_object(self, name: str) -> Node:
-        """An object of Scala."""
+        """Return a Scala object."""
         return getattr(self.java_class(name + "$"), "MODULE$")
 
     def _plan(self, name: str) -> Node:
@@ -66,16 +66,16 @@ class Catalyst:
     # --- Parse, analyze, run ---
 
     def parse(self, query: str) -> Node:
-        """The plan that the text says, nothing resolved.
+        """Parse a query; nothing is resolved yet.
 
         Raises:
-            InvalidQuery: it nests too deeply.
+            InvalidQuery: the query is nested too deeply.
         """
         check_levels(query)
         return self.session.sessionState().sqlParser().parsePlan(query)
 
     def analyze(self, parsed: Node) -> Node:
-        """The plan with all names and types resolved; nothing is executed."""
+        """Resolve all names and types of a plan; nothing is executed."""
         execution = self._execution(parsed)
         execution.assertAnalyzed()
         return execution.analyzed()
@@ -85,54 +85,54 @@ class Catalyst:
         return self.session.sessionState().executePlan(plan, skip)
 
     def dataframe(self, plan: Node) -> DataFrame:
-        """The rows of a plan."""
+        """Return the rows of a plan."""
         from pyspark.sql import DataFrame
 
         return DataFrame(self.java_class("org.apache.spark.sql.classic.Dataset").ofRows(self.session, plan), self.spark)
 
     def plan(self, frame: DataFrame) -> Node:
-        """The analyzed plan of a data frame."""
+        """Return the analyzed plan of a data frame."""
         return frame._jdf.queryExecution().analyzed()  # noqa: SLF001
 
     def empty(self, schema: StructType) -> Node:
-        """A relation of that schema without rows."""
+        """Return an empty relation with a schema."""
         no_rows = self.java_class("java.util.ArrayList")()
         parsed = self._data_type("DataType").fromJson(schema.json())
         return self.session.createDataFrame(no_rows, parsed).queryExecution().analyzed()
 
     def constant(self, expression: Node) -> Node:
-        """The value of an expression that reads nothing, as Spark has it; NULL is None."""
+        """Return the value of an expression that reads no column, as Spark represents it; NULL is None."""
         if expression_name(expression) == "Literal":
             return expression.value()
         (found,) = self.constants(self.project([self.alias(expression, "value")], self.one_row()))
         return found
 
     def constants(self, plan: Node) -> list[Any]:
-        """The one row that a plan without input results in. Spark's optimizer computes it; no job is run."""
+        """Return the single row of a plan without input. Spark's optimizer computes it; no job is run."""
         optimized = self._execution(plan).optimizedPlan()
         return [column.child().value() for column in expressions_of(optimized)]
 
     def name_view(self, name: str, plan: Node) -> None:
-        """Let queries of this session see the plan under a name, which may have dots."""
+        """Register a plan as a view of this session, under a name that may contain dots."""
         self.dataframe(plan).createOrReplaceTempView(SPARK.name(name))
 
     def has_queries(self, plan: Node) -> bool:
-        """Return whether there is a query inside of an expression."""
+        """Return whether an expression of a plan contains a query."""
         pattern = self.java_class(_CATALYST + "trees.TreePattern").PLAN_EXPRESSION()
         return bool(plan.containsPattern(pattern))
 
     def with_correlation_outside(self, plan: Node) -> Node:
-        """The plan with what inner queries say of the rows around them outside of them."""
+        """Pull correlated predicates up, out of the subqueries that contain them."""
         return self._rule("PullupCorrelatedPredicates").apply(plan)
 
     def with_joins_for_queries(self, plan: Node) -> Node:
-        """The same with EXISTS, IN, LATERAL and correlated subqueries as the joins that they stand for."""
+        """Return the same plan with EXISTS, IN, LATERAL and correlated subqueries rewritten as joins."""
         for kind in ("RewritePredicateSubquery", "RewriteCorrelatedScalarSubquery", "RewriteLateralSubquery"):
             plan = self._rule(kind).apply(plan)
         return plan
 
     def depends_on_clock(self, plan: Node) -> bool:
-        """Return whether Spark's own rules would put the time of day into the plan, as for `timestamp > 'now'`."""
+        """Return whether Spark's own rules would put the current time into the plan, as for `timestamp > 'now'`."""
         plain = self._rule("ReplaceExpressions").apply(plan)
         rules = (self._rule("ComputeCurrentTime"), self._rule("SpecialDatetimeValues"))
         return not all(rule.apply(plain).fastEquals(plain) for rule in rules)
@@ -140,25 +140,25 @@ class Catalyst:
     # --- Build ---
 
     def seq(self, items: Iterable[Node]) -> Node:
-        """A Scala sequence."""
+        """Return a Scala sequence."""
         nodes = list(items)
         if not nodes:
             return self._no_items
         lists, to_seq = self.java_class("java.util.List"), self.java_class(_PYTHON_UTILS).toSeq
-        # A list of Python would take a question to Java for each item.
+        # Java would call back for each item of a Python list.
         found, *more = (to_seq(lists.of(*nodes[at : at + _AT_ONCE])) for at in range(0, len(nodes), _AT_ONCE))
         for part in more:
             found = found.appendedAll(part)
         return found
 
     def alias(self, expression: Node, name: str, expr_id: Node | None = None, metadata: Node | None = None) -> Node:
-        """An expression as a column, with an identity of its own unless one is given.
+        """Return an expression as a named column, with a new identity unless one is given.
 
         Args:
             expression: the expression.
             name: its name.
             expr_id: its identity, None for a new one.
-            metadata: what is said of it, None for what is said of the expression.
+            metadata: its metadata, None for those of the expression.
         """
         return self._expression("Alias")(
             expression,
@@ -170,48 +170,48 @@ class Catalyst:
         )
 
     def integer(self, value: int) -> Node:
-        """A constant of type INT."""
+        """Return a constant of type INT."""
         return self._expression("Literal")(value, self._data_type("DataTypes").IntegerType)
 
     def time(self, micros: int, like: Node) -> Node:
-        """A time in microseconds since the epoch, rounded down, as a constant of the type of an expression."""
+        """Return a time in microseconds since the epoch, rounded down, as a constant with the type of an expression."""
         data_type = asked_once(like, "dataType", like.dataType)
         if asked_once(data_type, "typeName", lambda: str(data_type.typeName())) == "date":
             return self._expression("Literal").create(
                 self.java_class("java.lang.Integer")(micros // 86_400_000_000), data_type
             )
-        if -(1 << 31) <= micros < 1 << 31:  # which reach Java as an Integer
+        if -(1 << 31) <= micros < 1 << 31:  # py4j sends such numbers as Integer
             utc = self._some("UTC")
             return self._expression("Cast")(self._expression("MicrosToTimestamp")(self.integer(micros)), data_type, utc)
         return self._expression("Literal").create(self.java_class("java.lang.Long")(micros), data_type)
 
     def boolean(self, value: bool) -> Node:
-        """A constant of type BOOLEAN."""
+        """Return a constant of type BOOLEAN."""
         return self._expression("Literal")(value, self._data_type("DataTypes").BooleanType)
 
     def expression(self, name: str, *arguments: Node) -> Node:
-        """An expression by the name of its class, for example `EqualNullSafe`."""
+        """Return an expression by the name of its class, for example `EqualNullSafe`."""
         return self._expression(name)(*arguments)
 
     def field_of(self, struct: Node, field: str) -> Node:
-        """A field of an expression that is a struct."""
+        """Return a field of a struct expression."""
         names = asked_once(struct, "fields", lambda: [found.name() for found in struct.dataType().fields()])
         return self._expression("GetStructField")(struct, names.index(field), self._some(field))
 
     def never_null(self, expression: Node) -> Node:
-        """An expression that is known to have no nulls."""
+        """Mark an expression as never NULL."""
         return self._expression("KnownNotNull")(expression)
 
     def project(self, columns: Iterable[Node], child: Node) -> Node:
-        """SELECT columns FROM child."""
+        """Return the plan of `SELECT columns FROM child`."""
         return self._plan("Project")(self.seq(columns), child)
 
     def filter(self, condition: Node, child: Node) -> Node:
-        """SELECT * FROM child WHERE condition."""
+        """Return the plan of `SELECT * FROM child WHERE condition`."""
         return self._plan("Filter")(condition, child)
 
     def expand(self, copies: Iterable[Iterable[Node]], columns: Iterable[Node], child: Node) -> Node:
-        """Several copies of each row of child, each with expressions of its own for the columns.
+        """Return several copies of each row of child, each with its own expressions for the columns.
 
         Args:
             copies: for each copy of a row, its expressions.
@@ -221,7 +221,7 @@ class Catalyst:
         return self._plan("Expand")(self.seq([self.seq(copy) for copy in copies]), self.seq(columns), child)
 
     def aggregate(self, groupings: Iterable[Node], columns: Iterable[Node], child: Node) -> Node:
-        """SELECT columns FROM child GROUP BY groupings.
+        """Return the plan of `SELECT columns FROM child GROUP BY groupings`.
 
         Args:
             groupings: the grouping expressions.
@@ -231,18 +231,18 @@ class Catalyst:
         return self._plan("Aggregate")(self.seq(groupings), self.seq(columns), child, self.nothing)
 
     def semi_join(self, left: Node, right: Node, condition: Node, *, few: bool = False) -> Node:
-        """The rows of the left side that have a partner on the right.
+        """Return the rows of the left side that have a partner on the right.
 
         Args:
             left: the left input.
             right: the right input.
             condition: the condition of the join.
-            few: whether a table of hashes has room for the right side: no side is sorted then.
+            few: whether the right side fits into a hash table: then neither side is sorted.
         """
         return self._join("LeftSemi", left, right, condition, few=few)
 
     def inner_join(self, left: Node, right: Node, condition: Node) -> Node:
-        """The pairs of rows for which a condition holds.
+        """Return the pairs of rows for which a condition holds.
 
         Args:
             left: the left input.
@@ -258,23 +258,23 @@ class Catalyst:
         return self._plan("Join")(left, right, join_type, some(condition), hint)
 
     def union(self, children: Iterable[Node]) -> Node:
-        """UNION ALL by position."""
+        """Return UNION ALL by position."""
         return self._plan("Union")(self.seq(children), False, False)
 
     def all_of(self, plans: Sequence[Node]) -> Node:
-        """The rows of one or several plans."""
+        """Return the union of one or several plans."""
         return plans[0] if len(plans) == 1 else self.union(plans)
 
     def distinct(self, child: Node) -> Node:
-        """SELECT DISTINCT * FROM child."""
+        """Return the plan of `SELECT DISTINCT * FROM child`."""
         return self._plan("Distinct")(child)
 
     def coalesced(self, child: Node, partitions: int = 1) -> Node:
-        """The rows of child in few partitions, which no exchange takes them to."""
+        """Return the rows of child in few partitions, without a shuffle."""
         return self._plan("Repartition")(partitions, False, child)
 
     def one_row(self) -> Node:
-        """One row without columns."""
+        """Return one row without columns."""
         return self._plan("OneRowRelation")()
 
 
@@ -282,12 +282,12 @@ class Catalyst:
 
 
 def operator_name(plan: Node) -> str:
-    """Name of an operator, for example `Project`, or with its package, as `analysis.UnresolvedRelation`."""
+    """Return the name of an operator, for example `Project`, or with its package, as `analysis.UnresolvedRelation`."""
     return _class_name(plan).removeprefix(_PLANS).removeprefix(_CATALYST).removesuffix("$")
 
 
 def expression_name(expression: Node) -> str:
-    """Name of an expression relative to Spark's package of expressions, for example `variant.ParseJson`."""
+    """Return the name of an expression relative to Spark's package of expressions, for example `variant.ParseJson`."""
     return _class_name(expression).removeprefix(_EXPRESSIONS).removesuffix("$")
 
 
@@ -305,14 +305,14 @@ def _class_name(node: Node) -> str:
 
 
 def asked_once(node: Node, what: str, ask: Callable[[], T]) -> T:
-    """Return what Java says of a node, which never changes, and is kept beside the reference to it.
+    """Return an immutable property of a node from Java, cached beside the reference to the node.
 
-    A question to Java takes a tenth of a millisecond, and plans are gone over many times.
+    A call to Java takes a tenth of a millisecond, and plans are traversed many times.
 
     Args:
         node: the node.
-        what: a name for the question.
-        ask: asks it.
+        what: a name for the property.
+        ask: fetches it.
     """
     kept = node.__dict__
     key = f"_odf_{what}"
@@ -323,76 +323,76 @@ def asked_once(node: Node, what: str, ask: Callable[[], T]) -> T:
 
 
 def parsed_name(expression: Node) -> str:
-    """Name of an expression that may not be resolved yet, for example `Add`, or `analysis.UnresolvedFunction`."""
+    """Return the name of an expression that may be unresolved, for example `Add`, or `analysis.UnresolvedFunction`."""
     return expression_name(expression).removeprefix(_CATALYST)
 
 
 def items(sequence: Node) -> list[Node]:
-    """A Scala sequence as a list."""
+    """Return a Scala sequence as a list."""
     found: list[Node] = sequence._gateway_client.__dict__[CALLS].items(sequence)  # noqa: SLF001
     return found
 
 
 def children(node: Node) -> list[Node]:
-    """Return what a plan or an expression is made of."""
+    """Return the children of a plan or an expression."""
     if node.__dict__.get("_odf_class") in _LEAVES:
         return []
     return list(asked_once(node, "children", lambda: items(node.children())))
 
 
 def child_of(node: Node) -> Node:
-    """The only thing that a plan or an expression is made of."""
+    """Return the only child of a plan or an expression."""
     (found,) = children(node)
     return found
 
 
 def selected(project: Node) -> list[Node]:
-    """The expressions that a projection selects."""
+    """Return the expressions that a projection selects."""
     return list(asked_once(project, "selected", lambda: items(project.projectList())))
 
 
 def number_named(alias: Node) -> int:
-    """The whole number that a column is, where it is a constant under a name."""
+    """Return the number of a column that is an integer constant with a name."""
     return asked_once(alias, "number", lambda: int(alias.child().value()))
 
 
 def expressions_of(plan: Node) -> list[Node]:
-    """The expressions of an operator."""
+    """Return the expressions of an operator."""
     return list(asked_once(plan, "expressions", lambda: items(plan.expressions())))
 
 
 def subtree(expression: Node) -> Iterator[tuple[str, Node]]:
-    """The expression and all inside of it, each with its name."""
+    """Yield the expression and all its descendants, each with its name."""
     yield expression_name(expression), expression
     for child in children(expression):
         yield from subtree(child)
 
 
 def columns(plan: Node) -> list[Node]:
-    """The output columns of a plan."""
+    """Return the output columns of a plan."""
     return list(asked_once(plan, "columns", lambda: items(plan.output())))
 
 
 def column_id(column: Node) -> int:
-    """The number that identifies a column within a plan."""
+    """Return the number that identifies a column within a plan."""
     return asked_once(column, "id", lambda: int(column.exprId().id()))
 
 
 def columns_read(expression: Node) -> list[Node]:
-    """The different columns that an expression reads."""
+    """Return the distinct columns that an expression reads."""
     found = {column_id(node): node for name, node in subtree(expression) if name == "AttributeReference"}
     return list(found.values())
 
 
 def type_of(expression: Node) -> DataType:
-    """The type of an expression, as Python has it."""
+    """Return the type of an expression, as PySpark represents it."""
     from pyspark.sql.types import _parse_datatype_json_string
 
     return asked_once(expression, "type", lambda: _parse_datatype_json_string(expression.dataType().json()))
 
 
 def text_range(node: Node) -> tuple[int, int] | None:
-    """Return where a plan or expression stands in the text it came from: first character and the one after the last."""
+    """Return where a node stands in the query text: the positions of its first character and after its last one."""
     origin = node.origin()
     start, stop = origin.startIndex(), origin.stopIndex()
     return (start.get(), stop.get() + 1) if start.isDefined() and stop.isDefined() else None

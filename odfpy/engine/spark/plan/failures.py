@@ -1,4 +1,4 @@
-"""Spark's exceptions as our errors: a user's mistake with its place in the text, or a failure of the engine."""
+"""Translation of Spark's exceptions: a user's mistake with its place in the text, or a failure of the engine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FILE = re.compile(r"\bfile:/\S*[\w/]")
 _SETTING = re.compile(r"\bspark\.[a-z]\w*(?:\.\w+)+")
 _LONG_VALUE = re.compile(r"'([^']{200})[^']+'")
 _MAX_LENGTH: Final = 4_000
-"""Characters of a message that are read."""
+"""The maximum number of characters of a message that are used."""
 _DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 _MORE_MEMORY: Final = (
     "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
@@ -56,7 +56,7 @@ _OUR_FAULT: Final = (
     "FILE_NOT_EXIST",
 )
 _OURS: Final = re.compile(r"[`\"]([ck]\d+|__odf_\w+)\b")
-"""Names that the engine gives to columns in the plans that it makes around those of a query."""
+"""Names that the engine gives to columns in the plans that it builds around a query."""
 
 _REPORT: Final = "That is a fault of odf: please report it, with the query."
 _NOT_OURS: Final = ("CANNOT_PARSE_", "CANNOT_RESOLVE_")
@@ -113,7 +113,7 @@ def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
 
 
 def cause_of(error: Exception) -> str:
-    """Return what went wrong, in one line: of an error of Java its own first line."""
+    """Return what went wrong, in one line: of a Java error, its own first line."""
     return str(getattr(error, "java_exception", error)).strip().partition("\n")[0]
 
 
@@ -156,12 +156,12 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
 
 
 def _shortened(message: str) -> str:
-    """A message without most of a value that it quotes, which may have any length."""
+    """Shorten a message, and the values that it quotes, which may have any length."""
     return _LONG_VALUE.sub(r"'\1...'", message)[:_MAX_LENGTH]
 
 
 def _without_settings(sentence: str) -> str:
-    """A sentence up to the part of it that advises another setting of Spark."""
+    """Cut a sentence off before the part that advises another setting of Spark."""
     found = _SETTING.search(sentence)
     if found is None:
         return sentence
@@ -169,9 +169,9 @@ def _without_settings(sentence: str) -> str:
 
 
 def _names_of_the_engine(sentence: str, sources: Sequence[SourceText]) -> bool:
-    """Return whether an error speaks of columns that the engine has named, and no query."""
+    """Return whether an error names columns that the engine has named, and no query."""
     if any("*" in source.text for source in sources):
-        return "__odf_" in sentence  # which may be of an input
+        return "__odf_" in sentence  # it may belong to an input
     return any(not any(name in source.text for source in sources) for name in _OURS.findall(sentence))
 
 
@@ -206,7 +206,7 @@ def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint:
 
 
 def _columns(exception: Any) -> list[str]:
-    """The columns that an expression which Spark cannot resolve could have named; with their tables if names repeat."""
+    """Return the columns that an unresolved expression could have named; with their tables if names repeat."""
     found = [one for one in _causes(exception) if one.getClass().getSimpleName() == "ExtendedAnalysisException"]
     plan = found[0].plan().get() if found and found[0].plan().isDefined() else None
     while plan is not None and (unresolved := [one for one in children(plan) if not one.resolved()]):
@@ -220,7 +220,7 @@ def _columns(exception: Any) -> list[str]:
 
 
 def _with_dots(path: str, sources: Sequence[SourceText]) -> str:
-    """A path with the name of its table as the query writes it: see `_with_plain_names` in `analysis`."""
+    """Return a path with its table's name as the query writes it: see `_with_plain_names` in `analysis`."""
     plain = path[1:].partition("`")[0]
     written = re.compile(re.escape(plain).replace("_", "[._]"))
     found = next((match.group() for source in sources if (match := written.search(source.text))), plain)
@@ -245,7 +245,7 @@ def _functions_of_spark() -> list[str]:
 
 
 def _window_without_order(function: str, sources: Sequence[SourceText]) -> NondeterministicQuery:
-    """The first such call whose window shows no ORDER BY is meant, or else the first one."""
+    """Return the error for the first such call whose window shows no ORDER BY, or else for the first one."""
     call = rf"\b{re.escape(function)}\s*\("
     where = _first_in_text([rf"{call}[^()]*\)\s*over\s*\((?:(?!order\s+by)[^()])*\)", call], sources)
     message = f"`{function}` depends on the order of the rows, and its window has none{where}"
@@ -253,14 +253,14 @@ def _window_without_order(function: str, sources: Sequence[SourceText]) -> Nonde
 
 
 def _no_such_table(identifier: str, sources: Sequence[SourceText]) -> InvalidQuery:
-    """A name of three parts or more, as datasets have, which Spark takes for a table of some catalog."""
+    """Return the error for a name of three or more parts, which Spark takes for a table of a catalog."""
     name = identifier.replace("`", "")
     where = _first_in_text([r"`?\.`?".join(map(re.escape, name.split(".")))], sources)
     return InvalidQuery(f"`{name}` is neither an input nor an earlier step{where}", hint=NO_FILES)
 
 
 def _first_in_text(patterns: Sequence[str], sources: Sequence[SourceText]) -> str:
-    """The place of what Spark names none for: of the first pattern that is found."""
+    """Return the place of the first pattern that is found, for errors without a place."""
     found = (
         source.at(*match.span())
         for pattern in patterns
@@ -271,7 +271,7 @@ def _first_in_text(patterns: Sequence[str], sources: Sequence[SourceText]) -> st
 
 
 def _telling_cause(exception: Any) -> Any:
-    """The innermost exception that carries one of Spark's error conditions, or the outermost one."""
+    """Return the innermost exception that carries one of Spark's error conditions, or the outermost exception."""
     telling = exception
     for current in _causes(exception):
         if _CONDITION.match(_message(current)):
@@ -280,7 +280,7 @@ def _telling_cause(exception: Any) -> Any:
 
 
 def _causes(exception: Any) -> Iterator[Any]:
-    """An exception, its cause, and so on."""
+    """Yield an exception, its cause, and so on."""
     while exception is not None:
         yield exception
         exception = exception.getCause()
@@ -291,7 +291,7 @@ def _message(exception: Any) -> str:
 
 
 def _place(exception: Any, sources: Sequence[SourceText]) -> str:
-    """Return where in the text, if Spark knows: by the quoted fragment, else by line and column."""
+    """Return the place in the text, if Spark knows it: by the quoted fragment, or by line and column."""
     contexts = list(exception.getQueryContext()) if hasattr(exception, "getQueryContext") else []
     for context in contexts:
         if str(context.contextType()) != "SQL":
@@ -307,7 +307,7 @@ def _place(exception: Any, sources: Sequence[SourceText]) -> str:
 
 
 def _place_of_words(exception: Any, sources: Sequence[SourceText]) -> str:
-    """Return where the function or the expression stands that Spark names without its place."""
+    """Return the place of the function or expression that an error names without a place."""
     named = exception.getMessageParameters() if hasattr(exception, "getMessageParameters") else {}
     if function := named.get("functionName"):
         return _first_in_text([rf"\b{re.escape(str(function))}(?=\s*\()"], sources)
@@ -321,7 +321,7 @@ def _place_of_words(exception: Any, sources: Sequence[SourceText]) -> str:
 
 
 def _words(path: str) -> str:
-    """A pattern of a name, in backquotes or without."""
+    """Return a pattern for a name, with or without backquotes."""
     parts = (re.escape(part) for part in path.replace("`", "").split("."))
     return r"(?<![\w`])`?" + r"`?\.`?".join(parts) + r"(?!\w)`?"
 

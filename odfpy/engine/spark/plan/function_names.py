@@ -1,8 +1,8 @@
-"""Spark's functions by the names that queries call them by, those that may be called and those that may not.
+"""Names of Spark's functions, as queries call them: those that may be called and those that may not.
 
-They are looked at before Spark analyzes a query. What a call becomes is looked at afterwards, by its class, see
-`odfpy.engine.spark.plan.functions`. Names come from Spark's own registries, and a test compares the two, so that a new
-Spark brings no function in unseen. What stands in neither list is refused too.
+Names are checked before Spark analyzes a query; what a call becomes is checked afterwards, by its class, see
+`odfpy.engine.spark.plan.functions`. The names come from Spark's own registries, and a test compares the two, so that a
+new release of Spark cannot bring in a function unnoticed. What is in neither list is refused, too.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ FUNCTIONS: Final = frozenset(
     xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with
     """.split()  # noqa: SIM905
 )
-"""Functions of rows, of groups and of windows, and those that make several rows of one."""
+"""Functions of rows, of groups and of windows, and generators, which make several rows of one."""
 
 TABLE_FUNCTIONS: Final = frozenset(
     """

@@ -1,8 +1,8 @@
-"""Spark's expressions, reviewed one by one: which give the same value for the same arguments everywhere.
+"""Review of Spark's expressions: which of them give the same value for the same arguments, everywhere and always.
 
-The names are those of classes in `org.apache.spark.sql.catalyst.expressions`, as they stand in an analyzed plan; they
-come from Spark's own registry of functions, and a test compares the two, so that a new Spark brings no function in
-unseen. What stands in neither list is refused too.
+The names are those of classes in `org.apache.spark.sql.catalyst.expressions`, as they occur in an analyzed plan; they
+come from Spark's own registry of functions, and a test compares the two, so that a new release of Spark cannot bring in
+a function unnoticed. What is in neither list is refused, too.
 """
 
 from __future__ import annotations
@@ -91,8 +91,10 @@ AGGREGATES: Final = frozenset(
     aggregate.RegrSlope aggregate.RegrSXX aggregate.RegrSXY aggregate.RegrSYY
     """.split()  # noqa: SIM905
 )
-"""Functions of many rows that do not depend on their order: those of the first part by themselves, sums and the like
-because they are run in one order (see `odfpy.engine.spark.analysis.canonical`)."""
+"""Aggregates that do not depend on the order of rows: those of the first part by nature.
+
+Sums and the like do not, because the engine fixes the order (see `odfpy.engine.spark.analysis.canonical`).
+"""
 
 WINDOW_FUNCTIONS: Final = frozenset(
     """
@@ -115,7 +117,7 @@ OF_ORDER: Final[dict[str, str]] = {
     "aggregate.ListAgg": "listagg(value) WITHIN GROUP (ORDER BY value) has one order.",
     "aggregate.Mode": "mode(value, true), or mode() WITHIN GROUP (ORDER BY value), takes the least of them.",
 }
-"""Functions that depend on the order of rows, or on which of several equal ones comes first; what to write instead."""
+"""Functions that depend on the order of rows, or on which of several equal rows comes first, with alternatives."""
 
 _CLOCK = "reads the clock"
 RANDOM: Final = "is random"
@@ -140,7 +142,7 @@ REFUSED: Final[dict[str, str]] = {
     # Unions of sets and of types, of which nobody has shown that they come out the same in any order.
     **dict.fromkeys(("aggregate.CollectUnion", "variant.SchemaOfVariantAgg", "aggregate.Measure"), _UNKNOWN),
 }
-"""Expressions that are known not to be functions of their arguments, each with its reason, as in `rand() is random`."""
+"""Expressions known not to be functions of their arguments, each with its reason, as in `rand() is random`."""
 
 _UNSAFE = (RUNS_CODE, READS_FILES)
 _APPROXIMATE = re.compile(
@@ -162,7 +164,7 @@ _INSTEAD: Final = {
 
 
 def why_not_deterministic(expression: str) -> str | None:
-    """Why an expression may not be used, as the rest of a sentence that begins with it, or None when it may.
+    """Return why an expression may not be used, as the rest of a sentence that begins with it, or None when it may.
 
     Args:
         expression: name of its class, relative to Spark's package of expressions.
@@ -175,10 +177,10 @@ def why_not_deterministic(expression: str) -> str | None:
 
 
 def what_instead(reason: str) -> str:
-    """Return what to write instead of an expression that may not be used for a reason of `why_not_deterministic`."""
+    """Return what to write instead of an expression that is refused for a reason of `why_not_deterministic`."""
     return _INSTEAD[reason]
 
 
 def is_unsafe(reason: str | None) -> bool:
-    """Return whether what may not be used for this reason may not even be used in an ad hoc query."""
+    """Return whether an expression that is refused for this reason may not even be used in an ad hoc query."""
     return reason in _UNSAFE

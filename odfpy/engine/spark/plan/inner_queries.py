@@ -1,4 +1,4 @@
-"""Queries inside of expressions (IN, EXISTS, scalar subqueries), to be changed where they stand."""
+"""Subqueries in expressions (IN, EXISTS, scalar subqueries), and how to change them in place."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Change = Callable[[Node], Node]
 
 
 def with_inner_queries(catalyst: Catalyst, plan: Node, change: Change) -> Node:
-    """An operator whose inner queries have been changed.
+    """Return an operator whose subqueries have been changed.
 
     Args:
         catalyst: the session.
-        plan: the operator; what is below it stays.
-        change: gives another plan for that of a query.
+        plan: the operator; the plans below it are not changed.
+        change: returns another plan for that of a subquery.
 
     Returns:
         The operator itself if its expressions have no place for other ones: they have in SELECT, WHERE and HAVING.
@@ -40,16 +40,16 @@ def with_inner_queries(catalyst: Catalyst, plan: Node, change: Change) -> Node:
 
 
 def without_inner_queries(catalyst: Catalyst, plan: Node) -> Node:
-    """A query with EXISTS, IN, LATERAL and correlated subqueries as the joins that they stand for, the innermost first.
+    """Return a query in which EXISTS, IN, LATERAL and correlated subqueries are joins, rewritten innermost first.
 
-    Spark's rules look at one level at a time.
+    Spark's rules only handle one level at a time.
     """
     flat = _with_flat_queries(catalyst, catalyst.with_correlation_outside(plan))
     return catalyst.with_joins_for_queries(flat)
 
 
 def _with_flat_queries(catalyst: Catalyst, plan: Node) -> Node:
-    """A query in which no inner query has one inside."""
+    """Return a query in which no subquery contains another."""
     if not catalyst.has_queries(plan):
         return plan
     below = [_with_flat_queries(catalyst, child) for child in children(plan)]

@@ -1,4 +1,4 @@
-"""Lineage of a column of the result: the expressions on the way, and the column of an input that it comes from."""
+"""Lineage of result columns: the input column that each comes from, and the expressions applied to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from odfpy.engine.spark.plan.step import CARRIED_BRANCH
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """An expression on the way of a column.
+    """An expression in the lineage of a column.
 
     Attributes:
         expression: a named expression.
@@ -34,12 +34,12 @@ class Computation:
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrigin:
-    """One way a column comes about.
+    """One origin of a column.
 
     Attributes:
-        branch: number of the branch of the plan, None when the column is not made of exactly one input column.
+        branch: number of the branch of the plan, None when the column is not computed from exactly one input column.
         column: name of the input column, or None as the branch.
-        steps: the computations on the way, from the input up; renames are none.
+        steps: the expressions applied, from the input up, without renames.
     """
 
     branch: int | None = None
@@ -56,7 +56,7 @@ _UNKNOWN = ColumnOrigin()
 
 
 def origins(plan: Node, column: Node) -> list[ColumnOrigin]:
-    """All ways a column of a plan row by row comes about, one for each branch that it can be followed into.
+    """Return all origins of a column of a row-by-row plan, one for each branch that it can be followed into.
 
     Args:
         plan: a plan with carried columns, see `odfpy.engine.spark.row_by_row.carry`.
@@ -74,7 +74,7 @@ def origins(plan: Node, column: Node) -> list[ColumnOrigin]:
 
 
 def above_inputs(plan: Node) -> Iterator[Node]:
-    """The operators of a plan row by row, without those that read its inputs."""
+    """Yield the operators of a row-by-row plan, without those that read its inputs."""
     if operator_name(plan) == "Project" and any(_introduces_branch(column) for column in selected(plan)):
         return
     yield plan
@@ -107,7 +107,7 @@ def _introduces_branch(column: Node) -> bool:
 
 
 def _columns_read(expression: Node) -> list[Node]:
-    """The different columns that an expression reads."""
+    """Return the distinct columns that an expression reads."""
     found: list[Node] = []
     for name, node in subtree(expression):
         if name == "AttributeReference" and not any(same_column(node, known) for known in found):
@@ -116,10 +116,10 @@ def _columns_read(expression: Node) -> list[Node]:
 
 
 def same_column(left: Node, right: Node) -> bool:
-    """Return whether two attributes are one column."""
+    """Return whether two attributes are the same column."""
     return column_id(left) == column_id(right)
 
 
 def find_column(candidates: Sequence[Node], wanted: Node) -> int | None:
-    """Position of a column among others."""
+    """Return the position of a column among others, None if it is not there."""
     return next((at for at, candidate in enumerate(candidates) if same_column(candidate, wanted)), None)

@@ -1,11 +1,11 @@
-"""Functions of a time that never decrease: a watermark passes through these, and through no others.
+"""Monotone functions of a time: a watermark passes through functions that never decrease, and through no others.
 
-A function that decreases somewhere lets rows come behind the watermark that it gave. Adding months does: a month after
+If a function decreases somewhere, rows come behind the watermark that it gave. Adding months does: a month after
 January 30th 13:30 and a month after January 31st 12:20 are both on February 29th, the later time first. Dates, and
 times that are all at midnight, keep their order when months are added to them.
 
-What is listed here has a generator in a test, which searches for a counterexample. The incremental engine and the batch
-that judges it both read it (ADR 0027).
+Each listed function has a generator in a test, which searches for a counterexample. Both the incremental engine and the
+batch that verifies it use this module (ADR 0027).
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ _IN_MONTHS: Final = ("MONTH", "QUARTER", "YEAR")
 _DAY: Final = 86_400_000_000
 _DAYS: Final = ("DAY", "DAYOFYEAR", "WEEK", *_IN_MONTHS)
 _WHOLE_DAYS: Final = ("DAY", "DD", "WEEK", "MON", "MONTH", "MM", "QUARTER", "YEAR", "YYYY", "YY")
-"""Units of `date_trunc` that leave midnight."""
+"""Units of `date_trunc` whose results are at midnight."""
 
 _SAMPLES: Final = (-62_135_596_800_000_000, 0, 253_402_300_799_999_000)
-"""The first and the last time that a dataset can have, in the years 1 and 9999, and one between them."""
+"""The first and the last possible time of a dataset, in the years 1 and 9999, and one in between."""
 
 
 def never_decreases(catalyst: Catalyst, expression: Node, known: Container[str] | None = None) -> bool:
-    """Return whether an expression is a time that never decreases when the one time that it reads grows.
+    """Return whether an expression is a time that never decreases when the only time that it reads grows.
 
     Args:
         catalyst: the session.
-        expression: over one column, else the answer is no.
-        known: names of the expressions that it may consist of; without it `NEVER_DECREASING`.
+        expression: an expression over one column; with other expressions, the result is False.
+        known: names of the expressions that it may consist of; `NEVER_DECREASING` if not given.
     """
     read = columns_read(expression)
     if len(read) != 1 or not _keeps_order(catalyst, expression, NEVER_DECREASING if known is None else known):
         return False
     if expression_name(expression) == "AttributeReference":
         return True
-    # An amount that is NULL, a unit that does not exist, a sum that overflows: nothing is known of such times.
+    # An amount that is NULL, a unit that does not exist, a sum that overflows: nothing is known about such times.
     found = evaluated_at(catalyst, expression, read[0], _SAMPLES)
     values = [value for value in found or () if value is not None]
     return len(values) == len(_SAMPLES) and values == sorted(values)
 
 
 def never_exceeds(expression: Node) -> bool:
-    """Return whether a never decreasing expression is at most the time that it reads: the time itself, or cut off."""
+    """Return whether a never decreasing expression is at most the time that it reads: the time itself, or truncated."""
     name = expression_name(expression)
     if name == "AttributeReference":
         return True
@@ -58,7 +58,7 @@ def never_exceeds(expression: Node) -> bool:
 
 
 def shift_of(catalyst: Catalyst, expression: Node, reads: Node) -> int | None:
-    """By how many microseconds an expression is later than the time that it reads, or None when that varies.
+    """Return by how many microseconds an expression is later than the time that it reads, or None when that varies.
 
     Args:
         catalyst: access to Catalyst.
@@ -78,12 +78,12 @@ def shift_of(catalyst: Catalyst, expression: Node, reads: Node) -> int | None:
 
 
 def _reading(expression: Node) -> list[Node]:
-    """The arguments of an expression that read columns."""
+    """Return the arguments of an expression that read columns."""
     return [child for child in children(expression) if not child.references().isEmpty()]
 
 
 def _keeps_order(catalyst: Catalyst, expression: Node, known: Container[str]) -> bool:
-    """Return whether an expression and all in it that reads the time are times in a form that keeps their order."""
+    """Return whether an expression, with every part of it that reads the time, has an order-preserving form."""
     name = expression_name(expression)
     if name not in known or not is_time(expression) or not NEVER_DECREASING[name](catalyst, expression):
         return False
@@ -127,7 +127,7 @@ _CUT_OFF: Final = frozenset(("Cast", "ParseToDate", "TruncDate", "TruncTimestamp
 
 
 def _shifts(catalyst: Catalyst, expression: Node) -> bool:
-    """Return whether all times become later by the same; of dates nothing is known."""
+    """Return whether an expression shifts all times by the same duration; False for dates."""
     name, time = expression_name(expression), expression.dataType().typeName()
     match name:
         case "AttributeReference":
@@ -152,7 +152,7 @@ def _shifts(catalyst: Catalyst, expression: Node) -> bool:
 
 
 def _at_midnight(catalyst: Catalyst, time: Node) -> bool:
-    """Return whether all values of a time are dates, or times at midnight."""
+    """Return whether all values of a time are dates, or at midnight."""
     if time.dataType().typeName() == "date":
         return True
     below = children(time)
@@ -170,7 +170,7 @@ def _at_midnight(catalyst: Catalyst, time: Node) -> bool:
 
 
 def _is_of_days(catalyst: Catalyst, interval: Node) -> bool:
-    """Tell whether an interval is a constant of months and whole days."""
+    """Return whether an interval is a constant of months and whole days."""
     if interval.dataType().typeName() == "interval":
         found = _constant_interval(catalyst, interval)
         return found is not None and bool(found.extractAsDuration().isZero())
@@ -181,12 +181,12 @@ def _is_of_days(catalyst: Catalyst, interval: Node) -> bool:
 def _has_months(catalyst: Catalyst, interval: Node) -> bool:
     """Return whether an interval has months, or may have some."""
     if interval.dataType().typeName() != "interval":
-        return False  # days and times of day
+        return False  # an interval of days and time
     found = _constant_interval(catalyst, interval)
     return found is None or found.extractAsPeriod().toTotalMonths() != 0
 
 
 def _constant_interval(catalyst: Catalyst, interval: Node) -> Node | None:
-    """A constant of months, days and microseconds, None for anything else."""
+    """Return a constant of months, days and microseconds, None for anything else."""
     is_known = interval.dataType().typeName() == "interval" and interval.foldable()
     return catalyst.constant(interval) if is_known else None

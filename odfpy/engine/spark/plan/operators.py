@@ -1,4 +1,4 @@
-"""Operators of an analyzed plan, and the class of query that each of them belongs to."""
+"""Operators of analyzed plans, and the class of query to which each of them belongs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from odfpy.engine.spark.plan.catalyst import Node, children, columns, expressions_of, items, operator_name, subtree
 
 INPUT: Final = "View"
-"""Inputs and earlier steps are views, which is where a step ends."""
+"""Inputs and earlier steps are views, at which the plan of a step ends."""
 
 QUERY_OPERATORS: Final = frozenset(
     """
@@ -24,15 +24,18 @@ QUERY_OPERATORS: Final = frozenset(
     expressions.PipeOperator UnresolvedHint UnresolvedWith
     """.split()  # noqa: SIM905
 )
-"""What a parsed query may be made of. Statements, scripts, commands and programs (TRANSFORM) are none of these."""
+"""The operators that a parsed query may have.
+
+Statements, scripts, commands and programs (TRANSFORM) are not among them.
+"""
 
 ARRANGING: Final = frozenset(("Sort", "RepartitionByExpression"))
-"""ORDER BY, SORT BY, DISTRIBUTE BY, CLUSTER BY: the same rows in another order, which matters to a LIMIT only."""
+"""ORDER BY, SORT BY, DISTRIBUTE BY, CLUSTER BY: they only change the order of rows, which matters only to LIMIT."""
 
 ROW_OPERATORS: Final = ARRANGING | frozenset(
     "Project Filter Union Generate SubqueryAlias WithCTE CTERelationDef CTERelationRef expressions.PipeOperator".split()  # noqa: SIM905
 )
-"""Operators that look at one row at a time."""
+"""Operators that process one row at a time."""
 
 NO_INPUT: Final = frozenset(("OneRowRelation", "LocalRelation", "Range"))
 """Operators whose rows are constants."""
@@ -70,7 +73,7 @@ _SUBQUERIES: Final = _NESTED | {"InSubquery"}
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator of a step, with its expressions and all that is inside of them."""
+    """One operator of a step, with its expressions and all of their descendants."""
 
     name: str
     node: Node
@@ -78,18 +81,18 @@ class Operator:
 
     @property
     def subquery(self) -> Node | None:
-        """A query inside of an expression, if there is one."""
+        """Return a subquery in an expression, if there is one."""
         return next((node for name, node in self.expressions if name in _SUBQUERIES), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """Why a step is not of any class that can be processed.
+    """The reason why a step belongs to no supported class.
 
     Attributes:
-        node: what is in the way.
-        what: what the query has that makes it another class of query.
-        hint: what to write instead, if that is known.
+        node: the node at fault.
+        what: the feature of the query, in words.
+        hint: an alternative, if one is known.
         deterministic: whether the result is a function of the inputs at all.
     """
 
@@ -100,7 +103,7 @@ class Unsupported:
 
 
 def operators(plan: Node) -> Iterator[Operator]:
-    """All operators of a step, from the result to its inputs, which are not looked into."""
+    """Yield all operators of a step, from the result down to its inputs, which are not entered."""
     name = operator_name(plan)
     if name == INPUT:
         return
@@ -116,7 +119,7 @@ def operators(plan: Node) -> Iterator[Operator]:
 
 
 def nested_queries(plan: Node) -> Iterator[Node]:
-    """The plan, and those of all queries inside of its expressions."""
+    """Yield the plan, and the plans of all subqueries in its expressions."""
     yield plan
     for operator in operators(plan):
         for name, node in operator.expressions:
@@ -125,13 +128,13 @@ def nested_queries(plan: Node) -> Iterator[Node]:
 
 
 def with_subqueries(plan: Node) -> Iterator[Operator]:
-    """All operators of a step, those of queries inside of expressions too."""
+    """Yield all operators of a step, including those of subqueries in expressions."""
     for query in nested_queries(plan):
         yield from operators(query)
 
 
 def obstacle(operator: Operator) -> Unsupported | None:
-    """Return what makes an operator more than a step row by row, or None when nothing does."""
+    """Return what makes an operator more than row by row, or None when nothing does."""
     name, node = operator.name, operator.node
     if name in ROW_OPERATORS:
         return Unsupported(operator.subquery, "a subquery in an expression") if operator.subquery is not None else None
@@ -149,31 +152,31 @@ def obstacle(operator: Operator) -> Unsupported | None:
 
 
 def sort_below(node: Node) -> Node | None:
-    """The `Sort` whose order a LIMIT or OFFSET follows, or None when it follows none (SORT BY is none of all rows)."""
+    """Return the `Sort` that determines the rows of a LIMIT or OFFSET, or None. SORT BY orders only partitions."""
     while operator_name(node) in _IN_ORDER:
         (node,) = children(node)
     return node if operator_name(node) == "Sort" and getattr(node, "global")() else None
 
 
 def sort_of_result(plan: Node) -> Node | None:
-    """The `Sort` of an ORDER BY at the end of a query, or None when its rows are not asked to be in an order."""
+    """Return the `Sort` of an ORDER BY at the end of a query, or None when it has none."""
     while operator_name(plan) in ("Project", "WithCTE", "expressions.PipeOperator"):
         plan = plan.plan() if operator_name(plan) == "WithCTE" else plan.child()
     return plan if operator_name(plan) == "Sort" and getattr(plan, "global")() else None
 
 
 def is_query(expression: str) -> bool:
-    """Return whether an expression is a query of its own, by its name. IN (SELECT ...) has one inside."""
+    """Return whether an expression, by its name, has a query of its own. IN (SELECT ...) contains one."""
     return expression in _NESTED
 
 
 def is_subquery(expression: str) -> bool:
-    """Return whether an expression is a query of its own, which is looked at as such."""
+    """Return whether an expression is a subquery, which is then processed as a whole."""
     return expression in _SUBQUERIES
 
 
 def _is_event_time_window(aggregate: Node) -> bool:
-    """Return whether rows are grouped by `window` or `session_window`; Spark marks it in the column's metadata."""
+    """Return whether rows are grouped by `window` or `session_window`, which Spark marks in the column's metadata."""
     marks = ("spark.timeWindow", "spark.sessionWindow")
     inside = [column for child in children(aggregate) for column in columns(child)]
     return any(column.metadata().contains(mark) for column in inside for mark in marks)

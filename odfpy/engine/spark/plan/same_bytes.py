@@ -1,4 +1,4 @@
-"""Groups of rows that are the same to the bit, and their order: texts by their bytes, whatever their collation."""
+"""Grouping and sorting of rows that are identical to the bit: texts by their bytes, whatever their collation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def summed_by_row(rows: DataFrame, names: Sequence[str], totals: Mapping[str, Column]) -> DataFrame:
-    """Each row that is there, once, with aggregates of those that are the same, sums for example.
+    """Return distinct rows, each with aggregates over its duplicates, sums for example.
 
-    Spark takes texts for equal that are equal by their collation, such as `a` and `A`, and keeps one of them.
+    Spark treats texts as equal that are equal by their collation, such as `a` and `A`, and keeps one of them; here they
+    stay distinct.
 
     Args:
         rows: the rows.
@@ -36,14 +37,14 @@ def summed_by_row(rows: DataFrame, names: Sequence[str], totals: Mapping[str, Co
 
 
 def with_fence(rows: DataFrame) -> DataFrame:
-    """The same rows, below which Spark moves no filter of a query: it may fail for a row that is not among them."""
+    """Return the same rows behind a fence through which Spark pushes no filter: it may fail for a removed row."""
     from pyspark.sql import functions
 
-    return rows.where(functions.monotonically_increasing_id() >= 0)  # not deterministic, as far as Spark knows
+    return rows.where(functions.monotonically_increasing_id() >= 0)  # Spark takes it for nondeterministic
 
 
 def _by_bytes(data_type: DataType) -> DataType:
-    """The type with texts that are compared by their bytes."""
+    """Return a type in which texts are compared by their bytes."""
     from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
 
     if type(data_type) is StringType:
@@ -61,7 +62,7 @@ def _by_bytes(data_type: DataType) -> DataType:
 
 
 def sortable(rows: DataFrame, name: str) -> Column:
-    """Return what a column is sorted by, also inside of others: texts by their bytes, maps by their entries."""
+    """Return the sort key of a column, also for nested values: texts by their bytes, maps by their entries."""
     from pyspark.sql import functions
 
     data_type, column = rows.schema[name].dataType, functions.col(f"`{name.replace('`', '``')}`")

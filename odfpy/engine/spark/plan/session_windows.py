@@ -1,13 +1,13 @@
-"""Groups by session windows, as Spark's optimizer has to leave them.
+"""Session windows in aggregates, in a form that Spark's optimizer does not break.
 
-Rows become sessions inside of the aggregate; below it each row is a session by itself, in the same column. So Spark
-counts a value twice in `count(DISTINCT v), count(DISTINCT w)`, once for each part of a session that has it, and
-`min(session_window.end)` may be the end of a row. Such an aggregate gets rows that have their whole session in a column
-like others.
+Spark merges rows into sessions within the aggregate; below it each row is a session by itself, in the same column. So
+Spark counts a value twice in `count(DISTINCT v), count(DISTINCT w)`, once for each part of a session that has it, and
+`min(session_window.end)` may be the end of a single row. For such an aggregate, the whole session of each row is
+computed first, as an ordinary column.
 
-The optimizer takes that column for one like others: it moves filters and semi-joins on the start or end of sessions
-below the aggregate, where they take rows away from sessions, and leaves an aggregate out that seems to do no more than
-DISTINCT. Nothing is moved through a filter that is not deterministic, so one stands above each such aggregate.
+The optimizer treats the session column like any other: it pushes filters and semi-joins on the start or end of sessions
+below the aggregate, where they remove rows from sessions, and drops an aggregate that seems to do no more than
+DISTINCT. Nothing is pushed through a nondeterministic filter, so such a fence is put above each of these aggregates.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SESSION_MARK: Final = "spark.sessionWindow"
 
 
 def is_session(column: Node) -> bool:
-    """Return whether Spark has marked a column as a window that grows with the rows that fall into it."""
+    """Return whether Spark has marked a column as a session window."""
     is_named = expression_name(column) in ("Alias", "AttributeReference")
     return is_named and bool(column.metadata().contains(SESSION_MARK))
 
@@ -48,14 +48,14 @@ def makes_sessions(plan: Node) -> bool:
 
 
 def session_of(build: Builder, like: Node, start: Node, end: Node, name: str) -> Node:
-    """A session from start to end, as a column that Spark takes for one that grows.
+    """Return a session from start to end, as a column that Spark still merges with others.
 
     Args:
         build: makes expressions.
         like: a column of sessions.
-        start: of the session, never NULL.
-        end: of the session, never NULL.
-        name: of the column.
+        start: start of the session, never NULL.
+        end: end of the session, never NULL.
+        name: name of the column.
     """
     return build.catalyst.alias(_from_to(build, start, end), name, metadata=like.metadata())
 
@@ -65,16 +65,16 @@ def _from_to(build: Builder, start: Node, end: Node) -> Node:
 
 
 def beside_sessions(build: Builder, rows: Node, keys: list[Node], start: Node, end: Node) -> Node:
-    """Rows with two more columns: start and end of the whole session that each of them is in.
+    """Add two columns to rows: start and end of the whole session that each row belongs to.
 
-    A row spans the time from its start to its end. Rows of one key whose spans touch are one session.
+    A row spans the time from its start to its end. Rows of one key whose spans touch form one session.
 
     Args:
         build: makes expressions.
         rows: the rows.
-        keys: what rows of one session have in common.
-        start: of the span of a row, never NULL.
-        end: of it, never NULL.
+        keys: expressions that all rows of a session share.
+        start: start of the span of a row, never NULL.
+        end: end of the span, never NULL.
     """
     catalyst = build.catalyst
     order = [build.ascending(start), build.ascending(end)]
@@ -83,7 +83,7 @@ def beside_sessions(build: Builder, rows: Node, keys: list[Node], start: Node, e
         call = build.aggregate(build.expression("aggregate.Max", time))
         return catalyst.alias(build.over(call, partition, order, frame), "__odf_session")
 
-    # The greatest end so far, not that of the row before: gaps may differ, so an earlier row may reach further.
+    # The greatest end so far, not that of the previous row: gaps may differ, so an earlier row may reach further.
     reached = greatest(end, keys, order, build.rows_before())
     goes_on = build.expression("LessThanOrEqual", start, reached.toAttribute())
     begun = catalyst.alias(build.expression("If", goes_on, build.null(start.dataType()), start), "__odf_begun")
@@ -96,7 +96,7 @@ def beside_sessions(build: Builder, rows: Node, keys: list[Node], start: Node, e
 
 
 def whole_sessions(build: Builder, aggregate: Node) -> Node:
-    """The `Aggregate` over rows that have their whole sessions, as a column that Spark takes for one like others."""
+    """Return an `Aggregate` over rows with their whole sessions, in a column that Spark treats like any other."""
     catalyst = build.catalyst
     groupings = items(aggregate.groupingExpressions())
     own = next(filter(is_session, groupings))
@@ -119,9 +119,10 @@ def whole_sessions(build: Builder, aggregate: Node) -> Node:
 
 
 def needs_whole_sessions(plan: Node) -> bool:
-    """Return whether an operator makes sessions as Spark cannot, unless its rows have their whole sessions before.
+    """Return whether Spark would compute an operator's sessions incorrectly unless they are computed first.
 
-    Spark is wrong with functions of DISTINCT or of the session, and fails where a row is in no session, as with ROLLUP.
+    Spark is wrong with DISTINCT and with functions of the session, and fails where a row is in no session, as with
+    ROLLUP.
     """
     if not makes_sessions(plan):
         return False
@@ -132,21 +133,21 @@ def needs_whole_sessions(plan: Node) -> bool:
 
 
 def fence(catalyst: Catalyst, plan: Node) -> Node:
-    """The same rows, behind a filter that lets all of them through and that the optimizer moves nothing through."""
+    """Return the same rows behind a filter that passes all of them, and through which the optimizer pushes nothing."""
     partition = catalyst.expression("SparkPartitionID")
     return catalyst.filter(catalyst.expression("GreaterThanOrEqual", partition, catalyst.integer(0)), plan)
 
 
 def fenced_sessions(catalyst: Catalyst, plan: Node) -> Node:
-    """An `Aggregate` in which rows become sessions, so that Spark gives what the query says (see `fence`)."""
+    """Return an `Aggregate` in which rows become sessions, so that Spark computes what the query says (see `fence`)."""
     return fence(catalyst, whole_sessions(Builder(catalyst), plan) if needs_whole_sessions(plan) else plan)
 
 
 def with_fences(catalyst: Catalyst, plan: Node) -> Node:
-    """An analyzed query with a fence above each aggregate in which rows become sessions, also in queries inside of it.
+    """Return an analyzed query with a fence above each aggregate over sessions, including those in subqueries.
 
     Raises:
-        UnsupportedQuery: sessions are made in a query inside of an expression, and not in SELECT, WHERE or HAVING.
+        UnsupportedQuery: a subquery makes sessions in an expression outside of SELECT, WHERE and HAVING.
     """
     if not any(makes_sessions(operator.node) for operator in with_subqueries(plan)):
         return plan

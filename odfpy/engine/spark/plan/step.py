@@ -1,4 +1,4 @@
-"""A query of a transform, as Spark has analyzed it: what all that look at queries share."""
+"""Steps of a transform, as Spark has analyzed them: shared by all code that inspects queries."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from odfpy.engine.spark.plan.operators import Operator
 from odfpy.engine.sql.source_text import SourceText
 
 RESERVED_PREFIX: Final = "__odf_"
-"""What names of the engine's own columns begin with."""
+"""The prefix of the names of the engine's own columns."""
 
 CARRIED_INPUT: Final = f"{RESERVED_PREFIX}input"
-"""Column of a plan row by row: the number of the input that a row came from."""
+"""Column that row-by-row plans carry: the number of the input that a row came from."""
 
 CARRIED_BRANCH: Final = f"{RESERVED_PREFIX}branch"
-"""The branch of the plan through which it came."""
+"""Column that row-by-row plans carry: the branch of the plan that a row came through."""
 
 CARRIED_OFFSET: Final = f"{RESERVED_PREFIX}offset"
-"""Its offset in the input."""
+"""Column that row-by-row plans carry: the offset of the row in the input."""
 
 CARRIED_OPERATION: Final = f"{RESERVED_PREFIX}op"
-"""Its operation type in the input."""
+"""Column that row-by-row plans carry: the operation type of the row in the input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Step:
     """One query of a transform, analyzed by Spark.
 
     Attributes:
-        alias: name under which later steps see it.
+        alias: the name under which later steps see it.
         source: its text.
         plan: its analyzed plan.
         operators: the operators of the plan, from the result to its inputs.

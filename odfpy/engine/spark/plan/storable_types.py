@@ -1,8 +1,8 @@
-"""Types of columns whose rows can be compared, and kept between pulls.
+"""Types of columns whose rows can be compared, and stored between pulls.
 
-Spark has types of which it cannot say whether two values are the same, and others that no file takes. A query row by
-row may use them as it likes. Where rows of several pulls are looked at together, they have to be known again, so that
-such a query is refused when it is added, not when it has to take back a row for the first time.
+Spark has types whose values it cannot compare, and others that no file format takes. A query that works row by row may
+use them freely. Where rows of several pulls are processed together, they have to be recognized, so such a query is
+refused when it is added, not when it has to retract a row for the first time.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _INSTEAD = (
 
 
 def can_be_grouped(expression: Node) -> bool:
-    """Return whether Spark makes groups by such a value; of a VARIANT it says itself that it does not."""
+    """Return whether Spark can group by such a value; VARIANT is refused by Spark itself."""
     from pyspark.sql import types
 
     return not _has(type_of(expression), lambda inner: isinstance(inner, (types.GeographyType, types.GeometryType)))
 
 
 def unsortable_beside_text(groupings: Sequence[Node]) -> Node | None:
-    """The value that keeps Spark from making groups: beside collated texts it sorts rows, also by that value.
+    """Return the value that keeps Spark from grouping: beside collated texts, Spark sorts rows, also by that value.
 
     Returns:
         An INTERVAL of months and days, if there is one beside a collated text.
@@ -43,7 +43,7 @@ def unsortable_beside_text(groupings: Sequence[Node]) -> Node | None:
 
 
 def can_be_compared(expression: Node) -> bool:
-    """Return whether rows with such a value can be told apart and counted."""
+    """Return whether rows with such a value can be distinguished and counted."""
     from pyspark.sql import types
 
     odd = (types.VariantType, types.CalendarIntervalType)
@@ -51,7 +51,7 @@ def can_be_compared(expression: Node) -> bool:
 
 
 def can_be_stored(expression: Node) -> bool:
-    """Return whether files of rows can have such a column, and give it back as it was."""
+    """Return whether files can have such a column without changing its values."""
     return not _has(type_of(expression), _has_no_file)
 
 
@@ -61,22 +61,22 @@ def can_be_key(expression: Node) -> bool:
 
 
 def has_map(data_type: DataType) -> bool:
-    """Return whether a type is a MAP, or one is inside of it: these have no order, and Spark joins by none."""
+    """Return whether a type is or contains a MAP: these have no order, and Spark does not join by them."""
     from pyspark.sql.types import MapType
 
     return _has(data_type, lambda inner: isinstance(inner, MapType))
 
 
 def check_rows(columns: Sequence[Node], where: Callable[[Node], str], *, are_kept: bool) -> None:
-    """Refuse rows that have to be known again in a later pull, and cannot be.
+    """Refuse rows that have to be recognized in a later pull, but cannot be.
 
     Args:
-        columns: of the rows.
-        where: gives the place in the query that has to do with a column, as the end of a message.
-        are_kept: whether they lie in a file between pulls, or on the way from one part of the query to the next.
+        columns: columns of the rows.
+        where: returns the place in the query for a column, as the end of a message.
+        are_kept: whether the rows are stored between pulls, or passed from one fragment to the next.
 
     Raises:
-        UnsupportedQuery: the message names the column and its type, the hint what to write instead.
+        UnsupportedQuery: the message names the column and its type, the hint an alternative.
     """
     for column in columns:
         if not can_be_compared(column):
@@ -99,7 +99,7 @@ def _has_no_file(data_type: DataType) -> bool:
 
 
 def _has(data_type: DataType, test: Callable[[DataType], bool]) -> bool:
-    """Return whether a type, or one inside of it, is as said."""
+    """Return whether a type, or one inside of it, passes a test."""
     from pyspark.sql import types
 
     if test(data_type):

@@ -1,6 +1,6 @@
-"""Queries of the engine's own that are analyzed once, and put over other rows of the same columns ever after.
+"""Plan templates: queries of the engine's own, analyzed once and then put over other rows with the same columns.
 
-To analyze a plan, Spark goes over it with a hundred rules: for a pull of a few rows, that was half of what Java did.
+To analyze a plan, Spark applies a hundred rules to it: for a pull of a few rows, that was half of the work in Java.
 What the engine puts over rows (groups, differences, their order) is the same at each pull.
 """
 
@@ -20,10 +20,10 @@ _LEAF: Final = "LocalRelation"
 
 
 class Template:
-    """The operators that are put over rows, each over the one before, the lowest first."""
+    """The operators that are put over rows, lowest first."""
 
     def __init__(self, plan: Node) -> None:
-        """Take a plan of operators of one input each over a relation.
+        """Take the operators from a plan in which each has one input, down to a relation.
 
         Raises:
             ValueError: an operator has several inputs.
@@ -35,7 +35,7 @@ class Template:
         self._columns = [(column.name(), column.exprId()) for column in columns(plan)]
 
     def over(self, catalyst: Catalyst, rows: Node) -> Node:
-        """The operators over other rows of the same columns."""
+        """Return the operators over other rows with the same columns."""
         pairs = zip(columns(rows), self._columns, strict=True)
         plan = catalyst.project([catalyst.alias(column, name, known) for column, (name, known) in pairs], rows)
         for operator in self._operators:
@@ -44,7 +44,7 @@ class Template:
 
 
 class Templates:
-    """The latest templates, by what they depend on."""
+    """A cache of the latest templates, by everything that they depend on."""
 
     def __init__(self, most: int = 64) -> None:
         self._known: LruCache[Hashable, Template] = LruCache(most)
@@ -59,15 +59,16 @@ class Templates:
         names: Sequence[str] | None = None,
         then: Callable[[Node], Node] | None = None,
     ) -> Node:
-        """The plan of a query over some rows.
+        """Return the plan of a query over some rows.
 
         Args:
             catalyst: the session.
             rows: the rows.
-            purpose: all that query and `then` depend on besides the columns.
-            query: puts operators of one input over the rows that it is given.
-            names: what it calls the columns of the rows, in their order; None if they have names of their own.
-            then: puts further operators over the plan of the query.
+            purpose: everything that `query` and `then` depend on besides the columns.
+            query: builds operators with one input over the rows that it is given.
+            names: the names that it uses for the columns of the rows, in their order; None if they keep their own
+                names.
+            then: builds further operators over the plan of the query.
         """
         schema = str(rows.schema().json())
 

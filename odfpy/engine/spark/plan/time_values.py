@@ -1,4 +1,4 @@
-"""Expressions over a time: whether their values are times, and what they are for given times.
+"""Evaluation of expressions over a time: whether their values are times, and what these are for given times.
 
 All times are microseconds since the epoch.
 """
@@ -15,12 +15,12 @@ _TIMES: Final = ("date", "timestamp", "timestamp_ntz")
 
 
 def is_time(expression: Node) -> bool:
-    """Tell whether its values are times or dates."""
+    """Return whether the values of an expression are times or dates."""
     return expression.dataType().typeName() in _TIMES
 
 
 def evaluate(catalyst: Catalyst, expression: Node, reads: Node, micros: int) -> int | None:
-    """The value of a time expression when the column that it reads has a value, both in microseconds, rounded down.
+    """Return the value of a time expression for a value of the column that it reads, in microseconds, rounded down.
 
     Args:
         catalyst: access to Catalyst.
@@ -33,7 +33,7 @@ def evaluate(catalyst: Catalyst, expression: Node, reads: Node, micros: int) -> 
 
 
 def open_start(catalyst: Catalyst, windows: Sequence[Node], reads: Node, micros: int) -> int:
-    """The beginning of the first window that is open at a time; between windows, the time itself.
+    """Return the start of the first window that is open at a time; between windows, the time itself.
 
     Args:
         catalyst: access to Catalyst.
@@ -56,7 +56,7 @@ def _evaluated(catalyst: Catalyst, expressions: Sequence[Node], reads: Node, mic
 
 
 def evaluated_at(catalyst: Catalyst, expression: Node, reads: Node, micros: Sequence[int]) -> list[int | None] | None:
-    """The values of a time expression for several values of what it reads; None if it fails for one of them.
+    """Return the values of a time expression for several values of its column; None if it fails for one of them.
 
     Args:
         catalyst: access to Catalyst.

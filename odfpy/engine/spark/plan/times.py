@@ -1,7 +1,7 @@
-"""Watermarks of columns that follow from those of the sources: symbolic, and evaluated for each pull.
+"""Derived watermarks: those of columns, derived from those of the sources; symbolic, and evaluated at each pull.
 
-A watermark T of a column promises that no row with a value at or before T comes later, except through late input.
-All times are microseconds since the epoch; None is a watermark that is not known.
+A watermark T of a column promises that no row with a value at or before T comes later, except through late input. All
+times are microseconds since the epoch; None is an unknown watermark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from odfpy.engine.watermark import watermark_at
 from odfpy.errors import InternalError
 
 MILLISECOND: Final = 1_000
-"""The grain of event times, in microseconds."""
+"""The resolution of event times, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Clock:
 
 
 def _values() -> LruCache[int, int | None]:
-    """The latest values of a function of times that Spark computes.
+    """Return a cache of the latest values of a function of times, which Spark computes.
 
-    They are asked for again and again during a pull, and where it ends, the next one begins.
+    They are requested repeatedly during a pull, and the values at its end are those at the beginning of the next one.
     """
     return LruCache(8)
 
@@ -40,7 +40,7 @@ class DerivedWatermark(Protocol):
     """A watermark that follows from those of the sources."""
 
     def at(self, clock: Clock) -> int | None:
-        """Its value, in microseconds."""
+        """Return its value, in microseconds."""
         ...
 
 
@@ -51,41 +51,41 @@ class SourceWatermark:
     source: int
 
     def at(self, clock: Clock) -> int | None:
-        """Its value."""
+        """Return its value."""
         return clock.watermarks[self.source]
 
 
 @dataclass(frozen=True, slots=True)
 class LeastOf:
-    """The least of several; unknown as long as one of them is."""
+    """The least of several watermarks; unknown as long as one of them is."""
 
     parts: tuple[DerivedWatermark, ...]
 
     def at(self, clock: Clock) -> int | None:
-        """Its value."""
+        """Return its value."""
         known = [part.at(clock) for part in self.parts]
         return None if not known or None in known else min(value for value in known if value is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftedBy:
-    """A watermark and some microseconds."""
+    """A watermark shifted by some microseconds."""
 
     part: DerivedWatermark
     micros: int
 
     def at(self, clock: Clock) -> int | None:
-        """Its value."""
+        """Return its value."""
         value = self.part.at(clock)
         return None if value is None else value + self.micros
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionOf:
-    """A function that never decreases, of a watermark: later rows have this value or a greater one.
+    """A never decreasing function of a watermark: later rows have this value or a greater one.
 
     Attributes:
-        expression: over `reads`.
+        expression: an expression over `reads`.
         reads: the one column that it reads.
         part: the watermark of that column.
     """
@@ -96,7 +96,7 @@ class FunctionOf:
     _known: LruCache[int, int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
 
     def at(self, clock: Clock) -> int | None:
-        """Its value."""
+        """Return its value."""
         value = complete_before(self.part).at(clock)
         if value is None:
             return None
@@ -105,7 +105,7 @@ class FunctionOf:
 
 @dataclass(frozen=True, slots=True)
 class FirstOpenWindow:
-    """The least start of a window that later rows can belong to, or that ends after the watermark.
+    """The least start of a window to which later rows can belong, or which ends after the watermark.
 
     Attributes:
         windows: expressions of the windows that a time belongs to, with `start` and `end`.
@@ -119,7 +119,7 @@ class FirstOpenWindow:
     _known: LruCache[int, int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
 
     def at(self, clock: Clock) -> int | None:
-        """Its value."""
+        """Return its value."""
         value = self.part.at(clock)
         if value is None:
             return None
@@ -127,7 +127,7 @@ class FirstOpenWindow:
 
 
 def complete_before(watermark: DerivedWatermark) -> DerivedWatermark:
-    """The time before which nothing comes later: what comes after "just before X" has X or a later time."""
+    """Return the time before which no row comes later: after "just before X", rows have the time X or a later one."""
     match watermark:
         case LeastOf(parts):
             return LeastOf(tuple(complete_before(part) for part in parts))
@@ -139,7 +139,7 @@ def complete_before(watermark: DerivedWatermark) -> DerivedWatermark:
 
 
 def check_advance(found: Iterable[DerivedWatermark], was: Clock, now: Clock) -> None:
-    """Check that watermarks go forward while those of the sources do.
+    """Check that watermarks do not go back as long as those of the sources do not.
 
     Args:
         found: the watermarks of columns.
@@ -147,7 +147,7 @@ def check_advance(found: Iterable[DerivedWatermark], was: Clock, now: Clock) -> 
         now: the watermarks after the pull.
 
     Raises:
-        InternalError: one goes back.
+        InternalError: a watermark goes back.
     """
     if not any(_is_back(*pair) for pair in zip(was.watermarks, now.watermarks, strict=True)):
         for times in found:
@@ -155,13 +155,13 @@ def check_advance(found: Iterable[DerivedWatermark], was: Clock, now: Clock) -> 
 
 
 def see_advance(was: int | None, now: int | None) -> None:
-    """Check that a watermark that follows from others does not go back, in microseconds.
+    """Check that a derived watermark, in microseconds, does not go back.
 
-    It would take back what has been closed, and let rows come behind it that are not late: no result is better than a
+    It would reopen what has been closed, and let rows come behind it that are not late: no result is better than a
     wrong one.
 
     Raises:
-        InternalError: it does, since a function of times decreases that is taken for one that never does.
+        InternalError: it goes back, since a function of times decreases that is listed as one that never does.
     """
     if _is_back(was, now):
         before, after = (watermark_at((micros or 0) // MILLISECOND) or "before the year 1" for micros in (was, now))

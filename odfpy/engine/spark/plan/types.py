@@ -1,4 +1,4 @@
-"""Arrow types as Spark sees them, and back."""
+"""Conversion of Arrow types to Spark types, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Column = TypeVar("_Column", pa.Array, pa.ChunkedArray)
 
 
 def readable_type(arrow: pa.DataType) -> pa.DataType:
-    """The nearest type that Spark reads from Parquet: itself for most, the next wider one for the rest.
+    """Return the nearest type that Spark reads from Parquet: the type itself for most, the next wider one for others.
 
     Unsigned integers are read as wider signed ones by Spark itself.
     """
@@ -33,10 +33,10 @@ def readable_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def cast_to_spark(column: _Column, kind: pa.DataType) -> _Column:
-    """A column in a type that Spark has. Spark counts microseconds: what is finer is cut off, at any depth.
+    """Cast a column to a type that Spark has. Spark counts microseconds; finer times are truncated, at any depth.
 
     Raises:
-        ArrowException: anything else does not fit.
+        ArrowException: other values do not fit.
     """
     return column.cast(_in_microseconds(column.type), safe=False).cast(kind)
 
@@ -48,7 +48,7 @@ def _in_microseconds(arrow: pa.DataType) -> pa.DataType:
 
 
 def _with_inner(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """The type with others inside of it; itself, if nothing is inside."""
+    """Return a type with its inner types changed; the type itself if it has none."""
     if pa.types.is_struct(arrow):
         return pa.struct([field.with_type(change(field.type)) for field in arrow.fields])
     if pa.types.is_list(arrow):
@@ -62,14 +62,14 @@ def _with_inner(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]
 
 
 def spark_schema(schema: pa.Schema, table: str) -> StructType:
-    """A table's columns as Spark reads them. All may be null, as in whatever Spark reads from Parquet.
+    """Return a table's columns as Spark reads them. All are nullable, as is everything that Spark reads from Parquet.
 
     Args:
         schema: in plain layout.
         table: name for messages.
 
     Raises:
-        UnsupportedQuery: a type that Spark does not have.
+        UnsupportedQuery: Spark does not have one of the types.
     """
     from pyspark.sql import types
 
@@ -87,7 +87,7 @@ def spark_schema(schema: pa.Schema, table: str) -> StructType:
 
 
 def to_spark(arrow: pa.DataType) -> DataType | None:
-    """Spark's type for a column of that Arrow type, or None when it has none."""
+    """Return Spark's type for a column of an Arrow type, or None when it has none."""
     from pyspark.sql import types
 
     simple = {
@@ -142,17 +142,17 @@ def _nested_to_spark(arrow: pa.DataType) -> DataType | None:
 
 
 def struct_of(fields: Iterable[tuple[str, DataType]]) -> StructType:
-    """A schema of columns that may be null."""
+    """Return a schema of nullable columns."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(name, data_type) for name, data_type in fields])
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema in which Spark hands over rows of that schema.
+    """Return the Arrow schema in which Spark returns rows of a schema.
 
     Raises:
-        UnsupportedQuery: a type that Arrow does not have; the message names the column.
+        UnsupportedQuery: Arrow does not have one of the types; the message names the column.
     """
     import warnings
 
@@ -177,7 +177,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def _is_odd(data_type: DataType) -> bool:
-    """Types that PySpark hands over as structs of bytes."""
+    """Return whether a type is, or contains, one that PySpark returns as a struct of bytes."""
     from pyspark.sql import types
 
     if isinstance(data_type, types.ArrayType):

@@ -1,4 +1,4 @@
-"""Columns of a result that are a table's column, unchanged on the way."""
+"""Result columns that are unchanged columns of an input table."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _SELECTIONS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
 
 
 def unchanged_columns(plan: Node, tables: Sequence[PreprocessTable]) -> tuple[UnchangedColumn, ...]:
-    """The columns of a result that are watched columns of a table, unchanged.
+    """Return the result columns that are watched columns of a table, unchanged.
 
     Args:
-        plan: of any class, over inputs that are projections with a column `CARRIED_INPUT`.
-        tables: by their position.
+        plan: a plan of any class, over inputs that are projections with a column `CARRIED_INPUT`.
+        tables: the tables, by position.
     """
     if not any(table.watched for table in tables):
         return ()
@@ -44,12 +44,12 @@ def unchanged_columns(plan: Node, tables: Sequence[PreprocessTable]) -> tuple[Un
 
 @dataclass(frozen=True, slots=True)
 class _Tracer:
-    """Follows columns through a plan, from the tables up; definitions of a WITH by their number."""
+    """The tracing of columns through a plan, from the tables up; definitions of a WITH by their number."""
 
     definitions: dict[int, Node] = field(default_factory=dict)
 
     def sources(self, plan: Node) -> Mapping[int, SourceColumn]:
-        """Of the columns of a plan, by their ids, those that are columns of a table."""
+        """Return the columns of a plan, by id, that are columns of a table."""
         match operator_name(plan):
             case "Project" | "Aggregate" as name:
                 return self._selected(plan, items(getattr(plan, _SELECTIONS[name])()))
@@ -83,7 +83,7 @@ class _Tracer:
         return found
 
     def _united(self, plan: Node) -> Mapping[int, SourceColumn]:
-        """Columns that are the same column in every part."""
+        """Return the columns of a union that are the same table column in every part."""
         parts = [_renamed(columns(part), self.sources(part), columns(plan)) for part in children(plan)]
         first, *others = parts
         return {key: source for key, source in first.items() if all(part.get(key) == source for part in others)}

@@ -1,9 +1,9 @@
-"""Calls to Java that travel together (promise pipelining).
+"""Pipelined calls to Java (promise pipelining).
 
-A call takes a fifth of a millisecond on its way, more on machines whose idle processors sleep, and a small pull makes a
-thousand of them. Most are answered by an object that is only a part of what is built next. Such a call waits: Python
-gives its result a name, and goes on. The calls that wait travel with the next one whose answer is needed, and Java runs
-all of them in their order. What fails is told as an error of the call that they travelled with.
+A call takes a fifth of a millisecond, more on machines whose idle processors sleep, and a small pull makes a thousand
+of them. Most return an object that is only used in the next call. Such a call is deferred: Python names its result, and
+continues. Deferred calls are sent with the next one whose answer is needed, and Java executes all of them in order. A
+failure is raised by the call that they were sent with.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _STATIC: Final = {
 
 
 class Calls:
-    """The calls of one connection to Java, and the objects of Java that Python has dropped.
+    """The calls over one connection to Java, and the Java objects that Python has dropped.
 
-    One thread may build plans; others may make calls that do not wait.
+    One thread may build plans; other threads may make calls that are not deferred.
     """
 
     def __init__(self, spark: SparkSession, java: OwnClass) -> None:

@@ -1,6 +1,6 @@
-"""Before a cluster gets its first job: do its executors see the files, and are they what the engine is?
+"""Checks of a cluster before its first job: whether its executors see the files, and have the same versions.
 
-Whatever differs would show later: as an obscure error in the middle of a pull, or as rows that others do not get.
+Any difference would show later: as an obscure error in the middle of a pull, or as different rows.
 """
 
 from __future__ import annotations

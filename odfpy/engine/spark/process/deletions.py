@@ -1,7 +1,7 @@
-"""Objects of Java that Python needs no longer: Java is told when a job has its answer, and of all of them at once.
+"""Java objects that Python no longer needs: Java is notified of all of them at once, after a job's answer.
 
-py4j tells it for each object, from a thread of its own that takes turns with the one that works. A small job leaves a
-thousand objects and more.
+py4j would notify it of each object, from a thread of its own that competes with the working thread. A small job leaves
+more than a thousand objects.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Classes of Java that are looked up once.
+"""A cache of Java classes.
 
-py4j asks Java anew for each class and each static method that is named, which looks through all of Spark's jars for
-every package that the class might be in; PySpark names one for each function that it calls.
+py4j asks Java again for each class and each static method that is named, which searches all of Spark's jars for every
+package that the class might be in; PySpark names one for each function that it calls.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class _Carrier:
         return _Carried(self._catalyst.project(found + _carried_columns(below.plan), below.plan), below.branches)
 
     def _input(self, plan: Node, marker: Node) -> _Carried:
-        """A source, where the carried columns begin; it is told which branch of the plan it feeds."""
+        """Return a source, where the carried columns begin, with the number of the branch that it feeds."""
         number, source = len(self.branches), number_named(marker)
         self.branches.append(Branch(source, fans_out=False))
         branch = self._catalyst.alias(self._catalyst.integer(number), CARRIED_BRANCH)

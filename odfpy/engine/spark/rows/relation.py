@@ -40,8 +40,8 @@ def parquet_rows(catalyst: Catalyst, schema: StructType, paths: Iterable[str]) -
     paths = list(paths)
     if on_cluster(catalyst.spark):
         return catalyst.plan(read_parquet(catalyst.spark, schema, paths))
-    # What a DataFrameReader comes to in the end, without the search for a source of that name in all jars, and without
-    # an analysis. It says if a file is missing; the list of files that it makes leaves it out.
+    # The result of a DataFrameReader, without its search for the data source in all jars, and without an analysis. It
+    # reports missing files, which the list of files that it makes would omit.
     for path in paths:
         if not Path(path).is_file():
             raise EngineError(f"The file {path} is not there", hint="Has somebody removed it during the run?")

@@ -1,4 +1,4 @@
-"""Rows that several plans read, or that are read more than once: few stay in the memory of Java, others go to a file.
+"""Materialized rows, for several plans or several reads: few stay in Java's memory, others go to a file.
 
 For few rows, a scan of a file costs more than the rows: it is planned, it sends settings around, and it reads the end
 of the file first. Where they are many, or several tasks compute them, there is no difference between the two.

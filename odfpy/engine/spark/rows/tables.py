@@ -37,7 +37,7 @@ class Table:
         data_paths: slices, in order of offset.
         interval: offsets of the rows to read, or None for all.
         arrivals: what was known of time when the slices came, those that are read and perhaps others.
-        primary_key: columns by which a row is known in what the slices stand for, if that is known.
+        primary_key: columns that identify a row in the current state of the table, if known.
     """
 
     name: str

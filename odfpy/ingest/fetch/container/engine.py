@@ -1,4 +1,4 @@
-"""Running OCI images with podman or docker: standard output as a stream, and nothing is left behind."""
+"""Running OCI images with podman or docker: standard output is streamed, and no container is left behind."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class ContainerRun:
 
     Attributes:
         image: name of the image.
-        shown: what to call it in messages.
+        shown: the name of the image in messages.
         entrypoint: program of the image to run instead of its own.
-        arguments: what the program is given.
+        arguments: arguments of the program.
         environment: variables that the program sees.
         folder: a folder of this machine that the program may write to.
-        mount_point: where it sees it.
-        secrets: texts that must not get into an error.
-        timeout: seconds it may take, None for any time.
+        mount_point: where the program sees that folder.
+        secrets: secrets that must not appear in errors.
+        timeout: seconds that it may take, None for no limit.
     """
 
     image: str
@@ -68,7 +68,7 @@ class ContainerEngine:
 
     @classmethod
     def find(cls, wanted: str) -> ContainerEngine:
-        """The engine of that name, or with `auto` the first that is installed.
+        """Return the engine with a name, or with `auto` the first that is installed.
 
         Raises:
             FetchError: it is not installed.
@@ -106,10 +106,10 @@ class ContainerEngine:
 
     @contextlib.contextmanager
     def output_of(self, run: ContainerRun) -> Iterator[Iterator[bytes]]:
-        """Run an image and read its standard output; when the block is left, the container is gone.
+        """Run an image and yield its standard output; when the block is left, the container is gone.
 
         Raises:
-            FetchError: it fails or takes too long; the message has the end of its standard error.
+            FetchError: it fails or takes too long; the message contains the end of its standard error.
         """
         name = f"odf-fetch-{secrets.token_hex(8)}"
         with self._arguments(run, name) as arguments:
@@ -138,15 +138,15 @@ class ContainerEngine:
 
     @contextlib.contextmanager
     def _arguments(self, run: ContainerRun, name: str) -> Iterator[list[str]]:
-        """The command. Variables go by a file, since the arguments of a program are for everybody to see."""
+        """Return the command. Variables are passed in a file, since the arguments of a program are publicly visible."""
         label = ":Z" if Path("/sys/fs/selinux/enforce").exists() else ""
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", errors="surrogateescape", dir=run.folder.parent, prefix="env-"
         ) as file:
             arguments = [self.program, "run", "--rm", *_RIGHTS, f"--name={name}", f"--env-file={file.name}"]
             for variable, value in run.environment.items():
-                if len(value.splitlines()) > 1:  # such a file has no way to write a line break
-                    is_handed_on = os.environ.get(variable) == value  # then the engine has it from us anyway
+                if len(value.splitlines()) > 1:  # such a file cannot represent line breaks
+                    is_handed_on = os.environ.get(variable) == value  # then the engine inherits it
                     arguments.append(f"--env={variable}" if is_handed_on else f"--env={variable}={value}")
                 else:
                     file.write(f"{variable}={value}\n")
@@ -161,7 +161,7 @@ class ContainerEngine:
         self._end(client, name)
 
     def _end(self, client: _Client, name: str) -> None:
-        """End client and container. The client goes first, so that it cannot start what has just been removed."""
+        """End client and container. The client is ended first, so that it cannot start what was just removed."""
         client.kill()
         self._tell("rm", "--force", name)
 
@@ -173,10 +173,10 @@ class ContainerEngine:
 
 
 class _Client:
-    """The program that runs a container: it is started once, and known from the first moment on.
+    """The client process that runs a container; it is started once, and known from the first moment on.
 
-    A thread starts it, which Ctrl-C does not reach: in the main thread an interruption could come after the start and
-    before anybody knows what has been started, and the container would go on by itself.
+    It is started in a thread, which Ctrl-C does not reach: in the main thread, an interruption could come after the
+    start but before the process is known, and the container would keep running.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -188,7 +188,7 @@ class _Client:
         self._tail: _Tail | None = None
 
     def start(self) -> IO[bytes]:
-        """Start it; gives its standard output.
+        """Start the client; return its standard output.
 
         Raises:
             OSError: it cannot be started.
@@ -202,27 +202,27 @@ class _Client:
         return cast("IO[bytes]", self._process.stdout)
 
     def is_running(self) -> bool:
-        """Return whether it has begun, and not ended yet."""
+        """Return whether it is running."""
         if self._is_begun:
             self._is_started.wait(_PATIENCE)
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:
-        """Its exit code, when it has ended."""
+        """Wait for its end, and return its exit code."""
         return self._begun.wait()
 
     def kill(self) -> None:
-        """End it."""
+        """Kill the client."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._begun.pid, signal.SIGKILL)
         self._begun.wait()
 
     def last_words(self) -> bytes:
-        """The end of its standard error."""
+        """Return the end of its standard error."""
         return self._tail.read() if self._tail else b""
 
     def close(self) -> None:
-        """Give back what it held; it has ended."""
+        """Release its resources, after it has ended."""
         if self._process is not None:
             cast("IO[bytes]", self._process.stdout).close()
         if self._tail is not None:
@@ -238,7 +238,7 @@ class _Client:
 
     def _start(self) -> None:
         try:
-            # A session of its own: Ctrl-C reaches us alone, and we end the container for certain.
+            # In a session of its own: Ctrl-C only reaches us, and we end the container reliably.
             self._process = subprocess.Popen(
                 self._arguments,
                 stdin=subprocess.DEVNULL,
@@ -253,7 +253,7 @@ class _Client:
 
 
 class _Tail:
-    """Reads a stream to its end and keeps the last bytes."""
+    """Reads a stream to its end and retains the last bytes."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -266,7 +266,7 @@ class _Tail:
         return self._kept
 
     def close(self) -> None:
-        self._thread.join(_PATIENCE)  # something that outlives the container may hold the stream open
+        self._thread.join(_PATIENCE)  # a process that outlives the container may hold the stream open
         if not self._thread.is_alive():
             self._stream.close()
 

@@ -1,6 +1,6 @@
-"""Fetching what a container prints (ODF specification, "FetchStep: Container").
+"""Fetching the output of a container (ODF specification, "FetchStep: Container").
 
-The image prints data to standard output, and learns and tells how far it is by variables and files:
+The image prints data to standard output, and exchanges its state by variables and files:
 
     ODF_ETAG, ODF_LAST_MODIFIED     state after the last run, empty before the first; at most one of them is set
     ODF_BATCH_SIZE                  about how many rows it may print before it stops
@@ -10,8 +10,8 @@ The image prints data to standard output, and learns and tells how far it is by 
 
 No output and no new state mean that the source is up to date.
 
-An image is somebody else's program, and what it leaves is looked at with that in mind: only regular files are read,
-links are not followed, and of each file no more than a state may have.
+An image is an untrusted program, and what it leaves is read with care: only regular files are read, links are not
+followed, and no more of each file than a state may have.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ class _Batch:
 
 
 def fetch_container(step: FetchContainer, context: FetchContext) -> Iterator[FetchedFile]:
-    """Yield what the image prints, in batches; each run begins when the batch before it is committed.
+    """Yield the output of the image, in batches; each run begins when the previous batch has been committed.
 
     Raises:
-        FetchError: there is no container engine, or the image cannot be pulled, fails or breaks the rules above.
-        InvalidValue: a name of the step cannot be used.
+        FetchError: there is no container engine, or the image cannot be pulled, fails or violates the rules above.
+        InvalidValue: a name in the step is invalid.
     """
     state = _without_line_break(context.known_state)
     if context.is_uncacheable:
-        return  # the image tells nothing to go on from
+        return  # the image keeps no state to continue from
     engine = ContainerEngine.find(context.options.container_engine)
     context.scratch.mkdir(parents=True, exist_ok=True)
     hidden = _secrets(step, context)
@@ -111,7 +111,7 @@ def _run(
     folder = Path(tempfile.mkdtemp(dir=context.scratch, prefix="container-"))
     out = folder / "out"
     out.mkdir()
-    out.chmod(0o777)  # whoever the image runs as; nobody else of this machine gets through the folder around it
+    out.chmod(0o777)  # for any user of the image; the folder around it is closed to others
     run = ContainerRun(
         image=image,
         shown=step.image,
@@ -144,7 +144,7 @@ def _run(
 
 
 def _without_line_break(state: SourceState | None) -> SourceState | None:
-    """The state as it is written here; the reference keeps the line break that `echo` writes."""
+    """Return the state as we record it; the reference implementation retains the line break that `echo` writes."""
     return None if state is None else replace(state, value=state.value.rstrip("\r\n"))
 
 
@@ -165,11 +165,11 @@ def _new_state(left: _Left) -> SourceState | None:
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """The folder that a container could write to, after its end.
+    """The folder that a container could write to, after the container has ended.
 
     Attributes:
-        descriptor: the open folder: names are looked up in it, wherever it may be.
-        shown: the image, for messages.
+        descriptor: descriptor of the open folder, in which names are looked up even if it is moved.
+        shown: the name of the image in messages.
     """
 
     descriptor: int
@@ -185,12 +185,12 @@ class _Left:
             os.close(descriptor)
 
     def read(self, name: str) -> bytes | None:
-        """The first bytes of a regular file, one more than a state may have; None if there is nothing of that name.
+        """Return the first bytes of a regular file, one more than a state may have; None if there is no such file.
 
         Raises:
-            FetchError: it is a link, a pipe, a folder: whatever is not a regular file.
+            FetchError: it is not a regular file, but a link, a pipe or a folder.
         """
-        # O_NONBLOCK: a pipe that nobody writes to would never be open.
+        # O_NONBLOCK: opening a pipe without a writer would block for ever.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
         try:
             file = os.open(name, flags, dir_fd=self.descriptor)
@@ -209,7 +209,7 @@ class _Left:
             os.close(file)
 
     def text(self, name: str, content: bytes) -> str:
-        """Return what a state file holds; a line break at its end, as `echo` writes it, is not part of the state."""
+        """Return the content of a state file; a line break at its end, as `echo` writes it, is not part of it."""
         try:
             text = content.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError:

@@ -1,6 +1,6 @@
-"""A session with an MQTT broker, in which messages count as received only when they have been acknowledged.
+"""A session with an MQTT broker, in which messages count as received only once they are acknowledged.
 
-Messages come in on a thread of the library, which also keeps the connection alive while a commit takes its time.
+Messages arrive on a thread of the library, which also keeps the connection alive during a commit.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Subscription:
         host: name of the broker's machine.
         port: its port.
         is_secure: whether to speak TLS.
-        client_id: what the broker remembers the session by.
-        username: None to be nobody.
+        client_id: the identity by which the broker remembers the session.
+        username: None for anonymous access.
         password: of the user.
-        topics: filters, each with whether messages are to be acknowledged.
-        most: messages after which nothing more is taken.
+        topics: topic filters, each with whether messages are to be acknowledged.
+        most: the maximum number of messages to accept.
         timeout: seconds to wait for the broker's answers.
     """
 
@@ -57,13 +57,13 @@ class Subscription:
 
     @property
     def shown(self) -> str:
-        """Return what to call the broker in messages."""
+        """Return the name of the broker in messages."""
         return f"the MQTT broker {self.host}:{self.port}"
 
 
 @contextmanager
 def session(wanted: Subscription) -> Iterator[MqttSession]:
-    """A session, which the broker keeps when it is left: what comes in the meantime is for the next one.
+    """Open a session, which the broker retains afterwards: messages in between are for the next one.
 
     Raises:
         FetchError: the broker cannot be reached, or refuses.
@@ -79,7 +79,7 @@ def session(wanted: Subscription) -> Iterator[MqttSession]:
 
 
 class MqttSession:
-    """Use `session` to open one."""
+    """A session; use `session` to open one."""
 
     def __init__(self, wanted: Subscription, protocol: MQTTProtocolVersion) -> None:
         self._wanted = wanted
@@ -96,7 +96,7 @@ class MqttSession:
             reconnect_on_failure=False,
             manual_ack=True,
         )
-        self._client.disable_logger()  # what matters becomes an error, which names the broker
+        self._client.disable_logger()  # relevant events become errors, which name the broker
         self._client.connect_timeout = wanted.timeout
         self._client.on_connect = self._on_connect
         self._client.on_subscribe = self._on_subscribe
@@ -111,10 +111,10 @@ class MqttSession:
             raise
 
     def next_batch(self, most: int, idle: float) -> list[MQTTMessage]:
-        """Messages that have come, until none comes for some seconds or there are enough.
+        """Return messages, until none has come for some seconds or there are enough.
 
         Raises:
-            FetchError: the broker has gone away.
+            FetchError: the connection to the broker is lost.
         """
         batch: list[MQTTMessage] = []
         while len(batch) < most:
@@ -131,20 +131,20 @@ class MqttSession:
         return batch
 
     def acknowledge(self, batch: Sequence[MQTTMessage]) -> None:
-        """Tell the broker that messages need not be sent again, and see that it knows.
+        """Acknowledge messages, and make sure that the broker has received that.
 
         Raises:
-            FetchError: the broker has gone away.
+            FetchError: the connection to the broker is lost.
         """
         due = [message for message in batch if message.qos > 0]
         if not due:
             return
         for message in due:
-            # No longer waited for before the broker can know of it: it may use the number again from then on.
+            # Removed before the broker can process the acknowledgement: it may reuse the number from then on.
             self._unacknowledged.discard(message.mid)
             self._client.ack(message.mid, message.qos)
-        # Acknowledgements are not answered, and are lost if we leave while messages come in. So a question follows
-        # which changes nothing; brokers take things in order, so that its answer vouches for what came before.
+        # Acknowledgements are not answered, and are lost if we disconnect while messages come in. So a request without
+        # effect follows; brokers process in order, so its answer confirms what came before.
         self._client.unsubscribe(_NO_TOPIC)
         if not self._client.is_connected() or self._answer("word that it knows what is committed") is None:
             raise FetchError(
@@ -154,7 +154,7 @@ class MqttSession:
             )
 
     def close(self) -> None:
-        """Go away; the broker keeps the session."""
+        """Disconnect; the broker retains the session."""
         self._client.disconnect()
         self._client.loop_stop()
 
@@ -199,7 +199,7 @@ class MqttSession:
         for path, is_acknowledged in self._wanted.topics:
             qos = int(is_acknowledged)
             if self._is_5:
-                # A retained message comes once if it is acknowledged, else with each pull: it may have changed.
+                # A retained message comes once if it is acknowledged, otherwise with each pull: it may have changed.
                 retain = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB if qos else SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE
                 topics.append((path, SubscribeOptions(qos=qos, retainHandling=retain)))
             else:
@@ -241,9 +241,9 @@ class MqttSession:
 
     def _on_message(self, client: Client, _: Any, message: MQTTMessage) -> None:
         if message.qos > 0 and message.mid in self._unacknowledged:
-            return  # sent again before its time
+            return  # a premature retransmission
         if not self._is_wanted(message.topic):
-            client.ack(message.mid, message.qos)  # a subscription of an earlier manifest, which the broker remembers
+            client.ack(message.mid, message.qos)  # subscribed to by an earlier manifest
             return
         if self._taken == self._wanted.most:
             return  # for the next session

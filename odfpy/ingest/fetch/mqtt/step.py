@@ -1,10 +1,10 @@
 """Fetching the messages of an MQTT broker (ODF specification, "FetchStep: Mqtt").
 
-The broker keeps what comes while nobody pulls: the session goes by the dataset's id and does not expire. Each message
-is a record on a line of its own. Messages are acknowledged when they have been committed and not before, so that a
-message with `AtLeastOnce` or `ExactlyOnce` is sent again after a commit that failed. Both are subscribed to as quality
-of service 1: with 2, the broker would forget a message as soon as it has been handed over, before the commit. So there
-is no source state, and after a crash between commit and acknowledgement messages come twice.
+The broker stores messages while nobody pulls: the session is identified by the dataset's id and does not expire. Each
+message is a record on a line of its own. Messages are acknowledged after they have been committed, so that a message
+with `AtLeastOnce` or `ExactlyOnce` is sent again after a commit that failed. Both are subscribed to with quality of
+service 1: with 2, the broker would forget a message once it is delivered, before the commit. So there is no source
+state, and after a crash between commit and acknowledgement messages come twice.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ _WHITESPACE = b" \t\r\n"
 
 
 def fetch_mqtt(step: FetchMqtt, context: FetchContext) -> Iterator[FetchedFile]:
-    """Messages until none comes for a second, or there are enough for once.
+    """Yield messages until none comes for a second, or there are enough for one pull.
 
-    A broker may send only so many messages before it wants acknowledgements. Then there are several inputs, one after
-    the other.
+    A broker may limit the number of unacknowledged messages. Then there are several inputs, one after the other.
 
     Raises:
         FetchError: the broker cannot be reached, refuses, or goes away.
@@ -54,13 +53,13 @@ def fetch_mqtt(step: FetchMqtt, context: FetchContext) -> Iterator[FetchedFile]:
 
 
 def record_of(payload: bytes) -> bytes:
-    """A message as a line: whitespace around it is dropped, JSON over several lines is put on one."""
+    """Return a message as a line: surrounding whitespace is removed, JSON over several lines is put on one."""
     text = payload.strip(_WHITESPACE)
     return _LINE_BREAKS.sub(b" ", text) if text.startswith((b"{", b"[")) else text
 
 
 def _save(payloads: Iterable[bytes], shown: str, context: FetchContext) -> tuple[Path, int]:
-    """Write the messages to a file; gives the bytes that it has."""
+    """Write the messages to a file; return its size."""
     size = 0
     try:
         context.scratch.mkdir(parents=True, exist_ok=True)
@@ -96,7 +95,7 @@ def _subscription(step: FetchMqtt, context: FetchContext) -> Subscription:
         host=host.removeprefix(_SECURE).removeprefix("mqtt://"),
         port=step.port,
         is_secure=host.startswith(_SECURE) or step.port == _SECURE_PORT,
-        # As the reference has it, so that the session goes on when a dataset is pulled by the other program.
+        # Like in the reference implementation, so that both programs share the session of a dataset.
         client_id=f"kamu-ingest-{str(context.dataset_id).removeprefix('did:odf:')}",
         username=None if step.username is None else expand(step.username, environment),
         password=None if step.password is None else expand(step.password, environment),

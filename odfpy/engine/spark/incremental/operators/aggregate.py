@@ -1,7 +1,7 @@
 """GROUP BY: event-time windows, session windows, and aggregates by key.
 
-Groups of event-time windows are given once the watermark has passed their end: until then their rows wait. Groups
-without a time among their keys are always given, and corrected with every change.
+The groups of event-time windows are emitted once the watermark has passed their end; until then their rows wait. Groups
+without a time among their keys are emitted at once, and corrected with every change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ GROUPS = "partial results of all groups"
 
 @dataclass(frozen=True, slots=True)
 class _Grouping:
-    """One grouping expression, and the time that it has."""
+    """One grouping expression, and the event time that it follows, if any."""
 
     expression: Node
     time: TimeColumn | None
@@ -82,7 +82,7 @@ def aggregate(planner: Planner, plan: Node) -> PlanInfo:
 
 
 def distinct(planner: Planner, plan: Node) -> PlanInfo:
-    """Return the properties of DISTINCT: a group for each row."""
+    """Return the properties of DISTINCT, planned as a group for each distinct row."""
     child = planner.info_of(plan.child())
     as_groups = planner.catalyst.aggregate(child.columns, child.columns, plan.child())
     groups = _groups(planner, as_groups)
@@ -132,7 +132,7 @@ def _windowed(
 
 
 def _groups(planner: Planner, plan: Node) -> PartialAggregate | None:
-    """Return how groups are remembered by partial results; None where only all of their rows give the result."""
+    """Return the partial aggregate that can replace the rows of groups; None where all rows are needed."""
     if not planner.adds_up:
         return None
     found = canonical_partial_aggregate(Builder(planner.catalyst), plan)
@@ -141,7 +141,7 @@ def _groups(planner: Planner, plan: Node) -> PartialAggregate | None:
 
 @dataclass(frozen=True, slots=True)
 class _FirstOpen:
-    """Facts about the rows of groups that are not closed.
+    """The bound on the times of rows in windows that are still open.
 
     Attributes:
         column: the time that groups are made of.
@@ -153,7 +153,7 @@ class _FirstOpen:
 
 
 def _first_open(grouping: _Grouping) -> _FirstOpen | None:
-    """The least time that rows of later groups have; None where a group is known by a time after those of its rows."""
+    """Return a lower bound on the times of rows in open groups; None if a group's time may exceed its rows'."""
     time, expression = grouping.time, grouping.expression
     if time is None:
         return None
@@ -165,7 +165,7 @@ def _first_open(grouping: _Grouping) -> _FirstOpen | None:
 
 
 class _MadeOnce:
-    """Operators that each pull puts over rows of the same columns: made once, over no rows."""
+    """A template of operators that each pull puts over rows of the same columns; Spark analyzes it only once."""
 
     def __init__(self, catalyst: Catalyst, of: Sequence[Node], make: Callable[[Node], Node]) -> None:
         self._catalyst, self._columns, self._make = catalyst, of, make
@@ -175,7 +175,7 @@ class _MadeOnce:
         return Template(self._make(no_rows(self._catalyst, self._columns)))
 
     def over(self, rows: Node) -> Node:
-        """The plan over some rows."""
+        """Return the plan over some rows."""
         return self._template.over(self._catalyst, self._catalyst.project(self._columns, rows))
 
 
@@ -184,7 +184,7 @@ def _session(
 ) -> PlanInfo:
     catalyst, column = planner.catalyst, session.expression
     others = [one for one in groupings if one is not session]
-    if session.time is None:  # of another time than the event time: never complete, so always given
+    if session.time is None:  # of a time other than the event time: never complete, so always emitted
         below = planner.stateful_input(planner.cut(child), [one.expression for one in others])
         requirement = StateRequirement(
             KEYED, "GROUP BY session_window, not of the event time", "the rows of all groups"
@@ -193,9 +193,9 @@ def _session(
     end = catalyst.field_of(column, "end")
     complete_when = CompletenessRule(end, session.time.watermark, inclusive=True)
     start = catalyst.field_of(column, "start")
-    # Sessions that are kept no more have ended by the watermark: only a row that begins no later can touch one.
+    # Sessions that are no longer stored have ended by the watermark: only a row that begins no later can touch one.
     late = CompletenessRule(start, session.time.watermark, inclusive=True)
-    # Sessions of several keys that are taken for one are only kept longer.
+    # Leaving out a key may merge sessions of several keys; they are then only stored longer than necessary.
     keys = [one.expression for one in others if can_be_key(one.expression)]
     below = planner.stateful_input(planner.cut(child), keys, [complete_when], late_when=[late], session=(start, end))
     outputs = items(plan.aggregateExpressions())
@@ -217,7 +217,7 @@ def _session(
     by_sorting, by_links = made_by(ordered_aggregate), made_by(linked_sessions)
 
     def build(inputs_at: InputsAt) -> Node:
-        # To make links of few rows costs more than to sort them.
+        # For few rows, linking them into sessions costs more than sorting them.
         sessions = (by_sorting if is_gathered(catalyst.spark) else by_links).over(below.built(inputs_at))
         kept = catalyst.filter(closed.condition(inputs_at.clock), sessions)
         return catalyst.project(grouped.columns, kept)
@@ -250,7 +250,7 @@ def _grouped(
     first_open: _FirstOpen | None = None,
     groups: PartialAggregate | None = None,
 ) -> PlanInfo:
-    """The aggregate over a part that is not stateless, or over groups."""
+    """Return the properties of the aggregate over a stateful plan, or over partial aggregates."""
     outputs = items(plan.aggregateExpressions())
     columns = tuple(output.toAttribute() for output in outputs)
     shown = [_shown_as(one.expression, outputs) for one in groupings]
@@ -293,13 +293,13 @@ def _grouped(
 
 
 def _same_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
-    """Ids of outputs that have the value of a grouping expression."""
+    """Return the ids of outputs that have the value of a grouping expression."""
     values = ((one, one.child() if expression_name(one) == "Alias" else one) for one in outputs)
     return frozenset(column_id(output) for output, value in values if value.semanticEquals(grouping))
 
 
 def _shown_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
-    """Ids of outputs that tell the value of a grouping expression: those that have it, or start or end of a window."""
+    """Return the ids of outputs that determine a grouping expression: its value, or an end of its window."""
     found = set(_same_as(grouping, outputs))
     for output in outputs if is_window(grouping) else ():
         value = output.child() if expression_name(output) == "Alias" else output
@@ -323,10 +323,10 @@ def _output_time(
 
 
 def _aggregate_time(function: Node, first_open: _FirstOpen | None) -> TimeColumn | None:
-    """The greatest or least time of a group, which in a window is not before the window.
+    """Return the time of MAX or MIN over the windowed column: neither lies before the window.
 
-    Elsewhere any later row may change a group, so that a row with an old time is taken back. Nor does the window of one
-    time say anything of another.
+    Elsewhere a later row may change any group, so that a row with an old time is retracted. A window over one time
+    column says nothing about the values of another.
     """
     if first_open is None or expression_name(function) not in ("aggregate.Max", "aggregate.Min"):
         return None
@@ -343,8 +343,8 @@ def _time_of(planner: Planner, grouping: Node, child: PlanInfo) -> TimeColumn | 
     if len(read) != 1 or column_id(read[0]) not in child.times or not never_decreases(planner.catalyst, grouping):
         return None
     below = child.times[column_id(read[0])]
-    # A later time may still give the value of the watermark (all times of a day give the day): only values before
-    # that one are complete.
+    # A later time may still map to the value of the watermark (all times of a day map to that day): only values before
+    # it are complete.
     return (
         None if below.windows else TimeColumn(ShiftedBy(FunctionOf(grouping, read[0], below.watermark), -MILLISECOND))
     )

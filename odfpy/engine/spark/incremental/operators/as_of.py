@@ -3,18 +3,19 @@
     FROM facts f JOIN rates r ON f.cur = r.cur AND f.event_time >= r.valid_from AND f.event_time < r.valid_to
 
 A row of the other side, here called a fact, waits until the watermarks of both sides have passed its time: then the
-versions of that time are known, and it is given, once. Afterwards it is corrected when it is, or when a version of its
-time is: no other facts are looked at. Any condition that compares `valid_from` with one time of the fact is such a
-join (`BETWEEN` and other conditions too), in ON or in WHERE, of any kind; without an equality each fact is compared
-with all versions of its time. Anything else is a join like others.
+versions of that time are known, and the fact is emitted, once. Later it is corrected if it changes itself, or if a
+version of its time does: no other facts are processed. Any condition that compares `valid_from` with one time of the
+fact makes such a join (with `BETWEEN` and with further conditions, too), in ON or in WHERE, and of any join type;
+without an equality, each fact is compared with all versions of its time. All other conditions make ordinary joins.
 
-Joins that are outer on the side of the versions (EXISTS and NOT EXISTS of facts too) tell which versions no fact has
-looked up. That a version has none is given when the watermarks of both sides have passed its end. There all facts
-matter as long as a version of theirs lasts: they are read again, as for a join by key.
+Joins that are outer on the side of the versions (including EXISTS and NOT EXISTS of facts) report which versions no
+fact has looked up. A version without facts is emitted when the watermarks of both sides have passed its end. In such
+joins, facts matter as long as a version of theirs lasts: they are read again, as in a join by key.
 
-Kept are facts that wait, and versions that end after all facts that have been given: others cannot be in force for any
-fact that comes, unless it is late; then history is asked. A query that shows `valid_to`, or computes with it, has
-results that change when a version ends, however old the fact is: the watermark does not pass through it.
+State consists of facts that wait, and of versions that end after all facts that have been emitted: no other version can
+be in force for a fact still to come, unless the fact is late; then the history of the inputs is read. A query that
+shows `valid_to`, or computes with it, has results that change when a version ends, however old the fact is: the
+watermark does not pass through it.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class _Bounds:
 def as_of_join(
     planner: Planner, plan: Node, kind: str, left: PlanInfo, right: PlanInfo, conjuncts: Sequence[Node]
 ) -> PlanInfo | None:
-    """Return the properties of a join with a temporal table, None when it is none.
+    """Return the properties of a join with a temporal table, or None if it is another join.
 
     Args:
         planner: the planner.
@@ -130,14 +131,14 @@ class _AsOf:
 
     @property
     def _limit(self) -> DerivedWatermark:
-        """Facts at or before it are given."""
+        """Return the watermark up to which facts have been emitted."""
         fact_time, known = self.bounds.fact_time, self.versions.validity[column_id(self.bounds.begin)].watermark
         shifted = fact_time.column is not None and fact_time.shift
         return LeastOf((fact_time.watermark, ShiftedBy(known, -fact_time.shift) if shifted else known))
 
     @property
     def _past(self) -> DerivedWatermark:
-        """Versions that have ended at or before it are looked up by no fact that waits or comes in time."""
+        """Return the watermark up to which ended versions are out of reach for facts that wait or are on time."""
         shift = self.bounds.fact_time.shift
         return ShiftedBy(self._limit, shift) if shift else self._limit
 
@@ -147,7 +148,7 @@ class _AsOf:
         return [] if end is None else [CompletenessRule(end, self._past, inclusive=True)]
 
     def joined(self) -> PlanInfo:
-        """Return the properties of it, if rows of facts are all that it has."""
+        """Return the properties of the join if each of its rows comes from a fact."""
         planner, bounds, fact_time, limit = self.planner, self.bounds, self.bounds.fact_time, self._limit
         given = CompletenessRule(fact_time.value, limit, inclusive=True)
         keys = [*(fact for fact, _ in self.pairs), fact_time.value]
@@ -178,7 +179,7 @@ class _AsOf:
         )
 
     def joined_with_unused(self) -> PlanInfo:
-        """Return the properties of it, if it tells which versions no fact looks up."""
+        """Return the properties of the join if it also reports versions that no fact looks up."""
         planner, (ended,) = self.planner, self._ended
         given = CompletenessRule(self.bounds.fact_time.value, self._limit, inclusive=True)
         mine = planner.stateful_input(self.facts, [fact for fact, _ in self.pairs], [given], only_complete=True)
@@ -207,7 +208,7 @@ class _AsOf:
             return versions
         if facts is None or versions is None:
             return None
-        # As for other full joins: a fact of NULLs and a version of NULLs would look the same.
+        # As in other full joins, an unmatched fact of NULLs and an unmatched version of NULLs would look the same.
         is_apart = self.kind != "FullOuter" or never_null(self.facts) & facts or never_null(self.versions) & versions
         return facts | versions if is_apart else None
 
@@ -238,7 +239,7 @@ class _AsOf:
 def _keys(
     kind: str, facts: PlanInfo, versions: PlanInfo, fact_time: _FactTime, pairs: Sequence[tuple[Node, Node]]
 ) -> tuple[Key, ...]:
-    """Equal columns, and the time of the fact, which versions do not have."""
+    """Return the keys of the result: the equal columns, and the time of the fact, which versions do not have."""
     (mine,), (other,) = facts.stateful_inputs, versions.stateful_inputs
     found = []
     for at, pair in enumerate(pairs):
@@ -250,7 +251,7 @@ def _keys(
 def _unique(
     kind: str, facts: PlanInfo, versions: PlanInfo, bounds: _Bounds, pairs: Sequence[tuple[Node, Node]]
 ) -> frozenset[int] | None:
-    """A fact is one row if only one version can be in force for it."""
+    """Return the columns that identify a result row: those of the fact, if only one version can be in force for it."""
     if kind in _ONE_SIDE:
         return facts.unique
     if facts.unique is None or versions.unique is None:
@@ -273,7 +274,7 @@ def _requirement(bounds: _Bounds, fact_time: _FactTime, pairs: Sequence[tuple[No
 
 def _bounds(planner: Planner, conjuncts: Sequence[Node], facts: PlanInfo, versions: PlanInfo) -> _Bounds | None:
     ours = {column_id(column) for column in facts.columns}
-    compared: list[tuple[Node, Node, bool, bool]] = []  # column of validity, time, whether it is the end, strictness
+    compared: list[tuple[Node, Node, bool, bool]] = []  # column of validity, time, is it the end, is it strict
     for conjunct in conjuncts:
         for smaller, greater, strict in ordered_pairs(conjunct):
             for column, time, is_end in ((smaller, greater, False), (greater, smaller, True)):
@@ -304,7 +305,7 @@ def _bounds(planner: Planner, conjuncts: Sequence[Node], facts: PlanInfo, versio
 
 
 def _shows(planner: Planner, end: int, compared: Sequence[tuple[Node, Node, bool, bool]]) -> bool:
-    """Return whether a query makes more of the end of versions than to compare it here."""
+    """Return whether the query uses the end of versions for anything but the comparison in this join."""
     here = sum(1 for column, _, _, _ in compared if column_id(column) == end)
     return end in planner.used.used or planner.used.compared.get(end, 0) != here
 
@@ -314,7 +315,7 @@ def _validity(column: Node, versions: PlanInfo) -> Validity | None:
 
 
 def _fact_time(planner: Planner, expression: Node, facts: PlanInfo) -> _FactTime | None:
-    """The time of a fact, if it has a watermark."""
+    """Return the time of a fact, if it has a watermark."""
     value = expression
     while expression_name(value) == "Cast" and children(value)[0].dataType().typeName() == "date":
         (value,) = children(value)  # a date is compared as its midnight

@@ -1,8 +1,8 @@
-"""Joins: with an interval of time between the two sides, by keys, or of everything with everything.
+"""Joins: with an interval of time between the two sides, by equal keys, or of everything with everything.
 
-Inner rows are given at once. A row of an outer join that has no partner is given when none can come any more: where
-the partner's time lies within an interval, once the watermark has passed that; otherwise at once, to be taken back
-later.
+Matched rows are emitted at once. An unmatched row of an outer join is emitted when no partner can come any more: where
+the partner's time lies within an interval, that is once the watermark has passed it. Without an interval the row is
+emitted at once, and retracted when a partner comes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _INNER: Final = ("Inner", "Cross")
 
 @dataclass(slots=True)
 class _Interval:
-    """Right time minus left time, in microseconds; None where it is not bounded.
+    """The bounds of an interval join: right time minus left time, in microseconds; None where there is no bound.
 
     Attributes:
         left: the time on the left.
@@ -70,16 +70,18 @@ def join(planner: Planner, plan: Node) -> PlanInfo:
 
 
 def _kind_of(plan: Node) -> str:
-    """The kind of a join: that of EXISTS beside other conditions names a column, that of a subquery in SELECT is outer.
+    """Return the join type.
 
-    `LeftSingle` is `LeftOuter` for rows that have one partner at most, and an error for others.
+    Spark adds a column name to that of EXISTS beside other conditions; a scalar subquery is outer.
+
+    `LeftSingle` is `LeftOuter` for rows that have at most one partner, and an error for others.
     """
     kind = str(plan.joinType().toString()).partition("(")[0]
     return "LeftOuter" if kind == "LeftSingle" else kind
 
 
 def _beside_constants(planner: Planner, plan: Node, kind: str, left: PlanInfo, right: PlanInfo) -> PlanInfo | None:
-    """Return the plan of a join of rows with constants, which looks at one row at a time; None if it does not."""
+    """Return the plan of a join of rows with constants, which is stateless; None for any other join."""
     stays = left if kind in _LEFT_ONLY else None
     if left.stateless_plan is not None and right.is_constant and kind in (*_INNER, "LeftOuter", *_LEFT_ONLY):
         sides, times = [left.stateless_plan, right.built(None)], left.times
@@ -117,7 +119,8 @@ class _Sides:
         self._left_due = self._due_left() if kind in (*_LEFT_KEPT, "LeftAnti") else None
         self._right_due = self._due_right() if kind in _RIGHT_KEPT else None
         left_rules, right_rules = self._left_rules(), self._right_rules()
-        # Only at a stateful input of this join are rows known to be complete, or too late for what is forgotten.
+        # Completeness and lateness are decided only at stateful inputs of this join itself, so its sides become such
+        # inputs.
         follows_time = any((self._left_due, self._right_due, left_rules[0], right_rules[0]))
         self._left = self._as_stateful_input(left, 0, self._left_due, follows_time, left_rules)
         self._right = self._as_stateful_input(right, 1, self._right_due, follows_time, right_rules)
@@ -133,7 +136,7 @@ class _Sides:
         if side.is_constant:
             return side
         side = self._planner.whole(side)
-        # Without a key for any of the pairs, every pull would look at all rows of both sides.
+        # Without a key for any of the pairs, every pull would read all rows of both sides.
         if side.stateless_plan is None and (
             follows_time or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)
         ):
@@ -147,7 +150,7 @@ class _Sides:
         )
 
     def _left_rules(self) -> tuple[list[CompletenessRule], list[CompletenessRule]]:
-        """Return when rows on the left are needed no more; and when new ones may have partners that are forgotten."""
+        """Return when left rows may be dropped, and when new left rows may have partners that were dropped."""
         interval, times = self._interval, self._left_times
         if interval is None or times is None:
             return [], []
@@ -157,7 +160,7 @@ class _Sides:
         return [drop_when] if drop_when else [], [CompletenessRule(interval.left, times.watermark, inclusive=True)]
 
     def _right_rules(self) -> tuple[list[CompletenessRule], list[CompletenessRule]]:
-        """The same of rows on the right."""
+        """Return the same two rules for rows on the right."""
         interval, times = self._interval, self._right_times
         if interval is None or times is None:
             return [], []
@@ -167,7 +170,7 @@ class _Sides:
         return [drop_when] if drop_when else [], [CompletenessRule(interval.right, times.watermark, inclusive=True)]
 
     def _due_left(self) -> CompletenessRule | None:
-        """Return when a row on the left has no partner to expect any more."""
+        """Return when a row on the left can no longer find a partner."""
         interval, times = self._interval, self._right_times
         if interval is None or interval.greatest is None or times is None:
             return None
@@ -180,7 +183,7 @@ class _Sides:
         return CompletenessRule(interval.right, ShiftedBy(times.watermark, interval.least), inclusive=True)
 
     def info_of(self) -> PlanInfo:
-        """The join of the two sides."""
+        """Return the properties of the join of the two sides."""
         left, right = self._left, self._right
         keys = []
         for mine, other, is_null_safe in self._pairs:
@@ -203,7 +206,7 @@ class _Sides:
         return self._kind in ("Inner", "Cross") and self._left.is_join_product and self._right.is_join_product
 
     def _joined(self, left: Key, right: Key) -> Key:
-        """A key of both sides, as it is seen in the result."""
+        """Return a key of both sides as the result of the join shows it."""
         if self._kind in _RIGHT_KEPT:
             left = self._or_made(left)
         if self._kind in _LEFT_ONLY:
@@ -215,7 +218,7 @@ class _Sides:
         )
 
     def _or_made(self, key: Key) -> Key:
-        """A key of a side that some rows of the result lack."""
+        """Return the key of a side whose columns are NULL in the unmatched rows of the result."""
         return Key(key.at, Values(), null_of_nulls(key.outputs) | key.nullable_outputs)
 
     def _build(self, inputs_at: InputsAt) -> Node:
@@ -226,7 +229,8 @@ class _Sides:
         if self._kind == "LeftAnti":
             joined = plan.withNewChildren(catalyst.seq([left, right]))
             return catalyst.filter(_completeness(self._left_due, inputs_at.clock), joined)
-        # No column of a side tells whether there was a partner: a partner may have NULL in all of them.
+        # No column of a side tells whether there was a partner: a partner may have NULL in all of them. Hence the
+        # marks.
         marks = [catalyst.alias(catalyst.boolean(True), f"__odf_{side}") for side in ("left", "right")]
         marked = [
             catalyst.project([*side.columns, mark], built)
@@ -247,7 +251,7 @@ class _Sides:
         return columns(self._plan)
 
     def _times(self) -> dict[int, TimeColumn]:
-        """Return which times pass: those that later partners cannot make come again."""
+        """Return the time columns that keep a watermark: their old times cannot come again with later partners."""
         if self._kind in _LEFT_ONLY and self._interval is None:
             return {}
         interval, left, right = self._interval, self._left_times, self._right_times
@@ -275,12 +279,12 @@ class _Sides:
             for at in (0, 1)
         )
         if right is not None and right <= equal_right and self._kind in ("Inner", "LeftOuter"):
-            return left  # each row has one partner at most
+            return left  # each row has at most one partner
         if left is not None and left <= equal_left and self._kind in ("Inner", "RightOuter"):
             return right
         if left is None or right is None:
             return None
-        # In a full join a row of NULLs on the left and one on the right, without partners, would look the same.
+        # In a full join, an unmatched row of NULLs on the left and one on the right would look the same.
         is_apart = self._kind != "FullOuter" or never_null(self._left) & left or never_null(self._right) & right
         return left | right if is_apart else None
 
@@ -298,18 +302,18 @@ class _Sides:
 
 
 def _key(side: PlanInfo, expression: Node, is_null_safe: bool) -> Key | None:
-    """The key of a side by which rows find partners: one that is not NULL in them, where NULL does not equal NULL."""
+    """Return the key of a side by which its rows find partners; NULLs count only if they match each other."""
     return key_of(side, expression) if is_null_safe else key_unless_null(side, expression)
 
 
 def _no_sooner(
     drop_when: CompletenessRule, other: CompletenessRule | None, shift: int | None, *, less: bool = False
 ) -> CompletenessRule | None:
-    """Return when rows may be forgotten that rows of the other side need, to know that they have a partner.
+    """Delay the dropping of rows until no row of the other side needs them to know that it has a partner.
 
     Args:
-        drop_when: when rows can have no more partners.
-        other: when rows of the other side can have no more partners; None when always.
+        drop_when: when rows can have no further partners.
+        other: when rows of the other side can have no further partners; None if they never wait.
         shift: by how much a row is at least later than its partners, or earlier; in microseconds.
         less: whether it is earlier.
     """
@@ -324,7 +328,7 @@ def _completeness(complete_when: CompletenessRule | None, clock: Clock) -> Node:
 
 
 def _interval(planner: Planner, conjuncts: list[Node], left: PlanInfo, right: PlanInfo) -> _Interval | None:
-    """The bounds on right time minus left time that a condition sets; between one pair of times."""
+    """Return the bounds that the join condition sets on right time minus left time, for one pair of time columns."""
     found: _Interval | None = None
     for conjunct in conjuncts:
         for smaller, greater, _ in ordered_pairs(conjunct):

@@ -1,7 +1,7 @@
-"""Conditions in WHERE on the tables that FROM lists, as the conditions of their joins.
+"""Predicate pushdown from WHERE into joins, for tables that FROM lists.
 
 `FROM a, b WHERE a.id = b.id AND a.v > 0` is `FROM (a WHERE a.v > 0) JOIN b ON a.id = b.id`: only the second form tells
-by which keys, or by which interval of time, the join falls apart.
+the planner by which keys, or by which interval of time, the join can be partitioned.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INNER: Final = ("Inner", "Cross")
 
 
 def with_joined_conditions(catalyst: Catalyst, plan: Node) -> Node:
-    """The same query, with conditions on inner joins moved from WHERE into the joins."""
+    """Return the same query, with conditions on inner joins moved from WHERE into the joins."""
     if operator_name(plan) == "Filter" and _is_inner_join(plan.child()):
         plan = _moved(catalyst, plan, plan.child())
     below = children(plan) if operator_name(plan) != "View" else []  # no joins in there

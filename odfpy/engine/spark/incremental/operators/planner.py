@@ -1,7 +1,7 @@
-"""Planning: from an analyzed plan to plan infos and fragments; operators that look at one row at a time are here.
+"""Planner: turns an analyzed Spark plan into plan properties and fragments, and handles the stateless operators itself.
 
-A plan is walked from the sources up. Views, aliases and common table expressions are put in place on the way, so that
-the parts consist of operators only.
+A plan is walked from the sources up. Views, aliases and common table expressions are inlined on the way, so that only
+operators remain.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _SCALAR: Final = "ScalarSubquery"
 
 
 class Planner:
-    """The walk through the plan of one step."""
+    """The walk through the analyzed plan of one step; `steps_of` makes one for each step."""
 
     def __init__(
         self,
@@ -80,15 +80,15 @@ class Planner:
 
         Args:
             catalyst: the session.
-            source: the text of the step.
-            sources: inputs and fragments so far; what the walk cuts off is added.
+            source: the text of the step, for the places in errors.
+            sources: inputs and fragments so far; the walk adds the fragments that it cuts off.
             fragments: fragments so far; what the walk cuts off is added.
-            operators: how to go on at operators that look at several rows.
+            operators: the planning functions of stateful operators, by name.
         """
         self.catalyst = catalyst
         self.source = source
         self._fragments, self._sources = fragments, sources
-        self.adds_up = True  # groups may be remembered by partial results
+        self.adds_up = True  # whether partial aggregates may replace the rows of groups
         self._num_inputs = len(sources) - len(fragments)
         self._operators = operators
         self._definitions: dict[int, Node] = {}
@@ -97,13 +97,13 @@ class Planner:
         self.row_numbers: set[int] = set()
 
     def start(self, plan: Node) -> PlanInfo:
-        """Return the properties of the plan of the step; errors as for `info`."""
+        """Return the properties of the plan of the step; raises the errors of `info_of`."""
         self._plan = plan
         return self.info_of(plan)
 
     @cached_property
     def used(self) -> Uses:
-        """Return what the step does with columns."""
+        """Return how the step uses its columns."""
         return uses_of(self._plan)
 
     def info_of(self, plan: Node) -> PlanInfo:
@@ -122,7 +122,7 @@ class Planner:
         if name in self._operators:
             return self._operators[name](self, plan)
         match name:
-            # A state has no order, and what is emitted gets its own: a Sort that no LIMIT stands on changes nothing.
+            # A state has no order, and emitted rows get their own: a Sort without a LIMIT above it has no effect.
             case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
                 return self.info_of(plan.child())
             case "WithCTE":
@@ -144,7 +144,7 @@ class Planner:
         raise not_incremental(plan, self.source)
 
     def _place(self, _: Node) -> str:
-        """Return where the operator stands that looks at rows together."""
+        """Return the place, in the query text, of the stateful operator at hand."""
         return place(self._at, self.source)
 
     # --- Stateful inputs and fragments ---
@@ -167,15 +167,15 @@ class Planner:
 
         Args:
             info: properties of the stateless plan.
-            keys: expressions by which what stands on it is divided.
-            complete_when: the rules of which one makes a row complete.
+            keys: expressions by which the operator above is partitioned.
+            complete_when: rules of which any one makes a row complete.
             only_complete: whether only complete rows count.
-            drop_when: when rows are kept no more.
-            late_when: changes that may have to do with rows that are kept no more.
+            drop_when: rules for when rows need no longer be stored.
+            late_when: rules for changes that may concern rows that are no longer stored.
             session: start and end of the session of a single row, None for no sessions.
             looked_up: how its rows are looked up by those of another one, None if they are not.
-            groups: the partial results that are kept in the place of rows, None for rows.
-            top_rows: the rows that matter while nothing is taken back, None for all.
+            groups: the partial aggregates stored in place of rows, None for rows.
+            top_rows: the rows that matter while nothing is retracted, None for all.
         """
         if groups is not None:
             retention = Retention.GROUPS
@@ -209,7 +209,7 @@ class Planner:
         return replace(made, keys=found, stateful_inputs=(stateful_input,))
 
     def _reads_fragment(self, plan: Node) -> bool:
-        """Return whether a stateless part reads the changes of a fragment, of which there is no history at hand."""
+        """Return whether a stateless plan reads the changes of a fragment, whose history is not at hand."""
         return any(number >= self._num_inputs for number in sources_read(plan))
 
     def cut(self, info: PlanInfo) -> PlanInfo:
@@ -224,10 +224,9 @@ class Planner:
         return replace(info, stateless_plan=plan, build=None, keys=(), stateful_inputs=(), validity={})
 
     def whole(self, info: PlanInfo) -> PlanInfo:
-        """A part of which all rows can be made again, for an operator that looks at several of them.
+        """Return a plan whose full result every pull can recompute, for an operator that looks at several rows.
 
-        Where stateful inputs keep only rows that can still change what is made of each of them, that is a fragment's
-        result.
+        Stateful inputs that drop rows cannot recompute old results; such a plan becomes a fragment of its own.
         """
         is_open = any(
             stateful_input.retention is Retention.OPEN or (stateful_input.groups and stateful_input.only_complete)
@@ -249,7 +248,7 @@ class Planner:
         return self.projected(child, expressions, subqueries)
 
     def projected(self, child: PlanInfo, selected: Sequence[Node], subqueries: Subqueries = ()) -> PlanInfo:
-        """SELECT some columns FROM a part.
+        """Return the properties of a projection.
 
         Args:
             child: the properties of what is below.
@@ -304,7 +303,7 @@ class Planner:
         return child.over(build)
 
     def _made(self, plan: Node) -> PlanInfo:
-        """Generate and Expand: several rows may be made of one."""
+        """Return the properties of Generate or Expand, which may make several rows of one."""
         self._refuse_subqueries(plan)
         child = self.info_of(plan.child())
         outputs = tuple(columns(plan))
@@ -352,7 +351,7 @@ class Planner:
         )
 
     def _reference(self, plan: Node) -> PlanInfo:
-        """A use of a common table expression: its definition in place, under the names this use gave its columns."""
+        """Inline a common table expression at one use of it, under the column names and identities of that use."""
         info = self.info_of(self._definitions[plan.cteId()])
         pairs = zip(info.columns, columns(plan), strict=True)
         return self.projected(
@@ -374,7 +373,7 @@ class Planner:
         return tuple(found)
 
     def _with_subqueries(self, child: PlanInfo, subqueries: Sequence[PlanInfo]) -> PlanInfo:
-        """A part that is looked at together with whole tables: everything is touched."""
+        """Return a plan that is evaluated together with whole tables: every pull touches all keys."""
         child = self.whole(child)
         info = child if child.stateless_plan is None else self.stateful_input(child, ())
         stateful_inputs = tuple(stateful_input for sub in subqueries for stateful_input in sub.stateful_inputs)

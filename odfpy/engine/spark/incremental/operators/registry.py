@@ -1,4 +1,4 @@
-"""The operators that look at several rows at once, by name; one more kind is one more module and a line here."""
+"""Operators that look at several rows at once, by name. A new kind of operator is a new module and a line here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EXCEPT and INTERSECT: rows of two sides are compared as a whole."""
+"""EXCEPT and INTERSECT, which compare whole rows of two sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources as queries see them: inputs, temporal tables, and fragments before."""
+"""Sources as queries see them: inputs, temporal tables, and the results of earlier fragments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """A source as a query sees it.
+    """The properties of a source that the planner relies on: times, uniqueness, validity.
 
     Attributes:
         times: columns that have times, by position.
@@ -28,7 +28,7 @@ class TableSource:
 
 
 def source_of(info: PlanInfo) -> TableSource:
-    """A part as a source of later fragments."""
+    """Return the properties of a planned fragment as a source of later fragments."""
     positions = {column_id(column): at for at, column in enumerate(info.columns)}
     times = {positions[key]: time for key, time in info.times.items() if key in positions}
     unique = frozenset(positions[key] for key in info.unique) if info.unique is not None else None
@@ -36,7 +36,7 @@ def source_of(info: PlanInfo) -> TableSource:
 
 
 def source_plan(catalyst: Catalyst, outputs: Sequence[Node], number: int) -> Node:
-    """A source as a plan without rows: its columns under given identities, and what every row carries.
+    """Return an empty plan that stands for a source: its columns under given identities, and the carried columns.
 
     Args:
         catalyst: access to Catalyst.

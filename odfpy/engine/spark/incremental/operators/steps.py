@@ -1,4 +1,4 @@
-"""The steps of a transform as fragments, in the order in which they are processed."""
+"""Planning of a whole transform: its steps become fragments, in the order in which they are processed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from odfpy.engine.sql.source_text import step_texts
 
 @dataclass(frozen=True, slots=True)
 class StepPart:
-    """A step, and what is known of it."""
+    """A step and the properties of its plan."""
 
     step: Step
     info: PlanInfo
@@ -64,7 +64,7 @@ class Steps:
 def steps_of(
     catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table], event_time: str, policy: LatePolicy
 ) -> Steps:
-    """Analyze a transform of which a step is not row by row. The session must not know its inputs yet.
+    """Analyze a transform of which at least one step is stateful. The session must not know the inputs by name yet.
 
     Args:
         catalyst: the session.
@@ -91,7 +91,8 @@ def steps_of(
             is_last = query is transform.steps[-1]
             check_step(catalyst, step, is_last=is_last)
             planner = Planner(catalyst, text, known.sources, known.fragments, OPERATORS)
-            # What is taken back and was never here is known among rows only: a sum would be less by it.
+            # `LATE(only)` may retract a row that was never counted here. That shows only among rows; a sum would become
+            # too small.
             planner.adds_up = Late.ONLY not in policy.inputs
             plan = in_normal_form(catalyst, without_inner_queries(catalyst, step.plan))
             info = planner.start(with_joined_conditions(catalyst, plan))
@@ -130,7 +131,7 @@ class _Known:
     names: list[str] = field(default_factory=list)
 
     def name(self, name: str, info: PlanInfo, event_time: str) -> None:
-        """Let queries see a stateless part under a name, as a temporal table if it is one."""
+        """Register a stateless plan as a view; if it is declared as a temporal table, the view has its versions."""
         if name in self.temporal:
             number = len(self.sources)
             table = temporal_table(self.catalyst, self.temporal[name], info, event_time, number, self.num_inputs)
@@ -139,7 +140,7 @@ class _Known:
         self.names.append(name)
 
     def add(self, info: PlanInfo, fragment: Fragment, source: TableSource) -> PlanInfo:
-        """A fragment, and its part as one that reads its changes."""
+        """Register a fragment, and return a stateless plan that reads its changes."""
         number = len(self.sources)
         self.fragments.append(fragment)
         self.sources.append(source)
@@ -148,7 +149,7 @@ class _Known:
 
 
 def _while_it_has_a_time(catalyst: Catalyst, info: PlanInfo, event_time: str) -> PlanInfo:
-    """A result of one row: SQL has it also where there was nothing to count, then without an event time."""
+    """Drop a single-row result that has no event time yet: over no rows, SQL still returns one row of NULLs."""
     column = next((column for column in info.columns if column.name() == event_time), None)
     if column is None:
         return info
@@ -159,14 +160,14 @@ def _while_it_has_a_time(catalyst: Catalyst, info: PlanInfo, event_time: str) ->
 
 
 def _place_of(step: Step, column: Node) -> str:
-    """Return where a column of the result of a step is made."""
+    """Return where in the query a result column of a step is computed."""
     made = (node for operator in step.operators for name, node in operator.expressions if name == "Alias")
     found = next((node for node in made if column_id(node) == column_id(column)), None)
     return step.source.whole() if found is None else place(found, step.source)
 
 
 def _reads_input(info: PlanInfo, known: _Known) -> bool:
-    """Return whether a part reads an input, itself or through fragments."""
+    """Return whether a plan reads an input, directly or through fragments."""
     plans = (
         [stateful_input.plan for stateful_input in info.stateful_inputs]
         if info.stateless_plan is None
@@ -178,7 +179,7 @@ def _reads_input(info: PlanInfo, known: _Known) -> bool:
 
 
 def _input(catalyst: Catalyst, table: Table, number: int) -> PlanInfo:
-    """An input: its data columns, since state has neither offsets nor operation types."""
+    """Return the properties of an input with its data columns only: state has no offsets or operation types."""
     schema = table.schema()
     empty = columns(catalyst.empty(spark_schema(schema, table.name)))
     seen = []

@@ -1,10 +1,9 @@
-"""Temporal tables: an input, or an earlier step, as versions of which each is valid for some time.
+"""Temporal tables: an input, or an earlier step, seen as versions that are each valid for some time.
 
-Queries see the columns of data and two more: `valid_from` and `valid_to`, both TIMESTAMP, the second not included;
-`valid_to` is 9999-12-31T23:59:59.999Z while a version is in force. Of a primary key there is at most one version at any
-time.
+Queries see the data columns and two more, `valid_from` and `valid_to`, both TIMESTAMP, the second exclusive; `valid_to`
+is 9999-12-31T23:59:59.999Z while a version is in force. At any time, a primary key has at most one version.
 
-What a row of the changelog does to the versions of its key:
+How a row of the changelog affects the versions of its key:
 
 | row | what it does |
 |---|---|
@@ -15,21 +14,21 @@ What a row of the changelog does to the versions of its key:
 | `-R` at the event time of its row, where the key has other rows | that row was wrong, as if it had never come |
 | `-R` at the event time of its row, which was all there was | the key has gone: its last version ends, see below |
 
-Two versions of one key cannot begin at the same time: the row that came last counts. A `-C` whose `+C` a query has
-filtered out, or given another key, is a `-R`.
+Two versions of one key cannot begin at the same time: the last row wins. A `-C` whose `+C` a query has filtered out, or
+moved to another key, counts as a `-R`.
 
-The merge strategies Snapshot and UpsertStream retract a key with the row that it had, event time included, so that it
-is not said when the key went. It was known with the commit: so the version ends at the greatest event time that came
-with the commit, or, where that is not later than all before, a millisecond after the greatest event time before. When
-the key comes back at an earlier time than that, it never went. Ledgers and streams that are only appended to have
-nothing but `+A`; ChangelogStream says itself what its rows mean.
+The merge strategies Snapshot and UpsertStream retract a key with the row that it had, event time included, so that the
+changelog does not state when the key ended. It was known by the commit: so the version ends at the greatest event time
+that came with the commit or, if that is not later than all earlier ones, a millisecond after the greatest earlier event
+time. If the key comes back with an event time before that, it counts as never ended. Ledgers and append streams consist
+of `+A` only; a ChangelogStream states itself what its rows mean.
 
-A step that keeps state (a GROUP BY, a join...) has no changelog that is the same in any cut into pulls. There each row
-that its result has now begins a version, and of several at one time the greatest by all columns counts.
+A stateful step (a GROUP BY, a join...) has no changelog that is the same however input is cut into pulls. There, each
+row of its current result begins a version; of several at one time, the greatest by all columns wins.
 
-Of a log that only grows there are kept, of each key, the last row that the watermark has passed, and those after it:
-no others have to do with rows that come in time. When one comes late, or is taken away, the whole log is read; from
-its first retraction or correction on, all of it is kept. Joins keep less: see `as_of`.
+Of an append-only log, state consists of the last row of each key that the watermark has passed, and all rows after the
+watermark: no other row matters for rows that come on time. When a row comes late, or is retracted, the whole log is
+read; from its first retraction or correction on, all of it is stored. Joins store less: see `as_of`.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ _IS_PAST: Final = "__odf_past"
 def declared_tables(
     tables: Sequence[TemporalTable], inputs: Sequence[str], steps: Sequence[SqlQueryStep]
 ) -> dict[str, TemporalTable]:
-    """The temporal tables of a transform by name.
+    """Return the temporal tables of a transform by name.
 
     Args:
         tables: the declarations.
@@ -113,7 +112,7 @@ def declared_tables(
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A temporal table, ready to be seen by queries: the fragment that makes it, and what it is as a source."""
+    """A temporal table as queries see it: the fragment that computes it, and its properties as a source."""
 
     fragment: Fragment
     source: TableSource
@@ -122,18 +121,18 @@ class Versions:
 def temporal_table(
     catalyst: Catalyst, table: TemporalTable, info: PlanInfo, event_time: str, number: int, num_inputs: int
 ) -> Versions:
-    """A part as a temporal table.
+    """Plan the fragment that turns a stateless plan into the versions of a temporal table.
 
     Args:
         catalyst: the session.
-        table: what is declared.
-        info: the part, which is stateless.
+        table: the declaration.
+        info: the properties of the plan that becomes a temporal table; it is stateless.
         event_time: name of the column with the event time.
-        number: of the source that the temporal table is.
-        num_inputs: numbers below it are those of inputs.
+        number: number of the source that the temporal table forms.
+        num_inputs: sources with smaller numbers are inputs.
 
     Raises:
-        InvalidQuery: a column is not there, or there is one too many.
+        InvalidQuery: a column is missing, or one of the added columns exists already.
     """
     keys = _keys(table, info, event_time)
     time = next(column for column in info.columns if column.name() == event_time)
@@ -163,7 +162,7 @@ def temporal_table(
 def _latest(
     kept: tuple[Node, ...], keys: tuple[Node, ...], watermark: DerivedWatermark, rows: Node, clock: Clock
 ) -> Node:
-    """Of a log that only grows: what came last of each key up to the watermark, and all after it."""
+    """Retain, of an append-only log, the last row of each key up to the watermark, and all rows after it."""
     catalyst, limit = clock.catalyst, watermark.at(clock)
     if limit is None:
         return rows

@@ -19,13 +19,13 @@ from odfpy.errors import UnsupportedQuery
 
 RUNNING: Final = "window function"
 _PLACES: Final = ("RowNumber", "Rank", "DenseRank")
-"""Functions of the rows before a row only, of which the first have the least values."""
+"""Functions that depend only on the rows before a row, and whose least values belong to the first rows."""
 
 _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
 
 
 def window(planner: Planner, plan: Node) -> PlanInfo:
-    """Return the properties of a window operator: rows of one partition are looked at together."""
+    """Return the properties of a window operator, which is evaluated per partition of its PARTITION BY."""
     made = [one for one in items(plan.windowExpressions()) if expression_name(one) == "Alias"]
     if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
         order = items(plan.orderSpec())
@@ -55,12 +55,15 @@ def window(planner: Planner, plan: Node) -> PlanInfo:
 
 
 def _numbers_rows(plan: Node) -> bool:
-    """Return whether rows are numbered. Spark does so without an order, which is refused, for LIMIT in LATERAL."""
+    """Return whether ROW_NUMBER is among the functions.
+
+    Spark adds it without an order for a LIMIT in LATERAL; that is refused.
+    """
     return any(expression_name(one.child().windowFunction()) == "RowNumber" for one in items(plan.windowExpressions()))
 
 
 def _first(planner: Planner, plan: Node) -> TopRows | None:
-    """Of the rows below a window operator, the first of each partition, if the query looks at no others."""
+    """Return a filter for the first rows of each partition, if the query only asks for rows by their rank."""
     made = items(plan.windowExpressions())
     if any(expression_name(one.child().windowFunction()) not in _PLACES for one in made):
         return None
@@ -83,7 +86,7 @@ def _ordered(planner: Planner, plan: Node, rows: Node) -> Node:
 
 @contextmanager
 def _placed(planner: Planner, plan: Node) -> Iterator[None]:
-    """Say where rows stand in a query that cannot be put into an order."""
+    """Add the place in the query text to the error for rows that cannot be sorted deterministically."""
     try:
         yield
     except UnsupportedQuery as error:
@@ -91,9 +94,9 @@ def _placed(planner: Planner, plan: Node) -> Iterator[None]:
 
 
 def _final_times(plan: Node, child: PlanInfo) -> dict[int, TimeColumn]:
-    """The time that rows are ordered by, if no later row changes what an earlier one gets.
+    """Return the ordering time if no later row changes the value of an earlier one.
 
-    Any other function takes back rows with old times, so that no watermark holds.
+    Any other function retracts rows with old times, so that no watermark holds for its result.
     """
     order = items(plan.orderSpec())
     if not order or "DESC" in order[0].direction().sql() or expression_name(order[0].child()) != "AttributeReference":
@@ -106,7 +109,7 @@ def _final_times(plan: Node, child: PlanInfo) -> dict[int, TimeColumn]:
 
 
 def _looks_back(window: Node) -> bool:
-    """Return whether a function looks at rows up to the current one (and those that are equal in order) only."""
+    """Return whether a function depends only on rows up to the current one and its peers (rows equal in order)."""
     function = window.windowFunction()
     match expression_name(function):
         case "RowNumber" | "Rank" | "DenseRank":
@@ -120,7 +123,7 @@ def _looks_back(window: Node) -> bool:
 
 
 def _numbered(planner: Planner, plan: Node, partition: list[Node]) -> frozenset[int] | None:
-    """The columns by which rows are known: those of the partition and a row number in it."""
+    """Return the columns that identify a row: those of PARTITION BY and the row number within the partition."""
     numbers = [
         column_id(made)
         for made in items(plan.windowExpressions())
@@ -133,12 +136,12 @@ def _numbered(planner: Planner, plan: Node, partition: list[Node]) -> frozenset[
 
 
 def limit(planner: Planner, plan: Node) -> PlanInfo:
-    """Return the properties of ORDER BY with LIMIT or OFFSET: the first of all rows."""
+    """Return the properties of ORDER BY with LIMIT or OFFSET: the first rows of all."""
     below, operators = plan, []
     while operator_name(below) != "Sort":
         if operator_name(below) in (*_LIMITS, "Project"):
-            operators.append(below)  # a projection leaves out columns that are only sorted by
-        below = below.child()  # others only give names
+            operators.append(below)  # a projection only removes columns that are used for sorting
+        below = below.child()  # the other operators only rename columns
     limits = [operator for operator in operators if operator_name(operator) in _LIMITS]
     is_top = not any(operator_name(operator) == "Offset" for operator in limits)
     seq = planner.catalyst.seq

@@ -1,1 +1,1 @@
-"""Properties of a query by its plan alone: its keys, its times, its columns, and its refusals."""
+"""Properties of a query that follow from its plan alone: its keys, times and columns, and reasons for refusing it."""

@@ -1,4 +1,4 @@
-"""Use of columns by a query, beside passing them on to where nobody uses them."""
+"""Column usage: which columns of a query influence its result, beyond being passed on and then ignored."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class Uses:
     """The columns that a query uses.
 
     Attributes:
-        used: ids of columns that the result, or another row of it, depends on.
-        compared: how often a join only compares a column with something, by id; that is no use.
-        limits: how great a column of a window function may be for its row to be let through, by id.
+        used: ids of columns that the result, or the presence of a row in it, depends on.
+        compared: for each column, how often a join compares it directly, by id; such a comparison does not count as
+            use.
+        limits: the greatest value of a window function with which a row passes a filter, by id of its column.
     """
 
     used: frozenset[int]
@@ -42,7 +43,7 @@ class Uses:
 
 
 def uses_of(plan: Node) -> Uses:
-    """Return what an analyzed query does with columns."""
+    """Return how an analyzed query uses its columns."""
     plans = list(nested_queries(plan))
     nodes = [found.node for one in plans for found in operators(one)]
     definitions = {
@@ -64,7 +65,7 @@ def uses_of(plan: Node) -> Uses:
 
 
 def _limits(plan: Node, known: Mapping[int, int]) -> Iterator[tuple[int, int]]:
-    """Columns of window functions and their greatest values, where a filter right above is all that reads them."""
+    """Yield columns of window functions with their greatest values, if only a filter directly above reads them."""
     below: dict[int, int] = {}
     match operator_name(plan):
         case "SubqueryAlias" | "View" | "expressions.PipeOperator":
@@ -89,7 +90,7 @@ def _limits(plan: Node, known: Mapping[int, int]) -> Iterator[tuple[int, int]]:
 
 
 def _needed(node: Node, used: set[int], definitions: Mapping[int, Node]) -> set[int]:
-    """Return what an operator needs from below, when some of its columns are used."""
+    """Return the columns that an operator reads from below when some of its own columns are used."""
     match operator_name(node):
         case "Join":
             return set()
@@ -114,7 +115,7 @@ def _read(expressions: Iterable[Node]) -> set[int]:
 
 
 def _condition(condition: Node) -> tuple[list[int], set[int]]:
-    """Columns that a condition compares as they are, and those that it reads otherwise."""
+    """Return the columns that a condition compares directly, and those that it reads in other ways."""
     compared: list[int] = []
     others: set[int] = set()
     for conjunct in conjuncts_of(condition):

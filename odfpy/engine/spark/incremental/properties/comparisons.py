@@ -1,4 +1,4 @@
-"""Conditions of joins: their conjuncts, equalities of the two sides, and which of two is not greater."""
+"""Join conditions taken apart: their conjuncts, equalities between the two sides, and inequalities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns_
 
 
 def conjuncts_of(condition: Node) -> Iterator[Node]:
-    """The conditions that all have to hold."""
+    """Yield the conjuncts of a condition, all of which have to hold."""
     if expression_name(condition) == "And":
         for child in children(condition):
             yield from conjuncts_of(child)
@@ -27,7 +27,7 @@ def _sides_of(expression: Node, left: PlanInfo, right: PlanInfo) -> str:
 
 
 def equal_pairs(conjuncts: Sequence[Node], left: PlanInfo, right: PlanInfo) -> list[tuple[Node, Node, bool]]:
-    """Expressions of the left side that have to equal some of the right side; and whether NULL equals NULL.
+    """Return pairs of a left and a right expression that have to be equal, each with whether NULL equals NULL in it.
 
     Args:
         conjuncts: the conjuncts of the condition.
@@ -50,7 +50,7 @@ def equal_pairs(conjuncts: Sequence[Node], left: PlanInfo, right: PlanInfo) -> l
 
 
 def ordered_pairs(conjunct: Node) -> list[tuple[Node, Node, bool]]:
-    """Return which of two expressions a condition says is not greater than the other, or (strictly) is less."""
+    """Return pairs (smaller, greater, strict) of expressions that a conjunct compares."""
     name = expression_name(conjunct)
     match name:
         case "GreaterThan" | "GreaterThanOrEqual":
@@ -69,11 +69,11 @@ def ordered_pairs(conjunct: Node) -> list[tuple[Node, Node, bool]]:
 
 
 def fixed_columns(condition: Node, numbers: Collection[int]) -> frozenset[int]:
-    """Columns that have one value in all rows that a condition lets through.
+    """Return the ids of columns that have the same value in all rows that pass a condition.
 
     Args:
         condition: the condition.
-        numbers: ids of columns that count from 1, of which `<= 1` lets one value through.
+        numbers: ids of columns that count from 1, for which `<= 1` leaves a single value.
     """
     found = set()
     for conjunct in conjuncts_of(condition):
@@ -97,7 +97,10 @@ def _is_column(expression: Node) -> bool:
 
 
 def between(condition: Node) -> tuple[Node, Node, Node]:
-    """A value and its bounds: those of the comparisons that stand for BETWEEN, which alone follow a plan's changes."""
+    """Return the value and the bounds of a BETWEEN, from the comparisons that replace it.
+
+    Spark updates only these comparisons when it changes a plan.
+    """
     comparisons = condition.replacement()
     value = None
     if expression_name(comparisons) == "With":

@@ -1,4 +1,4 @@
-"""Columns and keys of parts: what is the same column, what an expression reads, what falls apart by what."""
+"""Columns and keys of plans: identity of columns, what an expression reads, and by which keys a plan is partitioned."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WINDOW_MARK: Final = "spark.timeWindow"
 
 
 def sources_read(plan: Node) -> frozenset[int]:
-    """Numbers of the sources that a stateless part reads."""
+    """Return the numbers of the sources that a stateless plan reads."""
     return asked_once(plan, "sources", lambda: _sources_read(plan))
 
 
@@ -40,7 +40,7 @@ def _sources_read(plan: Node) -> frozenset[int]:
 
 
 def renames(selected: Iterable[Node]) -> dict[int, int]:
-    """Ids of columns that only give another name, with those of the columns they name."""
+    """Return the ids of columns that only rename another column, each with the id of the column that it renames."""
     return {
         column_id(column): column_id(column.child())
         for column in selected
@@ -49,7 +49,7 @@ def renames(selected: Iterable[Node]) -> dict[int, int]:
 
 
 def passed_as(selected: Iterable[Node]) -> dict[int, list[int]]:
-    """Ids of columns that are selected as they are, each with those of the columns that then have its value.
+    """Return, for columns that are selected unchanged, the ids of the columns that then have their value.
 
     A column that keeps its id comes first.
     """
@@ -64,7 +64,7 @@ def passed_as(selected: Iterable[Node]) -> dict[int, list[int]]:
 
 
 def unchanged_columns(plan: Node) -> frozenset[int]:
-    """Ids of columns that have, in all rows that Generate or Expand makes of a row, the value that they have in it."""
+    """Return the ids of columns whose value is the same in all rows that Generate or Expand makes of one row."""
     if operator_name(plan) == "Generate":
         return frozenset(map(column_id, columns(plan.child()))) & frozenset(map(column_id, columns(plan)))
     copies = [items(copy) for copy in items(plan.projections())]
@@ -76,7 +76,7 @@ def unchanged_columns(plan: Node) -> frozenset[int]:
 
 
 def is_window(column: Node) -> bool:
-    """Return whether Spark has marked a column as a window of time."""
+    """Return whether Spark has marked a column as a time window."""
     return is_session(column) or _has_mark(column, WINDOW_MARK)
 
 
@@ -86,14 +86,14 @@ def _has_mark(column: Node, mark: str) -> bool:
 
 
 def never_null(info: PlanInfo) -> frozenset[int]:
-    """Ids of the columns of a part that are NULL in no row."""
+    """Return the ids of the columns of a plan that are never NULL."""
     return frozenset(column_id(column) for column in info.columns if not column.nullable())
 
 
 def key_of(info: PlanInfo, expression: Node) -> Key | None:
-    """The key of a part that an expression has in all rows, if there is one.
+    """Return the key of a plan whose value an expression has in all rows, if there is one.
 
-    Constants fall apart by whatever the rows beside them do.
+    A plan of constants can be partitioned by any expression, whatever it is joined with.
     """
     if info.is_constant:
         return Key({}, Values.of([expression]))
@@ -101,17 +101,17 @@ def key_of(info: PlanInfo, expression: Node) -> Key | None:
 
 
 def key_unless_null(info: PlanInfo, expression: Node) -> Key | None:
-    """The key of a part that an expression has in all rows in which it is not NULL, if there is one."""
+    """Return the key whose value an expression has in all rows in which it is not NULL, if there is one."""
     return key_of(info, expression) or next((key for key in info.keys if key.nullable_outputs.has(expression)), None)
 
 
 def united_key(parts: Sequence[PlanInfo], at: int, column: Node) -> Key | None:
-    """The key that a column has of which several parts have the rows, if it has one in all of them.
+    """Return the key of a column of a union or set operation, if the column is a key in all of its parts.
 
     Args:
         parts: the parts.
         at: the position of the column in each of them.
-        column: the column above, which may have the identity of one below that is another.
+        column: the column of the result; its identity may be that of an unrelated column below.
     """
     keys = [key_of(info, info.columns[at]) for info in parts]
     found = [key for key in keys if key is not None]
@@ -123,19 +123,19 @@ def united_key(parts: Sequence[PlanInfo], at: int, column: Node) -> Key | None:
 
 
 def null_of_nulls(values: Values) -> Values:
-    """Return what of some values is NULL where all columns are NULL, as in rows that an outer join makes."""
+    """Return those of some values that are NULL where all columns are NULL, as in unmatched rows of an outer join."""
     return Values(values.columns, tuple(one for one in values.expressions if _is_null_of_nulls(one)))
 
 
 def _is_null_of_nulls(expression: Node) -> bool:
-    """Tell whether an expression is NULL where all columns are; False where that is not known."""
+    """Return whether an expression is NULL when all columns are; False where that is not known."""
     if expression_name(expression) == "AttributeReference":
         return True
     return bool(expression.nullIntolerant()) and any(_is_null_of_nulls(child) for child in children(expression))
 
 
 def passed_keys(keys: Iterable[Key], passed: Mapping[int, Sequence[int]]) -> tuple[Key, ...]:
-    """Keys above an operator that makes rows of single rows.
+    """Return the keys above an operator that works row by row.
 
     Args:
         keys: the keys below.

@@ -1,12 +1,13 @@
-"""Properties of a plan: its keys, its times, and the stateful inputs that it stands on.
+"""Properties of a plan: its keys, its times, and the stateful inputs that it reads.
 
-A plan is *stateless* as long as it is row by row: its rows can be made from any rows of its sources, new or old. An
-operator that looks at several rows at once (an aggregate, a join...) stands on *stateful inputs*. A stateful input is a
-stateless plan whose rows the engine keeps between pulls, or finds again. The operators above are run over its rows as
-they were before a pull and as they are after it; the difference is what the pull emits.
+A plan is *stateless* as long as it works row by row: its rows can be computed from any rows of its sources, new or old.
+An operator that looks at several rows at once (an aggregate, a join...) reads *stateful inputs*. A stateful input is a
+stateless plan whose rows the engine stores between pulls, or reads again. The operators above are run over its rows as
+of before a pull and as of after it; the difference is what the pull emits.
 
-A *key* is a value that divides a plan: the result for one value does not depend on rows with another. So a pull looks
-at rows of touched keys only. Rows of other keys do no harm: their results before and after are equal, and cancel out.
+A *key* is a value by which a plan is partitioned: the result for one value does not depend on rows with another. So a
+pull reads rows of touched keys only. Reading rows of other keys does no harm: their results before and after are equal,
+and cancel out.
 
 A *fragment* is a plan that is processed by itself. Its changes are a source of later fragments.
 """
@@ -27,12 +28,12 @@ from odfpy.engine.spark.plan.times import Clock, DerivedWatermark
 
 @dataclass(frozen=True, slots=True)
 class StateRequirement:
-    """State that an operator needs, as `odf inspect query` shows it.
+    """The state that an operator needs, as `odf inspect query` shows it.
 
     Attributes:
         name: class of query, for example `event-time window`.
         reason: what in the query makes it so.
-        state: what is kept between pulls.
+        state: what is stored between pulls.
     """
 
     name: str
@@ -42,7 +43,7 @@ class StateRequirement:
 
 @dataclass(frozen=True, slots=True)
 class TimeColumn:
-    """A column that has the times of rows, or the windows that they fall into.
+    """A column that has the event times of rows, or the windows that they fall into.
 
     Attributes:
         watermark: no row with a time at or before it comes later.
@@ -59,11 +60,11 @@ class TimeColumn:
 
 @dataclass(frozen=True, slots=True)
 class CompletenessRule:
-    """A rule that says when rows of a stateful input are complete: when `value` is at or before a limit.
+    """A rule for when rows of a stateful input are complete: when `value` is at or before a limit.
 
     Attributes:
-        value: an expression over the stateful input's columns.
-        limit: moves with the watermarks.
+        value: an expression over the columns of the stateful input.
+        limit: a limit that moves with the watermarks.
         inclusive: whether a row with a value at the limit is complete.
     """
 
@@ -81,7 +82,7 @@ class CompletenessRule:
 
 
 class Retention(Enum):
-    """The rows of a stateful input that the engine keeps between pulls."""
+    """The rows of a stateful input that the engine stores between pulls."""
 
     NOTHING = "nothing: they are read again from the history of the inputs"
     OPEN = "those that can still matter"
@@ -92,15 +93,15 @@ class Retention(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A lookup of rows of a stateful input by rows of another one, without which they give nothing.
+    """A lookup of rows by another stateful input, as facts look up versions; by themselves they give nothing.
 
     Attributes:
         by: number of the other stateful input, whose rows wait.
-        condition: which rows belong together, an expression over the columns of both.
+        condition: which rows match, an expression over the columns of both.
         valid: from when and until when a row is valid, where a change of it counts only for the time in which it makes
             a difference; None where every change counts for as long as the row is valid.
-        uses_end: whether the query makes more of the end of a row than to compare it with the time looked up.
-        is_outer: whether a row that finds none gives something, too.
+        uses_end: whether the query uses the end of a row for more than the comparison with the time looked up.
+        is_outer: whether a row that finds no match is in the result, too.
     """
 
     by: int
@@ -115,25 +116,25 @@ TopRows = Callable[[Node, Clock], Node]
 
 @dataclass(frozen=True, slots=True)
 class StatefulInput:
-    """A stateless plan whose rows an operator must keep or re-read: a side of a join, or the input of an aggregate.
+    """A stateless plan whose rows an operator must store or re-read: a side of a join, or the input of an aggregate.
 
     Attributes:
         number: position among the stateful inputs of its fragment, from 0.
-        plan: the stateless part.
+        plan: the stateless plan.
         columns: its output.
-        keys: expressions over its columns, by which the operator above can be partitioned.
-        complete_when: the rules of which one makes a row complete, where the operator asks for that.
-        only_complete: whether only complete rows count; else completeness only changes what they give.
-        retention: which rows are kept.
-        drop_when: when rows are kept no more.
-        late_when: changes that come when this holds may have to do with rows that are kept no more.
-        session: where rows are kept by the sessions they belong to, start and end of a session of a single row.
+        keys: expressions over its columns by which the operator above can be partitioned.
+        complete_when: rules of which any one makes a row complete, where the operator depends on completeness.
+        only_complete: whether only complete rows count; otherwise completeness only changes their result.
+        retention: which rows are stored.
+        drop_when: rules for when rows need no longer be stored.
+        late_when: rules for changes that may concern rows that are no longer stored.
+        session: where rows are stored by the sessions they belong to: start and end of the session of a single row.
         looked_up: where rows of another stateful input look up those of this one.
-        log: the event time, where the rows are those of the changelog, and not those that the changelog stands for;
-            its last columns are then those of `odfpy.engine.spark.incremental.state.log`.
-        groups: where not rows are kept but partial results of groups; `keys` are what it groups by.
-        top_rows: of a plan with its columns, the rows that are looked at if no row is taken away or late, under these
-            columns.
+        log: the event time, where the rows are the changelog itself, and not the state that it stands for; the last
+            columns are then those of `odfpy.engine.spark.incremental.state.log`.
+        groups: the partial aggregates that are stored in place of rows; `keys` are then the grouping expressions.
+        top_rows: given a plan with these columns, returns the rows that matter as long as no row is retracted or late,
+            with the same columns.
     """
 
     number: int
@@ -153,13 +154,13 @@ class StatefulInput:
 
     @property
     def is_read_again(self) -> bool:
-        """True if nothing is kept of it: earlier rows are read from history at each pull, or looked up."""
+        """True if none of its rows are stored: a pull reads them from history, or from an arrangement."""
         return self.retention is Retention.NOTHING and self.groups is None
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Columns and expressions of a part that have one value.
+    """Columns and expressions of a plan that have the same value in each row.
 
     Attributes:
         columns: ids of output columns.
@@ -171,35 +172,35 @@ class Values:
 
     @classmethod
     def of(cls, found: Iterable[Node]) -> Values:
-        """Some columns and expressions."""
+        """Return the values that some columns and expressions have."""
         named = [(expression_name(one) == "AttributeReference", one) for one in found]
         columns = frozenset(column_id(one) for is_column, one in named if is_column)
         return cls(columns, tuple(one for is_column, one in named if not is_column))
 
     def has(self, expression: Node) -> bool:
-        """Tell whether an expression is one of them."""
+        """Return whether an expression is one of them."""
         if expression_name(expression) == "AttributeReference":
             return column_id(expression) in self.columns
         return any(one.semanticEquals(expression) for one in self.expressions)
 
     def __or__(self, other: Values) -> Values:
-        """All of these and of others."""
+        """Return the union with others."""
         return Values(self.columns | other.columns, self.expressions + other.expressions)
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a part.
+    """A key of a plan.
 
     Each row of the result is made of rows of stateful inputs that have its key. What an operator says of `outputs` and
-    of `nullable_outputs` holds for the rows that it makes itself, too: an outer join makes rows whose columns of one
-    side are NULL, whatever the key.
+    of `nullable_outputs` also holds for rows that the operator adds: an outer join adds rows whose columns of one side
+    are NULL, whatever the key.
 
     Attributes:
-        at: which of its keys it is at each stateful input, by number of the stateful input; stateful inputs that are
-            looked up may lack it.
-        outputs: what has its value in all rows.
-        nullable_outputs: what has its value in some rows, and is NULL in all others.
+        at: the index of the key among the keys of each stateful input, by number of the stateful input; stateful inputs
+            that are looked up may lack it.
+        outputs: outputs that have the value of the key in all rows.
+        nullable_outputs: outputs that have the value of the key in some rows, and are NULL in all others.
     """
 
     at: Mapping[int, int]
@@ -209,7 +210,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """A column that says from when or until when a row of a temporal table is valid.
+    """A column that tells from when or until when a row of a temporal table is valid.
 
     Attributes:
         is_end: whether it is the end.
@@ -222,11 +223,11 @@ class Validity:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Partial results of a stateful input's rows.
+    """Partial aggregates of the rows of a stateful input.
 
     Attributes:
-        plan: what `PartialAggregate.of_rows` gives, each once.
-        by_value: whether values are keys of it.
+        plan: the result of `PartialAggregate.of_rows`, with each group once.
+        by_value: whether the aggregated values are part of its keys, so that they can be retracted.
     """
 
     plan: Node
@@ -234,46 +235,46 @@ class Groups:
 
 
 class InputsAt(Protocol):
-    """The rows of stateful inputs and the watermarks, before a pull or after it."""
+    """The rows of stateful inputs and the watermarks at one moment: before a pull or after it."""
 
     @property
     def clock(self) -> Clock:
-        """The watermarks."""
+        """Return the watermarks."""
         ...
 
     def rows(self, stateful_input: StatefulInput) -> Node:
-        """The rows of a stateful input, with its columns (of which unused ones may be missing)."""
+        """Return the rows of a stateful input, with its columns (of which unused ones may be missing)."""
         ...
 
     def groups(self, stateful_input: StatefulInput) -> Groups:
-        """The partial results of a stateful input that has them."""
+        """Return the partial aggregates of a stateful input that has them."""
         ...
 
     def is_append_only(self, stateful_input: StatefulInput) -> bool:
-        """Return whether all rows of a log that there ever were are known to be appended."""
+        """Return whether all rows that a log has ever had are known to be appended."""
         ...
 
 
 Build = Callable[[Any], Node]
-"""Makes a plan for a `InputsAt`."""
+"""Builds the plan for an `InputsAt`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanInfo:
-    """The properties of a plan, or of a part of it.
+    """The properties of a plan or subplan, from which the planner derives those of the operators above it.
 
     Attributes:
-        columns: its output.
-        stateless_plan: the plan itself, while it is row by row.
-        build: makes the plan for a moment; of no use while the part is stateless.
-        join_product: `build` itself, where each row of the result is made of one row of every stateful input; else
+        columns: its output columns.
+        stateless_plan: the plan itself, while it works row by row.
+        build: builds the plan for a moment; unused while the plan is stateless.
+        join_product: `build` itself, where each row of the result is made of one row of every stateful input; otherwise
             anything.
-        keys: keys it falls apart by, once it is not stateless.
-        stateful_inputs: what it stands on.
+        keys: keys by which the plan is partitioned, once it is stateful.
+        stateful_inputs: the stateful inputs that it reads.
         times: columns that have times, by id.
-        unique: ids of columns by which a row is known among all others, or None.
-        requirements: what its operators need, from the sources up.
-        validity: columns of a temporal table that say when its rows are valid, by id, while the part is stateless.
+        unique: ids of columns that identify a row, or None.
+        requirements: the state that its operators need, from the sources up.
+        validity: columns of a temporal table that tell when its rows are valid, by id, while the plan is stateless.
     """
 
     columns: tuple[Node, ...]
@@ -289,7 +290,7 @@ class PlanInfo:
 
     @property
     def is_constant(self) -> bool:
-        """True if the part reads no source: its rows are the same at all moments."""
+        """True if the plan reads no source: its rows are the same at all moments."""
         return self.stateless_plan is None and not self.stateful_inputs
 
     @property
@@ -298,11 +299,11 @@ class PlanInfo:
         return self.join_product is not None and self.join_product is self.build
 
     def over(self, build: Build, **changes: Any) -> PlanInfo:
-        """The part with another plan, which makes rows of single rows; changes are attributes."""
+        """Return the properties after an operator that works row by row; changes are attributes."""
         return replace(self, build=build, join_product=build if self.is_join_product else None, **changes)
 
     def built(self, inputs_at: InputsAt | None) -> Node:
-        """The plan for a moment; that of a constant part is the same without any."""
+        """Return the plan for a moment; a constant plan needs none."""
         if self.build is None:
             return self.stateless_plan
         return self.build(inputs_at)
@@ -313,11 +314,11 @@ class Fragment:
     """A plan that is processed by itself, and whose changes are a source of later fragments.
 
     Attributes:
-        source: number of the source that its changes are.
-        info: the part; never stateless.
-        keys: for each stateful input, the expressions by which its rows are found, None for a key that it lacks; empty
-            where everything is touched.
-        alias: name of the step that it is, None for a part of one.
+        source: number of the source that its changes form.
+        info: the properties of the plan; never stateless.
+        keys: for each stateful input, the expressions by which its rows are looked up, None for a key that it lacks;
+            empty where every pull touches everything.
+        alias: name of the step that it computes, None for a part of a step.
     """
 
     source: int
@@ -327,7 +328,7 @@ class Fragment:
 
 
 def constant(outputs: tuple[Node, ...], plan: Node) -> PlanInfo:
-    """Return the properties of a plan that reads no source. One row without columns is known by none."""
+    """Return the properties of a plan that reads no source. Nothing identifies a row unless there are no columns."""
 
     def build(_: InputsAt | None) -> Node:
         return plan
@@ -336,12 +337,12 @@ def constant(outputs: tuple[Node, ...], plan: Node) -> PlanInfo:
 
 
 def is_complete(rules: Sequence[CompletenessRule], clock: Clock) -> Node:
-    """Return the condition that one of several rules makes a row complete."""
+    """Return the condition that at least one of several rules makes a row complete."""
     return any_of(clock.catalyst, [rule.condition(clock) for rule in rules])
 
 
 def becomes_complete(rules: Sequence[CompletenessRule], was: Clock, now: Clock) -> Node:
-    """Return the condition that a row is complete now and was not then.
+    """Return the condition that a row is complete now and was not before.
 
     Args:
         rules: the rules.
@@ -353,17 +354,17 @@ def becomes_complete(rules: Sequence[CompletenessRule], was: Clock, now: Clock) 
 
 
 def any_of(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
-    """Return whether one of several conditions holds."""
+    """Return the condition that at least one of several conditions holds."""
     return reduce(lambda one, other: catalyst.expression("Or", one, other), conditions)
 
 
 def rows_of(stateful_input: StatefulInput, inputs_at: InputsAt) -> Node:
-    """The plan of a part that is a stateful input."""
+    """Return the plan that reads a stateful input."""
     return inputs_at.rows(stateful_input)
 
 
 def fragment_of(info: PlanInfo, source: int, alias: str | None = None) -> Fragment:
-    """The fragment of a part, looked up by all keys that the part has, and that rows can be looked up by.
+    """Return a plan as a fragment, with those of its keys by which rows can be looked up.
 
     Args:
         info: the properties of the plan.
@@ -384,7 +385,7 @@ def _key_at(key: Key, stateful_input: StatefulInput) -> Node | None:
 
 
 def _is_of_use(key: Key, stateful_inputs: Sequence[StatefulInput]) -> bool:
-    """Return whether rows can be looked up by a key; without it, more rows than needed are looked at."""
+    """Return whether rows can be looked up by a key; a key that is left out only means that more rows are read."""
     return all(
         can_be_key(found) for stateful_input in stateful_inputs if (found := _key_at(key, stateful_input)) is not None
     )

@@ -1,4 +1,4 @@
-"""Refusals, in words: operators, and columns, that queries with state cannot have."""
+"""Refusals: the error messages for operators and columns that stateful queries cannot have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNKNOWN: Final = re.compile(r"name ((?:`[^`]*`\.)*)`([^`]*)` cannot be resolved
 
 
 def not_incremental(plan: Node, source: SourceText) -> UnsupportedQuery:
-    """The error for an operator that no class of queries has."""
+    """Return the error for an operator that cannot be processed incrementally."""
     found = obstacle(Operator(operator_name(plan), plan, ()))
     what = operator_name(plan) if found is None else found.what
     return UnsupportedQuery(
@@ -31,14 +31,14 @@ def not_incremental(plan: Node, source: SourceText) -> UnsupportedQuery:
 
 
 def _place_of(plan: Node, source: SourceText) -> str:
-    """The place of an operator; Spark makes some of what is written elsewhere."""
+    """Return the place of an operator; of one that Spark generates, the place of the words that it stands for."""
     words = _WRITTEN.get(operator_name(plan))
     match = None if words is None else words.search(source.text)
     return place(plan, source) if match is None else source.at(*match.span())
 
 
 def not_of_inputs(step: Step) -> UnsupportedQuery:
-    """The error for a query of which no row has to do with an input."""
+    """Return the error for a query none of whose rows comes from an input."""
     made = next((one.node for one in with_subqueries(step.plan) if one.name in NO_INPUT), step.plan)
     return UnsupportedQuery(
         f"Rows that come from no input cannot be processed incrementally{place(made, step.source)}",
@@ -47,7 +47,7 @@ def not_of_inputs(step: Step) -> UnsupportedQuery:
 
 
 def unordered_limit(plan: Node, source: SourceText) -> UnsupportedQuery:
-    """The error for a LIMIT inside of LATERAL whose ORDER BY Spark loses when it makes a join of it."""
+    """Return the error for a LIMIT in LATERAL whose ORDER BY Spark loses when it rewrites the query as a join."""
     words = re.search(r"\blateral\b", source.text, re.IGNORECASE)
     return UnsupportedQuery(
         "LIMIT in this lateral query cannot be processed incrementally, since ORDER BY does not name what it selects"
@@ -57,7 +57,7 @@ def unordered_limit(plan: Node, source: SourceText) -> UnsupportedQuery:
 
 
 def misplaced_subquery(node: Node, source: SourceText) -> UnsupportedQuery:
-    """The error for a subquery where none can be, or of a kind that cannot be there."""
+    """Return the error for a subquery in a place where its kind is not supported."""
     return UnsupportedQuery(
         f"This subquery cannot be processed incrementally{place(node, source)}",
         hint="Write it as a join, or as a step of its own.",
@@ -66,7 +66,7 @@ def misplaced_subquery(node: Node, source: SourceText) -> UnsupportedQuery:
 
 @contextmanager
 def hidden_columns_told(hidden: Collection[str]) -> Iterator[None]:
-    """Say of columns that inputs have, and queries with state do not see, why that is.
+    """Explain, in the error for an unknown column, that stateful queries do not see the system columns of inputs.
 
     Args:
         hidden: their names.

@@ -1,4 +1,4 @@
-"""Subqueries inside of expressions: what they are called, and how they come to read the rows of a moment."""
+"""Subqueries in expressions: the names of their kinds, and how they are bound to the rows of one moment."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children
 
 SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
 Subqueries: TypeAlias = Sequence[tuple[Node, PlanInfo]]
-"""Subqueries as they stand in expressions, each with what is known of it."""
+"""Subqueries as they stand in expressions, each with the properties of its plan."""
 
 
 def bound(catalyst: Catalyst, expressions: Sequence[Node], subqueries: Subqueries, inputs_at: InputsAt) -> list[Node]:
-    """Expressions whose subqueries read the rows of a moment.
+    """Return expressions whose subqueries read the rows of one moment, before or after a pull.
 
     Args:
         catalyst: access to Catalyst.

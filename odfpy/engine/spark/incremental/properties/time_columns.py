@@ -1,4 +1,4 @@
-"""Columns with times that a watermark bounds: passed on, computed, or windows that times fall into."""
+"""Columns whose event times a watermark bounds: passed on, computed, or windows over such times."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from odfpy.engine.spark.plan.times import (
 )
 
 _CONVERSION: Final = "PreciseTimestampConversion"
-"""How Spark counts the microseconds of a time, to find its window."""
+"""The expression in which Spark converts a time to microseconds, in order to find its window."""
 
 
 def time_of(catalyst: Catalyst, column: Node, child: PlanInfo) -> TimeColumn | None:
-    """The time that a selected column has, given those of the columns below.
+    """Return the time properties of a selected column, given those of the columns below; None if it has none.
 
     Args:
         catalyst: access to Catalyst.
         column: the column.
-        child: the properties of what is below.
+        child: the properties of the plan below.
     """
     if expression_name(column) != "Alias":
         return child.times.get(column_id(column))
@@ -57,12 +57,12 @@ def time_of(catalyst: Catalyst, column: Node, child: PlanInfo) -> TimeColumn | N
 
 
 def function_of_time(catalyst: Catalyst, expression: Node, below: TimeColumn) -> TimeColumn | None:
-    """The time that an expression has which reads one time; None where it may decrease.
+    """Return the time properties of an expression over one time column; None where the expression may decrease.
 
     Args:
         catalyst: access to Catalyst.
         expression: the expression.
-        below: the time that it reads.
+        below: the properties of the column that it reads.
     """
     if expression_name(expression) == "AttributeReference":
         return below
@@ -76,14 +76,14 @@ def function_of_time(catalyst: Catalyst, expression: Node, below: TimeColumn) ->
 
 
 def expanded_windows(catalyst: Catalyst, plan: Node, child: PlanInfo) -> dict[int, TimeColumn]:
-    """Columns of sliding windows, which Spark makes by one copy of a row for each window it falls into.
+    """Return the columns of sliding windows: Spark makes one copy of a row for each window that the row falls into.
 
-    Grouping sets make copies too: a column of theirs that some of them leave out is not a time.
+    Grouping sets make copies as well; a column that some of them leave out is not a time.
 
     Args:
         catalyst: access to Catalyst.
         plan: the plan.
-        child: the properties of what is below.
+        child: the properties of the plan below.
     """
     found = {}
     copies = [items(copy) for copy in items(plan.projections())]
@@ -98,8 +98,8 @@ def expanded_windows(catalyst: Catalyst, plan: Node, child: PlanInfo) -> dict[in
 
 
 def _windows(catalyst: Catalyst, windows: Sequence[Node], child: PlanInfo, *, in_session: bool) -> TimeColumn | None:
-    """Windows that one time falls into: a column, or computed of one, and as well known as if it were selected."""
-    first = windows[0]  # all are of one time
+    """Return the properties of windows over one time, which is a column or computed from one."""
+    first = windows[0]  # all windows are over the same time
     # The gap of a session may read other columns; its start does not.
     time = _counted(children(first)[1] if in_session else first)
     read = [] if time is None else columns_read(time)
@@ -113,19 +113,19 @@ def _windows(catalyst: Catalyst, windows: Sequence[Node], child: PlanInfo, *, in
     if expression_name(time) != "AttributeReference":
         reads, build = catalyst.alias(time, "time").toAttribute(), Builder(catalyst)
         windows = [build.substitute(one, lambda info: reads if info.semanticEquals(time) else None) for one in windows]
-    # What a late row does to sessions is seen from its time on, so theirs stays as it is.
+    # The effect of a late row on sessions begins at its own time, so their watermark is not moved to a window boundary.
     watermark = known.watermark if in_session else complete_before(known.watermark)
     return TimeColumn(watermark, tuple(windows), reads, in_session)
 
 
 def _counted(window: Node) -> Node | None:
-    """The time that a window is computed of."""
+    """Return the time expression over which a window is computed."""
     counted = (children(node)[0] for name, node in subtree(window) if name == _CONVERSION)
     return next((time for time in counted if is_time(time) and not time.references().isEmpty()), None)
 
 
 def _window_field(expression: Node, window: TimeColumn) -> TimeColumn | None:
-    """The time that start or end of a window has."""
+    """Return the time properties of the start or the end of a window."""
     if expression_name(expression) != "GetStructField" or len(children(children(expression)[0])) > 0:
         return None
     if expression.ordinal() == 1:

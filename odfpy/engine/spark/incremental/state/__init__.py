@@ -1,1 +1,1 @@
-"""Rows and what is kept of them between pulls: changelogs, groups, sessions, the state's files."""
+"""State between pulls: changelogs, partial aggregates, sessions, arrangements, and the files of checkpoints."""

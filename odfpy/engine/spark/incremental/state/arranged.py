@@ -1,9 +1,9 @@
-"""Earlier rows that a pull looks up by key in an arrangement, where it would else read the history of the inputs.
+"""Arranged state: earlier rows that a pull looks up by key in an arrangement, instead of reading the input history.
 
-It is about stateful inputs of which nothing is kept, since all their rows matter forever; and about those of which the
-first rows of each partition are kept, if they are many: in the checkpoint, each pull would read and copy all of them.
-Rows are found by Spark's hash of their key; the join with the touched keys that follows leaves out those that only
-share it.
+This applies to stateful inputs of which nothing is stored, since all their rows matter for ever, and to those of which
+the first rows of each partition are stored, if there are many: in the checkpoint, each pull would read and rewrite all
+of them. Rows are found by Spark's hash of their key; the join with the touched keys that follows removes rows that only
+share the hash.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _MAX_NEW_ROWS: Final = 2_000_000
-"""More are not added to an arrangement, which would have them in memory: it is made again when it is missed."""
+"""More new rows are not added to an arrangement, since they have to fit in memory; it is rebuilt when needed."""
 
 _MAX_UNUSED: Final = 50
-"""Rows that were not looked up in so many pulls are not arranged any more."""
+"""Rows that were not looked up for so many pulls are no longer arranged."""
 
 
 @dataclass
 class ArrangedInputs:
-    """The stateful inputs of a fragment that are looked up in an arrangement.
+    """The stateful inputs of a fragment whose rows are looked up in an arrangement.
 
     Attributes:
         fragment: the fragment.
@@ -69,7 +69,7 @@ class ArrangedInputs:
         return self.rows.pull.arrangement
 
     def known(self, stateful_input: StatefulInput) -> ArrangedRows | None:
-        """Return what is known of the earlier rows of a stateful input without looking at them."""
+        """Return what is known about the earlier rows of a stateful input without reading them."""
         if self._arrangement is None or not self._can_be_arranged(stateful_input):
             return None
         is_elsewhere = not self.rows.is_in_arrangement(stateful_input) or self.rows.needs_history()
@@ -83,7 +83,7 @@ class ArrangedInputs:
         return known is not None and bool(known.runs)
 
     def with_hashes(self, keys: Node) -> Node:
-        """Touched keys, `k0`, `k1`..., with the hashes by which rows of stateful inputs are looked up."""
+        """Add to the touched keys `k0`, `k1`... the hashes by which rows of stateful inputs are looked up."""
         for stateful_input in self.fragment.info.stateful_inputs:
             if self.are_arranged(stateful_input):
                 names = [f"k{at}" for at, _ in self._keys(stateful_input)]
@@ -91,7 +91,7 @@ class ArrangedInputs:
         return keys
 
     def old(self, stateful_input: StatefulInput, touched: Stored | None) -> Changes | None:
-        """The earlier rows of touched keys, and perhaps a few others; None if they cannot be looked up.
+        """Return the earlier rows of touched keys, and perhaps a few others; None if they cannot be looked up.
 
         Args:
             stateful_input: the stateful input.
@@ -107,7 +107,7 @@ class ArrangedInputs:
                 found = arrangement.look_up(known.name, np.unique(fingerprints(hashes)))
             if found is None:
                 return None
-            # Unless it brings as many rows itself, of any input: those after it will be small again.
+            # Unless this pull itself brings as many rows, of any input: the pulls after it will be small again.
             is_large = _all_new(arrangement) * worth_arranging.WORTH > known.num_rows
             if worth_arranging.are_most(found.num_rows, known.num_rows) and not is_large:
                 self._too_many.add(number)
@@ -116,7 +116,7 @@ class ArrangedInputs:
         return self._found[number]
 
     def keep(self, stateful_input: StatefulInput) -> None:
-        """Leave what is known of a stateful input to the next pull: its rows by key, if that pays."""
+        """Update the arrangement of a stateful input for the next pull, or make one if that pays."""
         arrangement = self._arrangement
         if arrangement is None or _keeps_first(stateful_input) or not self._can_be_arranged(stateful_input):
             return
@@ -141,7 +141,7 @@ class ArrangedInputs:
     # --- Kept rows ---
 
     def keep_more(self, stateful_input: StatefulInput) -> CheckpointRows | None:
-        """Add the rows of this pull to kept rows that are arranged; None if they have to be put together anew."""
+        """Add the rows of this pull to stored rows that are arranged; None if they have to be rebuilt from scratch."""
         arrangement, kept, name = self._arrangement, self.rows.pull.kept, self.rows.name(stateful_input)
         known = self.known(stateful_input) if _keeps_first(stateful_input) else None
         if arrangement is None or kept is None or known is None or not known.runs:
@@ -156,11 +156,11 @@ class ArrangedInputs:
         return CheckpointRows(arranged={name: kept.arranged[name]})
 
     def arrange(self, stateful_input: StatefulInput, files: Sequence[StateFile]) -> CheckpointRows | None:
-        """Arrange the kept rows of a stateful input; None if they stay in their files, since that does not pay.
+        """Arrange the stored rows of a stateful input; None if they stay in their files, since arranging does not pay.
 
         Args:
             stateful_input: the stateful input.
-            files: its kept rows.
+            files: its stored rows.
         """
         arrangement, name = self._arrangement, self.rows.name(stateful_input)
         if arrangement is None or not _keeps_first(stateful_input) or not self._can_be_arranged(stateful_input):
@@ -214,7 +214,7 @@ class ArrangedInputs:
         return arrangement.made(known, schema, parts)
 
     def _hashed(self, stateful_input: StatefulInput, changes: Changes) -> DataFrame:
-        """Rows as files of the engine have them, and the hashes of their keys."""
+        """Return rows in the layout of the engine's files, with the hashes of their keys."""
         catalyst = self.rows.catalyst
         *data, weight = columns(changes.plan)
         keys = {f"k{at}": key for at, key in self._keys(stateful_input)}
@@ -246,7 +246,7 @@ class ArrangedInputs:
         return not on_cluster(pull.catalyst.spark) and all(map(can_be_stored, stateful_input.columns))
 
     def _has_hashable_keys(self, stateful_input: StatefulInput) -> bool:
-        """Return whether equal keys have equal hashes, also those of the other stateful inputs."""
+        """Return whether equal keys have equal hashes, across all stateful inputs of the fragment."""
         keys = self._keys(stateful_input)
         for at, key in keys:
             wanted = type_of(key)
@@ -263,7 +263,7 @@ class ArrangedInputs:
         return _num_new(self._inputs(stateful_input, arrangement))
 
     def _inputs(self, stateful_input: StatefulInput, arrangement: Arrangement) -> list[TransformRequestInput]:
-        """The inputs that it reads; all of them, if it reads the result of a fragment."""
+        """Return the inputs that a stateful input reads; all of them, if it reads the result of a fragment."""
         inputs = arrangement.request.query_inputs
         numbers = sources_read(stateful_input.plan)
         return [inputs[at] for at in numbers] if all(at < len(inputs) for at in numbers) else [*inputs]

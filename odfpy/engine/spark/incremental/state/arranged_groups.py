@@ -1,9 +1,9 @@
-"""Partial results of many groups, looked up by group in the arrangement of the dataset (ADR 0048).
+"""Arranged partial aggregates: state of many groups, looked up by group in the dataset's arrangement (ADR 0048).
 
-The checkpoint is written anew at each pull. With millions of groups, a pull of a few rows would write all of them
-again. So they move to the arrangement: a pull looks up the groups that it touches, and adds its own partial results
-beside those of earlier pulls. Those of a group are added up when they are looked up. As soon as there are twice as many
-as groups, they are put together.
+The checkpoint is rewritten at each pull. With millions of groups, a pull of a few rows would rewrite all of them. So
+they move to the arrangement: a pull looks up the groups that it touches, and appends its own partial aggregates to
+those of earlier pulls. Those of one group are merged when they are looked up. As soon as there are twice as many
+partial aggregates as groups, the arrangement is compacted.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from odfpy.stages import stage
 from odfpy.state.fingerprints import Entries
 
 _MAX_NEW: Final = 1_000_000
-"""A pull that touches more groups than that had better read and write all: those that it touches are in memory."""
+"""A pull that touches more groups than that reads and rewrites all of them: looked-up groups are held in memory."""
 
 
 def can_be_arranged(pull: Pull, fragment: Fragment, stateful_input: StatefulInput, groups: PartialAggregate) -> bool:
-    """Return whether the groups of new rows are all that a pull has to look at, and can be found by a hash.
+    """Return whether a pull touches no groups but those of its new rows, and these can be found by a hash.
 
     Args:
         pull: the pull.
         fragment: the fragment.
         stateful_input: its stateful input.
-        groups: the partial results of that.
+        groups: its partial aggregates.
     """
     looks_at_time = stateful_input.complete_when or stateful_input.late_when or stateful_input.drop_when
     if pull.arrangement is None or looks_at_time or pull.correctable is not None or on_cluster(pull.catalyst.spark):
         return False
-    # Beside other stateful inputs, or by fewer keys, a pull touches groups that it has no rows of.
+    # With other stateful inputs, or fewer keys, a pull also touches groups of which it has no rows.
     keys = fragment.keys.get(stateful_input.number, ())
     return (
         len(fragment.info.stateful_inputs) == 1
@@ -59,13 +59,13 @@ def _is_among(value: Node, keys: Sequence[Node | None]) -> bool:
 
 @dataclass
 class ArrangedGroups:
-    """The partial results of one stateful input in the arrangement of the dataset.
+    """The partial aggregates of one stateful input in the arrangement of the dataset.
 
     Attributes:
         arrangement: the arrangement.
-        name: of the stateful input.
+        name: name of the state of the stateful input.
         scratch: a folder for temporary files.
-        known: what is arranged; None if nothing is, or nothing that the checkpoint goes with.
+        known: what is arranged; None if nothing is, or if it does not match the checkpoint.
         too_many: whether this pull touches so many groups that all of them are read.
     """
 
@@ -76,10 +76,10 @@ class ArrangedGroups:
     too_many: bool = False
 
     def look_up(self, hashes: pa.ChunkedArray) -> pa.Table | None:
-        """The partial results of some groups, and perhaps of a few others; None if that cannot be.
+        """Return the partial aggregates of some groups, and perhaps of a few others; None if they cannot be looked up.
 
         Args:
-            hashes: of the groups.
+            hashes: hashes of the groups.
         """
         if self.known is None:
             return None
@@ -94,7 +94,7 @@ class ArrangedGroups:
         return found
 
     def everything(self) -> Path | None:
-        """Write the partial results of all groups to a file; None if there are none, or if they are damaged."""
+        """Write the partial aggregates of all groups to a file; None if there are none, or if they are damaged."""
         if self.known is None:
             return None
         path = self.scratch / f"all-{self.name}"
@@ -105,36 +105,36 @@ class ArrangedGroups:
         return path
 
     def extend(self, known: ArrangedRows, new: pa.Table | None, only_appends: bool) -> ArrangedRows:
-        """The partial results with those of this pull; none if that cannot be.
+        """Add the partial aggregates of this pull; the result is empty if that fails.
 
         Args:
-            known: those of before.
-            new: those of this pull and their hashes.
-            only_appends: whether all rows that there ever were are appended.
+            known: those of earlier pulls.
+            new: those of this pull, with their hashes.
+            only_appends: whether all rows there have ever been are appended.
         """
         left = replace(known, only_appends=only_appends)
         return left if new is None else self.arrangement.extended(left, entries_of(new))
 
     def make(self, schema: pa.Schema, parts: Iterator[Entries], only_appends: bool) -> ArrangedRows | None:
-        """All partial results, arranged; None if there is no room for them.
+        """Arrange all partial aggregates; None if there is no room for them.
 
         Args:
-            schema: of partial results.
-            parts: the partial results in the order of their hashes, one for each group (and zones, and values).
-            only_appends: whether all rows that there ever were are appended.
+            schema: schema of the partial aggregates.
+            parts: the partial aggregates in the order of their hashes, one for each group (and zone, and value).
+            only_appends: whether all rows there have ever been are appended.
         """
         made = self.arrangement.made(ArrangedRows(self.name, only_appends), schema, parts)
         return made if made.runs else None
 
     def pays(self, count: int, touched: int) -> bool:
-        """Return whether groups are worth being arranged.
+        """Return whether it pays to arrange the groups.
 
         Args:
-            count: how many there are.
+            count: the number of groups.
             touched: how many of them this pull has touched.
         """
         before = self.arrangement.known(self.name)
-        # A pull has touched most of them: until one touches few again.
+        # If this pull has touched most of them, wait until one touches few again.
         too_many = 0 if before is None or not _are_most(touched, count) else before.too_many
         return worth_arranging.pays(count, too_many)
 

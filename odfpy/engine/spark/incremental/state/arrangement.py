@@ -1,4 +1,4 @@
-"""The arrangement of a derivative during a pull, see `odfpy.engine.arrangement`."""
+"""The arrangement of a derivative during a pull; see `odfpy.engine.arrangement`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from odfpy.state.run_names import new_run_name
 
 @dataclass
 class Arrangement:
-    """The arrangement of a derivative during a pull: what there is, and what the pull leaves.
+    """The arrangement of a derivative during a pull: the state that exists, and the state that the pull leaves.
 
     Attributes:
         request: the request.
         engine: version of the engine.
-        parallelism: is told of rows that are looked up.
+        parallelism: is notified of the number of rows that are looked up.
     """
 
     request: TransformRequest
@@ -41,14 +41,14 @@ class Arrangement:
         self._known = {} if found is None else {one.name: one for one in found.arranged}
 
     def known(self, name: str) -> ArrangedRows | None:
-        """Return what is known of the earlier rows of a stateful input, which may be arranged or not."""
+        """Return what is known about the earlier rows of a stateful input, which may be arranged or not."""
         return self._known.get(name)
 
     def look_up(self, name: str, wanted: Fingerprints) -> pa.Table | None:
-        """The rows of some keys, and perhaps a few others; None if the arrangement is damaged.
+        """Return the rows of some keys, and perhaps a few others; None if the arrangement is damaged.
 
         Args:
-            name: of the stateful input.
+            name: name of the state of the stateful input.
             wanted: fingerprints of the keys, ascending, each once.
         """
         try:
@@ -61,10 +61,10 @@ class Arrangement:
         return found
 
     def write_all(self, name: str, path: Path) -> bool:
-        """Write all rows of a stateful input to a Parquet file; False if the arrangement is damaged.
+        """Write all rows of a stateful input to a Parquet file; return False if the arrangement is damaged.
 
         Args:
-            name: of the stateful input.
+            name: name of the state of the stateful input.
             path: the file.
         """
         runs = self._known[name].runs
@@ -82,15 +82,15 @@ class Arrangement:
         return True
 
     def leave(self, rows: ArrangedRows) -> None:
-        """Keep what there is for the next pull."""
+        """Leave the state of a stateful input to the next pull."""
         self._left[rows.name] = rows
 
     def extended(self, known: ArrangedRows, new: Entries) -> ArrangedRows:
-        """The rows with those of this pull, which are not arranged any more if a file is damaged, or there is no room.
+        """Add the rows of this pull; if a file is damaged, or there is no room, the rows are no longer arranged.
 
         Args:
-            known: the rows before.
-            new: the new ones.
+            known: the earlier rows.
+            new: the new rows.
         """
         try:
             with damage_found():
@@ -99,7 +99,7 @@ class Arrangement:
             return replace(known, runs=())
 
     def made(self, known: ArrangedRows, schema: pa.Schema, parts: Iterator[Entries]) -> ArrangedRows:
-        """All rows, arranged, if there is room for them.
+        """Arrange all rows, if there is room for them.
 
         Args:
             known: the rows.
@@ -112,7 +112,7 @@ class Arrangement:
             return known
 
     def finish(self) -> None:
-        """Write down what is left."""
+        """Write the manifest of what is left to the next pull."""
         if self._left:
             with suppress(OSError):  # it is a cache
                 ArrangementManifest.after(self.request, self.engine, [*self._left.values()]).write(self._target)
@@ -131,7 +131,7 @@ class Arrangement:
 
 
 def leave_arrangement(request: TransformRequest, engine: str) -> None:
-    """Keep an arrangement as it is over a pull that brings nothing.
+    """Carry an arrangement over a pull that brings nothing new.
 
     Args:
         request: the request.

@@ -1,7 +1,7 @@
-"""The results of an attempt at a pull, up to the point where it turned out to need history.
+"""Attempts at a pull: the results up to the point where it turned out that history is needed.
 
-The same request comes again with them. The fragments that were done by then are not run a second time: what changes in
-them is the same, whether rows of before come from what was kept or from history.
+The same request is then repeated with history. Fragments that were finished by then are not run again: their changes
+are the same whether earlier rows come from state or from history.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _MAX_BYTES: Final = 1 << 20
 _last: list[Attempt] = []
-"""Of this process, at most one: whatever comes next is the same request, or this one was given up."""
+"""The last attempt of this process, at most one: the next request either repeats it, or it was given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedFragment:
-    """The changes of a fragment: a Parquet file, its schema, and how many rows it has."""
+    """The changes of a finished fragment: a Parquet file, its schema, and its number of rows."""
 
     content: bytes
     schema: StructType
@@ -35,8 +35,8 @@ class Attempt:
 
     Attributes:
         request: the request, without history.
-        done: the fragments that are done, by number of the source that they are.
-        late: those of which it has turned out that something comes late.
+        done: the finished fragments, by number of the source that they form.
+        late: the fragments to which something turned out to come late.
     """
 
     request: TransformRequest
@@ -45,16 +45,16 @@ class Attempt:
 
     @classmethod
     def begun(cls, request: TransformRequest) -> Attempt:
-        """A pull, with what an attempt just before has found."""
+        """Begin a pull, with the results of the attempt right before if that was for the same request."""
         plain = _without_history(request)
         before = _last.pop() if _last else None
         return before if before is not None and before.request == plain else cls(plain)
 
     def add(self, source: int, path: Path, schema: StructType, count: int) -> None:
-        """Remember a fragment, if that takes little memory; it has no file where it has no rows.
+        """Remember a finished fragment, if it takes little memory; without rows, it has no file.
 
         Args:
-            source: number of the source that the changes are.
+            source: number of the source that the changes form.
             path: the file.
             schema: the schema of the rows.
             count: number of rows.
@@ -63,7 +63,7 @@ class Attempt:
             self.done[source] = FinishedFragment(path.read_bytes() if count else b"", schema, count)
 
     def interrupt(self) -> None:
-        """Leave what has been found to the next attempt."""
+        """Leave the results so far to the next attempt."""
         _last[:] = [self]
 
 

@@ -1,8 +1,7 @@
 """Changelogs as multisets of rows (ADR 0013, "Streams and states").
 
-A row of a changelog has a weight: +1 for `+A` and `+C`, -1 for `-R` and `-C`. Rows that are the same in all columns are
-one row with the sum of their weights; what is left is the state that the changelog stands for. A retraction of what is
-not there is dropped.
+A row of a changelog has a weight: +1 for `+A` and `+C`, -1 for `-R` and `-C`. Identical rows are one row with the sum
+of their weights; the rows that remain are the current state. A retraction of a row that is not there is ignored.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ _LESS: Final = (int(OperationType.RETRACT), int(OperationType.CORRECT_FROM))
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Rows with weights.
+    """Rows with weights: a changelog, or a part of one.
 
     Attributes:
         plan: the columns of the rows, then the weight.
         is_append_only: whether all weights are known to be 1.
-        latest: of a log, the greatest event time that has come, in microseconds.
+        latest: for a log, the greatest event time so far, in microseconds.
     """
 
     plan: Node
@@ -44,13 +43,13 @@ class Changes:
 
 
 def weight_of(catalyst: Catalyst, operation_type: Node) -> Node:
-    """The weight of a row with an operation type."""
+    """Return the weight of a row with an operation type."""
     less = catalyst.expression("In", operation_type, catalyst.seq([catalyst.integer(kind) for kind in _LESS]))
     return catalyst.alias(catalyst.expression("If", less, catalyst.integer(-1), catalyst.integer(1)), WEIGHT)
 
 
 def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
-    """The sum of several changelogs."""
+    """Return the union of several changelogs."""
     if len(parts) == 1:
         return parts[0]
     plans = [with_wide_weight(catalyst, changes.plan) for changes in parts]
@@ -58,24 +57,24 @@ def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
 
 
 def with_wide_weight(catalyst: Catalyst, plan: Node) -> Node:
-    """A plan of which the last column is a weight, with a BIGINT for that, as files have it."""
+    """Cast the weight, which is the last column of a plan, to BIGINT, the type that files have."""
     *data, weight = columns(plan)
     return catalyst.project([*data, wide_weight(catalyst, weight)], plan)
 
 
 def wide_weight(catalyst: Catalyst, value: Node) -> Node:
-    """A weight as a BIGINT."""
+    """Return a weight as a BIGINT."""
     return catalyst.alias(Builder(catalyst).cast(value, "bigint"), WEIGHT)
 
 
 def net(catalyst: Catalyst, changes: Changes) -> Node:
-    """The rows that are there in the end, columns `c0`, `c1`... and a weight, which is never 0."""
+    """Return the net of a changelog: columns `c0`, `c1`... and a weight, which is never 0."""
     plan = changes.plan
     return positional(catalyst, plan) if changes.is_append_only else net_rows(catalyst, plan)
 
 
 def net_rows(catalyst: Catalyst, plan: Node) -> Node:
-    """The rows of a plan whose last column is a weight that are there in the end: `c0`, `c1`... and a weight."""
+    """Return the net rows of a plan whose last column is a weight: columns `c0`, `c1`... and a weight."""
     return _TEMPLATES.over(catalyst, plan, "left", _left, names=_names(plan))
 
 
@@ -87,7 +86,7 @@ def _left(rows: DataFrame) -> DataFrame:
 
 
 def positional(catalyst: Catalyst, plan: Node) -> Node:
-    """A plan of which the last column is a weight, with its columns called `c0`, `c1`..."""
+    """Rename the columns of a plan, whose last one is a weight, to `c0`, `c1`..."""
     pairs = zip(columns(plan), _names(plan), strict=True)
     return catalyst.project([catalyst.alias(column, name) for column, name in pairs], plan)
 
@@ -97,59 +96,59 @@ def _names(plan: Node) -> list[str]:
 
 
 def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> Node:
-    """The state that a changelog stands for, each row as often as it is there.
+    """Return the state that a changelog results in, each row as often as it is present.
 
     Args:
         catalyst: the session.
         changes: the changelog.
-        wanted: the identities that its columns get.
+        wanted: the columns whose identities the result gets.
     """
     plan = changes.plan
     if not changes.is_append_only:
         plan = _TEMPLATES.over(catalyst, plan, "each", _each, names=_names(plan))
-    # Each has a name of its own. Two columns of one name may be the same column below (`w AS w, w`): Spark then leaves
-    # both aliases out and pushes this projection into the branches of `together`, but refuses a union of branches that
-    # have a column twice.
+    # Each column gets a unique name. Two columns of one name may be the same column below (`w AS w, w`): Spark then
+    # drops both aliases and pushes this projection into the branches of the union in `together`, but refuses a union of
+    # branches that have a column twice.
     pairs = enumerate(zip(columns(plan), wanted, strict=False))
     named = [same_nulls(catalyst, one, other, _name(other, at)) for at, (one, other) in pairs]
     return catalyst.project(named, plan)
 
 
 def _name(wanted: Node, at: int) -> str:
-    """A name of its own for a column; one of the engine's own stays that, since only others decide among equal rows."""
+    """Return a unique name for a column. Columns of the engine keep their prefix: only others order rows."""
     return f"{RESERVED_PREFIX if wanted.name().startswith(RESERVED_PREFIX) else 'c'}{at}"
 
 
 def _each(rows: DataFrame) -> DataFrame:
-    """Each row as often as it is there in the end."""
+    """Return each row as often as it is present."""
     from pyspark.sql import functions
 
-    # Less than none is cut off only in what a query sees: what is kept stays negative, until the row comes.
+    # Negative weights are cut off only here, for queries: in the state they stay negative until the row comes.
     there = _left(rows).where(functions.col(WEIGHT) > 0)
     times = functions.sequence(functions.lit(1), functions.col(WEIGHT))
     return there.withColumn(WEIGHT, functions.explode(times))
 
 
 def renamed(catalyst: Catalyst, plan: Node, wanted: Iterable[Node]) -> Node:
-    """The first columns of a plan under other names and identities.
+    """Give the first columns of a plan other names and identities.
 
     Args:
         catalyst: access to Catalyst.
         plan: the plan.
-        wanted: the columns whose identities they get.
+        wanted: the columns whose names and identities they get.
     """
     pairs = zip(columns(plan), wanted, strict=False)
     return catalyst.project([same_nulls(catalyst, found, column) for found, column in pairs], plan)
 
 
 def no_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
-    """A relation without rows, of columns of these types, under these names and identities."""
+    """Return an empty relation with columns of the same types, names and identities."""
     types = struct_of([(f"c{at}", type_of(column)) for at, column in enumerate(wanted)])
     return renamed(catalyst, catalyst.empty(types), wanted)
 
 
 def same_nulls(catalyst: Catalyst, found: Node, wanted: Node, name: str | None = None) -> Node:
-    """A column under another identity and its name, or a name of its own; without nulls if the other has none.
+    """Return a column under another identity and name; marked as never NULL if the other column is.
 
     Args:
         catalyst: access to Catalyst.

@@ -1,11 +1,11 @@
-"""The time for which windows stay correctable: `/*+ CORRECTABLE('7d') */`.
+"""Limit on corrections: for how long windows stay correctable, as in `/*+ CORRECTABLE('7d') */`.
 
-An entry of an input's changelog no longer counts for a window whose end the watermark of the input had passed by that
-length before the entry came. As with late rows (`odfpy.engine.lateness.policy`), that is a function of the input's
-chain: a window is the same whenever it is looked at, from a checkpoint or from history.
+An entry of an input's changelog does not count for a window if, when the entry came, the input's watermark had passed
+the end of the window by more than the limit. As with late rows (`odfpy.engine.lateness.policy`), this is a function of
+the input's chain: a window has the same result whenever it is computed, from a checkpoint or from history.
 
-It holds where rows of inputs fall into windows, date groupings and sessions; for a session, as if the row were one of
-its own. What is made of windows in turn is corrected as long as these are.
+The limit applies where rows of inputs are grouped by windows, dates and sessions (to a session as if the row were one
+of its own). Results computed from windows are corrected as long as the windows are.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from odfpy.errors import InvalidQuery
 
 @dataclass(frozen=True, slots=True)
 class Correctable:
-    """The limit, in one pull.
+    """The limit on corrections, during one pull.
 
     Attributes:
         catalyst: the session.
-        length: how far the watermark may be past the end of a window.
+        length: by how much the watermark may have passed the end of a window.
         sources: the inputs.
         scratch: a folder for temporary files.
     """
@@ -59,7 +59,7 @@ class Correctable:
     def of(
         cls, catalyst: Catalyst, policy: LatePolicy, sources: Sequence[TransformRequestInput], scratch: Path
     ) -> Correctable | None:
-        """The limit that a policy sets, None if it sets none.
+        """Return the limit that a policy sets, None if it sets none.
 
         Args:
             catalyst: access to Catalyst.
@@ -70,19 +70,19 @@ class Correctable:
         return None if policy.correctable is None else cls(catalyst, policy.correctable, sources, scratch)
 
     def limited(self, stateful_input: StatefulInput, delta: Delta) -> Delta:
-        """The rows at a stateful input that count; its carried columns say where they come from."""
+        """Return the rows at a stateful input that count; their carried columns tell where they come from."""
         return replace(delta, plan=self._split(stateful_input, delta.plan, late=False))
 
     def dropped(self, stateful_input: StatefulInput, delta: Delta) -> Node | None:
-        """The rows at a stateful input that do not count; None where the files tell that there are none."""
+        """Return the rows at a stateful input that no longer count; None where the files show that there are none."""
         return self._split(stateful_input, delta.plan, late=True)
 
     def over(self, stateful_input: StatefulInput, clock: Clock) -> Clock | None:
-        """Return the watermarks by which windows of a stateful input are closed for corrections, too; None for none.
+        """Return the watermarks by which windows are closed even for corrections; None for none.
 
         Args:
             stateful_input: the stateful input.
-            clock: the watermarks before the entries that are still to come.
+            clock: the watermarks before the entries that are yet to come.
         """
         if not has_windows(stateful_input, len(self.sources)):
             return None
@@ -103,7 +103,7 @@ class Correctable:
         return table.split(plan, times, by_name[CARRIED_OFFSET], by_name[CARRIED_INPUT], late=late)
 
     def _ranges(self, stateful_input: StatefulInput) -> Iterator[LateRange]:
-        """Up to when windows are no longer correctable, for those slices that may have rows of such windows."""
+        """Yield, for slices that may have rows of closed windows, the time up to which windows are closed."""
 
         @cache
         def limits(micros: int) -> tuple[int | None, ...]:
@@ -118,7 +118,7 @@ class Correctable:
 
 
 def has_windows(stateful_input: StatefulInput, num_inputs: int) -> bool:
-    """Return whether rows of inputs fall into windows of their event time at a stateful input."""
+    """Return whether a stateful input groups rows of inputs into windows of their event time."""
     if (
         stateful_input.log is not None
         or not stateful_input.complete_when
@@ -132,7 +132,7 @@ def has_windows(stateful_input: StatefulInput, num_inputs: int) -> bool:
 
 
 def _sources_of(watermark: DerivedWatermark) -> frozenset[int]:
-    """Numbers of the sources whose watermarks a watermark follows from."""
+    """Return the numbers of the sources from whose watermarks a watermark is derived."""
     match watermark:
         case SourceWatermark(source):
             return frozenset([source])
@@ -144,7 +144,7 @@ def _sources_of(watermark: DerivedWatermark) -> frozenset[int]:
 
 
 def check_correctable(policy: LatePolicy, fragments: Sequence[Fragment], num_inputs: int) -> None:
-    """Check that there are windows if it is said how long they are correctable.
+    """Check that a limit on corrections comes with windows that it can apply to.
 
     Args:
         policy: the treatment of late rows.
@@ -152,7 +152,7 @@ def check_correctable(policy: LatePolicy, fragments: Sequence[Fragment], num_inp
         num_inputs: number of inputs.
 
     Raises:
-        InvalidQuery: there are none.
+        InvalidQuery: there are no such windows.
     """
     stateful_inputs = (stateful_input for fragment in fragments for stateful_input in fragment.info.stateful_inputs)
     if policy.correctable is not None and not any(
@@ -162,7 +162,7 @@ def check_correctable(policy: LatePolicy, fragments: Sequence[Fragment], num_inp
 
 
 def no_windows() -> InvalidQuery:
-    """Return what is said of a limit without windows."""
+    """Return the error for a limit on corrections in a query without windows."""
     return InvalidQuery(
         "CORRECTABLE says how long windows are correctable, and no step groups rows of an input by a time of theirs",
         hint="Leave it out, or group an input by window(event_time, ...), a session or a date. `LATE(ignored)` is for"

@@ -1,7 +1,7 @@
-"""The difference that a fragment emits: its result after a pull less that before, in its final order.
+"""The changes that a fragment emits: its result after a pull minus its result before, in their final order.
 
-Rows are ordered by event time, then by the columns by which a row is known, then by all columns; where one row takes
-the place of another with the same key, `-C` stands right before its `+C` (ADR 0013, "Order and floats").
+Rows are ordered by event time, then by the columns that identify a row, then by all columns; where one row replaces
+another with the same key, `-C` comes right before its `+C` (ADR 0013, "Order and floats").
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TEMPLATES: Final = Templates()
 
 
 def by_position(catalyst: Catalyst, wanted: Sequence[Node], plan: Node) -> Node:
-    """Columns of a plan, called `c0`, `c1`...
+    """Return some columns of a plan, renamed to `c0`, `c1`...
 
     Args:
         catalyst: access to Catalyst.
@@ -43,12 +43,12 @@ def by_position(catalyst: Catalyst, wanted: Sequence[Node], plan: Node) -> Node:
 
 
 def difference(catalyst: Catalyst, before: Node | None, after: Node) -> Node:
-    """The net of two results, with a weight, which is never 0; without weights, all rows are new.
+    """Return the difference of two results, with a weight that is never 0; without weights, all rows are new.
 
     Args:
         catalyst: access to Catalyst.
-        before: the result before, columns `c0`, `c1`...; None for no rows.
-        after: the result after.
+        before: the earlier result, columns `c0`, `c1`...; None for no rows.
+        after: the current result.
     """
     if before is None:
         return after
@@ -63,8 +63,8 @@ def _net(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
     names = [name for name in rows.columns if name != WEIGHT]
-    # As multisets, not joined by a key: results may lack one, and may have a row several times. What has not changed
-    # cancels out, so that it does no harm to look at too many keys.
+    # As multisets, not by a join on a key: results may lack a key, and may have a row several times. Unchanged rows
+    # cancel out, so that it does no harm to process too many keys.
     summed = summed_by_row(rows, names, {WEIGHT: functions.sum(WEIGHT).cast("int")})
     return summed.where(functions.col(WEIGHT) != 0)
 
@@ -77,14 +77,14 @@ def in_order(
     *,
     with_offsets: bool = False,
 ) -> DataFrame:
-    """The rows to emit in their order, each with its operation type.
+    """Return the rows to emit in their final order, each with its operation type.
 
     Args:
         catalyst: access to Catalyst.
-        changed: what `difference` gives.
+        changed: the result of `difference`.
         event_time: name of the column by which rows are sorted first.
-        key: columns by which a row is known among all others of the result, or None.
-        with_offsets: whether a last column, `OFFSET`, has the position of a row.
+        key: columns that identify a row of the result, or None.
+        with_offsets: whether to add a last column, `OFFSET`, with the position of each row.
     """
     purpose = "order", event_time, None if key is None else tuple(key), is_gathered(catalyst.spark), with_offsets
     ordered = partial(_with_offsets if with_offsets else _in_order, event_time=event_time, key=key)
@@ -94,7 +94,8 @@ def in_order(
 def _with_offsets(changed: DataFrame, event_time: str | None, key: Sequence[str] | None) -> DataFrame:
     from pyspark.sql import functions
 
-    # Consecutive only within one partition, as here. Halves of a pair are known by that later.
+    # Consecutive only within a single partition, which is the case here; pairs of corrections are later recognized by
+    # it.
     return _in_order(changed, event_time, key).withColumn(OFFSET, functions.monotonically_increasing_id())
 
 
@@ -113,7 +114,7 @@ def _in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | N
         order = [*_sort_keys(rows, names, event_time), functions.col(OPERATION)]
     else:
         same = Window.partitionBy(*key) if key else Window.partitionBy(functions.lit(0))
-        # Keys of inputs are what others have promised: rows that break one are not lost, and no pairs.
+        # Keys of inputs are promises of others: rows that violate one are not lost, but form no pairs.
         gained, lost = (
             functions.sum(functions.greatest(sign * weight, functions.lit(0))).over(same) for sign in (1, -1)
         )
@@ -128,22 +129,22 @@ def _in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | N
         rows = rows.withColumn(OPERATION, operation)
         order = []
         if event_time is not None:
-            # Both halves of a pair stand at the time of the new row: by times of their own, they would come apart.
+            # Sort both rows of a pair by the time of the new one: by their own times, they would be separated.
             time = functions.col(event_time)
             rows = rows.withColumn(
                 _TIME, functions.coalesce(functions.max(functions.when(weight > 0, time)).over(same), time)
             )
             order = [functions.col(_TIME)]
-        # The weight before the other columns: -1 sorts first, so `-C` stands right before its `+C`.
+        # The weight comes before the other columns: -1 sorts first, so `-C` stands right before its `+C`.
         order += [*_sort_keys(rows, key, None), weight, *_sort_keys(rows, names, None)]
-    # Offsets are positions in this order, so that all rows have to pass one task. A sort by ranges would sample, and
-    # give other partitions each time.
+    # Offsets are positions in this order, so all rows have to pass through one task. A range sort would sample the
+    # rows, and partition them differently each time.
     whole = rows.coalesce(1) if is_gathered(rows.sparkSession) else rows.repartition(1)
     return whole.sortWithinPartitions(*order).select(*names, OPERATION)
 
 
 def _each(rows: DataFrame) -> DataFrame:
-    """Each row as often as its weight says."""
+    """Return each row as often as its weight says."""
     from pyspark.sql import functions
 
     times = functions.sequence(functions.lit(1), functions.abs(functions.col(WEIGHT)))

@@ -1,8 +1,8 @@
-"""Groups that are remembered by partial results: what was known of them before a pull, and what is known after it.
+"""Partial aggregates as state: those of the groups before a pull, and those after it.
 
-Partial results are added up, so no row of a group is needed again, however late others come. Only where a function
-gives back one of its values, and a row is taken away for the first time, all rows are read once more: from then on the
-values are kept as well.
+Partial aggregates are merged, so no row of a group is needed again, however late other rows come. The exception are
+functions that return one of their values (such as min): when a row is retracted for the first time, all rows are read
+once more, and from then on the values are stored as well.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class InputRows(Protocol):
-    """The rows of the stateful inputs of one fragment during a pull."""
+    """The rows of the stateful inputs of a fragment during a pull; `StatefulRows` implements it."""
 
     pull: Pull
     fragment: Fragment
@@ -62,7 +62,7 @@ class InputRows(Protocol):
         ...
 
     def name(self, stateful_input: StatefulInput) -> str:
-        """Return the name of what is kept of a stateful input."""
+        """Return the name under which the state of a stateful input is stored."""
         ...
 
     def new(self, stateful_input: StatefulInput) -> Changes | None:
@@ -76,7 +76,7 @@ class InputRows(Protocol):
 
 @dataclass
 class GroupRows:
-    """The partial results of one stateful input during a pull.
+    """The partial aggregates of one stateful input during a pull.
 
     Attributes:
         rows: the rows of the stateful inputs of its fragment.
@@ -103,7 +103,7 @@ class GroupRows:
 
     @cached_property
     def _kept(self) -> KeptRows | None:
-        """The file or the arranged rows that the last pull has kept; None if it has kept none, or that is not known."""
+        """Return the stored rows of the last pull; None if it stored none, or if that is not known."""
         kept = self.rows.pull.kept
         if kept is None:
             return None
@@ -117,7 +117,7 @@ class GroupRows:
 
     @cached_property
     def _arranged(self) -> ArrangedGroups | None:
-        """The partial results in the arrangement of the dataset; None if they cannot be there."""
+        """Return the partial aggregates in the arrangement of the dataset; None if they cannot be there."""
         pull, name = self.rows.pull, self._name
         arrangement = pull.arrangement
         if arrangement is None or not can_be_arranged(pull, self.rows.fragment, self.stateful_input, self._groups):
@@ -141,20 +141,20 @@ class GroupRows:
 
     @cached_property
     def only_appended(self) -> bool:
-        """True if all rows that there ever were are known to be appended."""
+        """True if all rows there have ever been are known to be appended."""
         new = self.rows.new(self.stateful_input)
         return (new is None or new.is_append_only) and self._only_appended_before
 
     @property
     def by_value(self) -> bool:
-        """True if partial results have values as keys, so that values can be taken away again."""
+        """True if the partial aggregates also have values as keys, so that values can be retracted."""
         return not (self._groups.is_linear or self.only_appended)
 
     # --- Partial results ---
 
     @cached_property
     def new(self) -> Node | None:
-        """Partial results of the rows of this pull, added up by group and computed by now; None if none are new."""
+        """Return the partial aggregates of this pull, merged by group and materialized; None if there are none."""
         changes = self.rows.new(self.stateful_input)
         if changes is None:
             return None
@@ -165,7 +165,7 @@ class GroupRows:
 
     @cached_property
     def old(self) -> Node | None:
-        """Partial results of all rows before this pull, added up by group; None for none.
+        """Return the partial aggregates of all earlier rows, merged by group; None for none.
 
         Where groups are looked up, there are only those that this pull has rows of, and perhaps others.
 
@@ -177,7 +177,7 @@ class GroupRows:
 
     @cached_property
     def _earlier_unmerged(self) -> Node | None:
-        """Partial results as in `old`, before those of one group are added up: there may be several of a group."""
+        """Return partial aggregates as in `old`, but not merged: there may be several of one group."""
         pull = self.rows.pull
         if pull.is_first:
             return None
@@ -197,18 +197,18 @@ class GroupRows:
 
     @property
     def _is_arranged(self) -> bool:
-        """True if groups of before are looked up in the arrangement."""
+        """True if earlier groups are looked up in the arrangement."""
         arranged, kept = self._arranged, self._kept
         return arranged is not None and arranged.known is not None and kept is not None and self._can_go_on(kept)
 
     def _can_go_on(self, kept: KeptRows) -> bool:
-        # Kept without values, and now a row is taken away: the least of the others cannot be known from the least of
-        # all. So all rows are read once more, and from now on values are kept.
+        # Without values, the minimum of the rows that remain after a retraction is unknown: all rows are read once
+        # more.
         return self._groups.is_linear or kept.only_appends == self.only_appended
 
     @cached_property
     def _looked_up_groups(self) -> Node | None:
-        """Partial results of before, of the groups that this pull has rows of, perhaps several of one group.
+        """Return the earlier partial aggregates of the groups with new rows, perhaps several of one group.
 
         None if they cannot be looked up.
         """
@@ -222,19 +222,19 @@ class GroupRows:
 
     @cached_property
     def _all_arranged(self) -> Node | None:
-        """Partial results of all rows before, from the arrangement; None if it does not have them."""
+        """Return the partial aggregates of all earlier rows, from the arrangement; None if it does not have them."""
         path = None if self._arranged is None else self._arranged.everything()
         return None if path is None else self._written(f"old-{self._name}", self._merged(self._read(path)))
 
     @cached_property
     def _all_of_history(self) -> Node | None:
-        """Partial results of all rows before, made of the history of the inputs; None if there were no rows."""
+        """Return the partial aggregates of all earlier rows, computed from input history; None for no rows."""
         history = self.rows.history(self.stateful_input)
         return None if history is None else self._written(f"old-{self._name}", self._groups_of(history))
 
     @property
     def all_groups_before(self) -> Node | None:
-        """Partial results of all rows before, also of windows for which no row counts any more.
+        """Return the partial aggregates of all earlier rows, with those of windows closed for corrections.
 
         Raises:
             HistoryNeeded: as for `old`.
@@ -245,31 +245,31 @@ class GroupRows:
 
     @cached_property
     def _closed_by(self) -> Clock | None:
-        """The watermarks by which windows are closed for corrections, too; None if all are open for them."""
+        """Return the watermarks by which windows are closed even for corrections; None if all are still correctable."""
         pull = self.rows.pull
         return None if pull.correctable is None else pull.correctable.over(self.stateful_input, pull.before)
 
     def _still_correctable(self, plan: Node) -> Node:
-        """Partial results of windows that rows may still count for: those of others are not kept any longer."""
+        """Drop the partial aggregates of windows that are closed for corrections."""
         if self._closed_by is None:
             return plan
         return self._catalyst.filter(self._catalyst.expression("Not", is_complete(self._rules, self._closed_by)), plan)
 
     @cached_property
     def after(self) -> Node | None:
-        """Partial results of all rows, with those of this pull; as in `old`, of all groups or of those looked up."""
+        """Return the partial aggregates after this pull; as in `old`, of all groups or only of those looked up."""
         found = [plan for plan in (self._earlier_unmerged, self.new) if plan is not None]
         if len(found) < 2:
             return next(iter(found), None)
         merged = self._merged(self._catalyst.union(found))
-        # Looked up, they are few, and not what is kept: nobody else reads them.
+        # Looked-up groups are few, and are not what gets stored: nobody else reads them.
         return merged if self._looked_up_groups is not None else self._written(f"keep-{self._name}", merged)
 
     def _merged(self, plan: Node) -> Node:
         return self._groups.merged(gather(self._catalyst, plan), by_value=self.by_value)
 
     def keep(self) -> CheckpointRows:
-        """Return what is kept for the next pull, nothing as long as there have been no rows."""
+        """Return the state for the next pull; nothing as long as there have been no rows."""
         arranged, kept = self._arranged, self._kept
         stays = self._is_arranged and (self.new is None or self._looked_up_groups is not None)
         if stays and arranged is not None and arranged.known is not None and kept is not None:
@@ -277,18 +277,17 @@ class GroupRows:
         if self.after is None:
             return CheckpointRows()
         names = (f"keep-{self._name}", f"new-{self._name}", f"old-{self._name}")
-        # The first of them has all groups: those merged, those of this pull where there were none before, or those of
-        # history where nothing is new.
+        # The first that exists holds all groups: merged ones; new ones, if there were none; or those of history.
         stored = next((self._stored[name] for name in names if name in self._stored), None)
         if stored is not None:
             return self._keep_all(stored)
         return CheckpointRows({} if self._kept_file is None or kept is None else {self._name: (self._kept_file, kept)})
 
     def _keep_all(self, stored: Stored) -> CheckpointRows:
-        """Arrange the partial results of all groups, if these are many; else, or without room, keep them in a file.
+        """Arrange the partial aggregates of all groups if there are many; otherwise store them in a file.
 
         Args:
-            stored: the partial results of all groups.
+            stored: the partial aggregates of all groups.
         """
         arranged, count = self._arranged, stored.count
         kept = KeptRows(self._name, self.only_appended, count)
@@ -307,7 +306,7 @@ class GroupRows:
         return CheckpointRows({self._name: (file, kept)})
 
     def _keep_arranged(self, arranged: ArrangedGroups, known: ArrangedRows, kept: KeptRows) -> CheckpointRows:
-        """Add the partial results of this pull to the arrangement, and add up those of each group now and then."""
+        """Add the partial aggregates of this pull to the arrangement; from time to time, merge those of each group."""
         new = self._new_stored if self._looked_up_groups is not None else None
         rows = known.num_rows + (0 if new is None else new.count)
         with stage("arrangement"):
@@ -325,36 +324,36 @@ class GroupRows:
         return CheckpointRows(arranged={self._name: replace(kept, only_appends=self.only_appended)})
 
     def of(self, plan: Node | None) -> Groups:
-        """Some of the partial results, as operators read them; no rows for None."""
+        """Return some partial aggregates in the form that operators read; None stands for no rows."""
         if plan is None:
             rows = no_rows(self._catalyst, self.stateful_input.columns)
             plan = self._groups.with_group_columns(self._groups.of_rows(rows, by_value=self.by_value))
         return Groups(plan, self.by_value)
 
     def over_groups(self, expression: Node) -> Node:
-        """An expression over the stateful input's keys, as one over partial results."""
+        """Translate an expression over the keys of the stateful input to one over partial aggregates."""
         return self._groups.over_groups(expression)
 
     def complete(self, plan: Node, now: Clock, was: Clock | None) -> Node:
-        """The partial results of groups that are complete by now, and, if a clock of then is given, were not by then.
+        """Return partial aggregates of groups that are complete now and, given an earlier clock, were not then.
 
         Args:
             plan: partial results.
             now: the watermarks after the pull.
-            was: the watermarks of which complete groups are left out, None for none.
+            was: the watermarks before the pull, whose complete groups are left out; None to leave out none.
         """
         condition = is_complete(self._rules, now) if was is None else becomes_complete(self._rules, was, now)
         return self._catalyst.filter(condition, plan)
 
     @property
     def _rules(self) -> list[CompletenessRule]:
-        """The rules of which one makes a group complete, over partial results."""
+        """Return the rules of which any one makes a group complete, over partial aggregates."""
         return [replace(rule, value=self.over_groups(rule.value)) for rule in self.stateful_input.complete_when]
 
     # --- Files ---
 
     def _groups_of(self, changes: Changes) -> Node:
-        """Partial results of some rows, added up by group."""
+        """Return the partial aggregates of some rows, merged by group."""
         weight = None if changes.is_append_only else columns(changes.plan)[-1]
         return self._groups.of_rows(changes.plan, weight, by_value=self.by_value)
 
@@ -363,7 +362,7 @@ class GroupRows:
         return self._stored[f"new-{self._name}"]
 
     def _written(self, name: str, plan: Node, *, hashed: bool = False) -> Node:
-        """Partial results, computed now; what is stored of them has hashes, where these are asked for."""
+        """Materialize partial aggregates in a file, with hashes of their groups if requested."""
         frame = self._catalyst.dataframe(plan)
         if self.by_value not in self._groups.schemas:
             self._groups.schemas[self.by_value] = frame.schema
@@ -373,14 +372,14 @@ class GroupRows:
         return self._with_group_columns(self._stored[name])
 
     def _in_order(self, stored: Stored) -> tuple[pa.Schema, Iterator[Entries]]:
-        """Stored partial results in the order of their hashes, and their schema."""
+        """Return stored partial aggregates in the order of their hashes, and their schema."""
         if HASH not in stored.names or stored.count > ROWS_AT_ONCE:
             return sorted_entries(self._hashed(self._with_group_columns(stored)), stored.count)
         entries = entries_of(stored.table.select([*self._schema.names, HASH]))
         return entries.rows.schema, iter([entries])
 
     def _with_group_columns(self, stored: Stored) -> Node:
-        """Stored partial results, in the order that their columns have in files."""
+        """Return stored partial aggregates, with their columns in the order that files have."""
         plan, names = stored.plan, self._groups.schemas[self.by_value].names
         found = {column.name(): column for column in columns(plan)}
         return self._groups.with_group_columns(self._catalyst.project([found[name] for name in names], plan))
@@ -390,7 +389,7 @@ class GroupRows:
 
     @property
     def _schema(self) -> StructType:
-        """The schema of partial results in files."""
+        """Return the schema of partial aggregates in files."""
         schemas = self._groups.schemas
         if self.by_value not in schemas:
             schemas[self.by_value] = self._catalyst.dataframe(self.of(None).plan).schema

@@ -1,4 +1,4 @@
-"""Hashes of keys, by which an arrangement finds rows, and rows in the order of these hashes."""
+"""Hashes of keys, by which an arrangement finds rows, and the sort of rows by these hashes."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _TEMPLATES: Final = Templates()
 
 _SIGN: Final = np.uint64(1 << 63)
 ROWS_AT_ONCE: Final = 1_000_000
-"""Rows that are sorted in memory."""
+"""The number of rows that are sorted in memory at once."""
 
 
 def with_hash(catalyst: Catalyst, rows: Node, names: Sequence[str], hash_name: str = HASH) -> Node:
-    """Rows with the hash of some of their columns.
+    """Add a hash of some columns to rows.
 
     Args:
         catalyst: the session.
         rows: the rows.
         names: the columns.
-        hash_name: name of the column that is added.
+        hash_name: name of the added column.
     """
     hashed = partial(_hashed, names=names, hash_name=hash_name)
     return _TEMPLATES.over(catalyst, rows, ("hash", tuple(names), hash_name), hashed)
@@ -52,7 +52,7 @@ def _hashed(rows: DataFrame, names: Sequence[str], hash_name: str) -> DataFrame:
 
 
 def is_hashable(data_type: DataType) -> bool:
-    """Return whether equal values of a type have the same hash: not numbers with two zeros, nor collated texts."""
+    """Return whether equal values of a type have the same hash; not so for floats (two zeros) and collated texts."""
     from pyspark.sql import types
 
     exact = (types.IntegralType, types.DecimalType, types.DateType, types.BooleanType, types.BinaryType)
@@ -61,24 +61,24 @@ def is_hashable(data_type: DataType) -> bool:
 
 
 def fingerprints(hashes: pa.Array | pa.ChunkedArray) -> Fingerprints:
-    """The hashes as unsigned numbers, in the same order."""
+    """Return the hashes as unsigned integers, in the same order."""
     found: Fingerprints = np.asarray(hashes.to_numpy(), np.int64).view(np.uint64) ^ _SIGN
     return found
 
 
 def entries_of(rows: pa.Table) -> Entries:
-    """The entries that rows with hashes make, sorted."""
+    """Return rows with hashes as sorted entries of an arrangement."""
     return sorted_by(fingerprints(rows.column(HASH)), without_hash(rows))
 
 
 def sorted_entries(rows: DataFrame, count: int) -> tuple[pa.Schema, Iterator[Entries]]:
-    """The entries that rows with hashes make, part after part in their order, and the schema of their rows.
+    """Return rows with hashes as sorted entries of an arrangement, batch after batch, and the schema of their rows.
 
     Args:
         rows: the rows.
-        count: about how many there are.
+        count: their approximate number.
     """
-    # In ranges of the hash, one after the other, so that only one of them is in memory while the next is made.
+    # Partition by ranges of the hash, so that only one range is in memory while the next one is computed.
     ranges = max(1, -(-count // ROWS_AT_ONCE))
     spread = rows.coalesce(1) if ranges == 1 else rows.repartitionByRange(ranges, HASH)
     batches = batches_of(spread.sortWithinPartitions(HASH))
@@ -89,13 +89,13 @@ def sorted_entries(rows: DataFrame, count: int) -> tuple[pa.Schema, Iterator[Ent
 
 
 def without_hash(rows: pa.Table) -> pa.Table:
-    """The rows themselves, all of whose columns may have nulls: in some pulls it is known that a column has none."""
+    """Return the rows without hashes, and with all columns nullable: only some pulls know that one has no nulls."""
     rows = rows.drop_columns([HASH])
     return rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
 
 
 def file_without_hash(stored: Stored, path: Path) -> Path:
-    """A Parquet file with the rows, without their hashes.
+    """Return a Parquet file with the rows, without their hashes.
 
     Args:
         stored: the rows, with hashes or without.

@@ -1,7 +1,7 @@
-"""Rows of a changelog as they came: with their operation types, their order, and what was known of time by then.
+"""Changelog rows with the marks that temporal tables need: operation type, order, and the event time known by then.
 
-The offset of a row says in which order rows came, the system time which of them came together, in one commit. Both
-travel through a part that is row by row, as one value in the place of the offset.
+The offset of a row tells in which order rows came; the system time tells which rows came in the same commit. Both
+travel through a stateless plan as one value, in the place of the offset.
 """
 
 from __future__ import annotations
@@ -36,22 +36,25 @@ LOG_TIME: Final = "__odf_time"
 """The event time of a row, a TIMESTAMP."""
 
 LOG_COMMIT: Final = "__odf_commit"
-"""The system time of the commit it came with."""
+"""The system time of the commit that brought the row."""
 
 LOG_SOURCE: Final = "__odf_source"
 LOG_BRANCH: Final = "__odf_way"
 LOG_OFFSET: Final = "__odf_place"
-"""Which input it came from, through which branch of the query, and its offset there: with the commit, its order."""
+"""The input of a row, its branch of the query, and its offset in the input: with the commit, they order the rows."""
 
 LOG_OP: Final = "__odf_kind"
 """Its operation type."""
 
 LOG_CLOCK: Final = "__odf_clock"
-"""The greatest event time of all rows up to the end of its commit."""
+"""The greatest event time of all rows up to the end of the row's commit."""
 
 LOG_ENDS: Final = "__odf_ends"
-"""The event time that a commit stands for if it says nothing of it: the greatest that it came with; where that is not
-later than what came before, just after what came before."""
+"""The event time assigned to a commit, for rows that do not state when they ended.
+
+It is the greatest event time that the commit brought; if that is not later than all before, just after the latest
+before.
+"""
 
 MARKS: Final = (LOG_TIME, LOG_COMMIT, LOG_SOURCE, LOG_BRANCH, LOG_OFFSET, LOG_OP, LOG_CLOCK, LOG_ENDS)
 ORDER: Final = (LOG_COMMIT, LOG_SOURCE, LOG_OFFSET, LOG_BRANCH)
@@ -60,7 +63,7 @@ GAINED: Final = (int(OperationType.APPEND), int(OperationType.CORRECT_TO))
 
 
 def marks(catalyst: Catalyst) -> list[Node]:
-    """The columns that a log has beside its data."""
+    """Return the columns that a log has besides its data."""
     from pyspark.sql.types import IntegerType, LongType, TimestampType
 
     types = {LOG_SOURCE: IntegerType(), LOG_BRANCH: IntegerType(), LOG_OFFSET: LongType(), LOG_OP: IntegerType()}
@@ -68,7 +71,7 @@ def marks(catalyst: Catalyst) -> list[Node]:
 
 
 def log_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
-    """Return rows of an input like `leaf_over`, with system time and offset in the place of the offset.
+    """Return rows of an input like `leaf_over`, with system time and offset in place of the offset.
 
     Args:
         catalyst: access to Catalyst.
@@ -98,7 +101,7 @@ def _placed(rows: DataFrame) -> DataFrame:
 
 
 def log_of(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node, latest: int | None) -> Changes:
-    """The rows of a log, with all marks.
+    """Return the rows of a log, with all marks.
 
     Args:
         catalyst: the session.
@@ -110,7 +113,7 @@ def log_of(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node, lates
 
 
 def _in_log(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node) -> Node:
-    """The rows of a log: columns `c0`, `c1`... and all marks but the last two."""
+    """Return the rows of a log: columns `c0`, `c1`... and all marks but the last two."""
     columns_of_data, time = stateful_input.columns[: -len(MARKS)], stateful_input.log
 
     carried = {column.name(): column for column in columns(delta)[-len(CARRIED) :]}
@@ -152,7 +155,7 @@ def _with_clock(catalyst: Catalyst, rows: Node, wanted: tuple[Node, ...], latest
 
 
 def _told(rows: pa.Table, latest: int | None) -> tuple[pa.Table, int | None]:
-    """Rows with the last two marks, and the greatest event time after all of them."""
+    """Return the rows with the last two marks, and the greatest event time up to their end."""
     if rows[LOG_COMMIT].null_count:
         rows = rows.filter(pc.is_valid(rows[LOG_COMMIT]))
     gained = pc.is_in(rows[LOG_OP], pa.array(GAINED, rows[LOG_OP].type))
@@ -168,10 +171,10 @@ def _told(rows: pa.Table, latest: int | None) -> tuple[pa.Table, int | None]:
 
 
 def _joined(catalyst: Catalyst, rows: Node, latest: int | None) -> tuple[Node, int | None]:
-    """The same of many rows, which stay in Spark."""
+    """Return the same for many rows, without taking them out of Spark."""
     told, latest = _clocks(_commits(catalyst, rows), latest)
     (commit,) = (column for column in columns(rows) if column.name() == LOG_COMMIT)
-    # Rows are not sorted for the sake of this.
+    # Broadcast the commits: the rows need not be sorted for this join.
     known = catalyst.plan(catalyst.dataframe(sent(catalyst, told)).hint("broadcast"))
     same = catalyst.expression("EqualTo", commit, columns(known)[0])
     found = [*columns(rows), *columns(known)[1:]]
@@ -179,7 +182,7 @@ def _joined(catalyst: Catalyst, rows: Node, latest: int | None) -> tuple[Node, i
 
 
 def _commits(catalyst: Catalyst, rows: Node) -> list[tuple[int, int | None]]:
-    """The commits of a log, each with the greatest event time that came with it, if any did; all in microseconds."""
+    """Return the commits of a log, each with the greatest event time that it brought, if any; all in microseconds."""
     read = {column.name(): column for column in columns(rows)}
     plan = catalyst.project([read[name] for name in (LOG_COMMIT, LOG_OP, LOG_TIME)], rows)
     made = catalyst.dataframe(_TEMPLATES.over(catalyst, plan, "commits", _grouped))
@@ -200,7 +203,7 @@ def _clocks(commits: Iterable[tuple[int, int | None]], latest: int | None) -> tu
     """Return a table of commits with `LOG_CLOCK` and `LOG_ENDS`, and the greatest event time after all of them.
 
     Args:
-        commits: each with the greatest event time that came with it, if any did; all in microseconds.
+        commits: commits, each with the greatest event time that it brought, if any; all in microseconds.
         latest: the greatest event time before them.
     """
     told: list[tuple[int, int | None, int | None]] = []
@@ -215,7 +218,7 @@ def _clocks(commits: Iterable[tuple[int, int | None]], latest: int | None) -> tu
 
 
 def latest_of(paths: Iterable[str], stateful_input: StatefulInput) -> int | None:
-    """The greatest event time of a log that was kept in files, in microseconds."""
+    """Return the greatest event time of a log that is stored in files, in microseconds."""
     column = f"c{len(stateful_input.columns) - len(MARKS) + MARKS.index(LOG_CLOCK)}"
     found = (pc.max(pq.read_table(path, columns=[column]).column(0).cast(pa.int64())).as_py() for path in paths)
     return max((time for time in found if time is not None), default=None)

@@ -1,4 +1,4 @@
-"""The context of a pull of a stateful query: the sources, the watermarks, and what the last pull has kept."""
+"""The context of a pull of a stateful query: the sources, the watermarks, and the state that the last pull stored."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from odfpy.engine.spark.rows.parallelism import Parallelism
 
 
 class Stream(Protocol):
-    """A source during a pull."""
+    """A source during a pull: an input, or the changelog of a fragment."""
 
     def new(self) -> SourceRows | None:
-        """The rows of this pull, None when there are none."""
+        """Return the rows of this pull, None when there are none."""
         ...
 
     def old(self) -> SourceRows | None:
-        """The rows of all pulls before, None when there are none.
+        """Return the rows of all earlier pulls, None when there are none.
 
         Raises:
-            HistoryNeeded: they have not been given.
+            HistoryNeeded: the request does not contain them.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """The context of a pull.
+    """The context of a pull, shared by all fragments.
 
     Attributes:
         catalyst: the session.
-        parallelism: the number of tasks in it.
+        parallelism: the number of tasks in the session.
         streams: the sources, by number.
-        before: the watermarks of then.
-        after: the watermarks of now.
+        before: the watermarks before the pull.
+        after: the watermarks after the pull.
         scratch: a folder for temporary files.
-        is_first: whether there has been no pull before.
-        kept: what the last pull has kept; None when that is not known.
-        correctable: how long windows are correctable, None for ever.
-        arrangement: where earlier rows are looked up by key, None for nowhere.
-        late: the fragments of which it is known that something comes late, by number of the source that they are.
-        nets_rows: whether rows that are taken back are left out before anything is computed of them.
+        is_first: whether this is the first pull.
+        kept: the state that the last pull stored; None when it is not known.
+        correctable: the limit on corrections of windows, None for no limit.
+        arrangement: the arrangement in which earlier rows are looked up by key, None without one.
+        late: the fragments to which something comes late, by number of the source that they form.
+        nets_rows: whether retracted rows are cancelled out before anything is computed from them.
     """
 
     catalyst: Catalyst

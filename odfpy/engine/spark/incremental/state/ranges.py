@@ -1,6 +1,6 @@
-"""Ranges outside of which no row of before is wanted, so that most of them are left out where they are read.
+"""Range filters: bounds on the values of the rows that are wanted, which skip most other rows where they are read.
 
-A join with the rows that are wanted says the same, but a comparison with two constants takes a tenth of the time.
+The join with the wanted rows has the same effect, but comparing with two constants takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The least and the greatest value that is wanted; of times and dates in microseconds. None for no bound."""
+    """The least and the greatest wanted value; times and dates in microseconds. None for no bound."""
 
     least: int | None = None
     greatest: int | None = None
 
 
 def range_of(values: pa.ChunkedArray) -> Range | None:
-    """The range of some values; None where there is no order that all engines agree on, and for NULL, which has none.
+    """Return the range of some values; None if their type has no order that all engines agree on, or if one is NULL.
 
     Args:
         values: the values.
@@ -43,7 +43,7 @@ def range_of(values: pa.ChunkedArray) -> Range | None:
 
 
 def within(catalyst: Catalyst, plan: Node, ranges: Sequence[tuple[Node, Range]]) -> Node:
-    """The rows of a plan of which some values are in ranges; rows with NULL in their place are in none.
+    """Return the rows of a plan for which some values are in ranges; rows with NULL in their place are left out.
 
     Args:
         catalyst: the session.
@@ -58,13 +58,13 @@ def within(catalyst: Catalyst, plan: Node, ranges: Sequence[tuple[Node, Range]])
 
 
 def of_partners(catalyst: Catalyst, rows: Node, partners: Node, condition: Node) -> list[tuple[Node, Range]]:
-    """The ranges in which rows are that have a partner.
+    """Return the ranges of values of the rows that have a partner.
 
     Args:
         catalyst: the session.
         rows: the rows.
-        partners: the others, which are read once for it.
-        condition: which rows belong together, an expression over the columns of both.
+        partners: the other rows, which are read once for this.
+        condition: the join condition, an expression over the columns of both.
     """
     compared = list(_comparisons(condition, _ids(rows), _ids(partners)))
     if not compared:
@@ -81,12 +81,12 @@ def of_partners(catalyst: Catalyst, rows: Node, partners: Node, condition: Node)
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """A comparison of a row with a partner.
+    """A comparison between a row and its partner.
 
     Attributes:
-        value: of the row.
+        value: the value of the row.
         partner: the value of the partner.
-        is_least: whether the value of the row may not be less; else it may not be greater.
+        is_least: whether the value of the row may not be less; otherwise it may not be greater.
     """
 
     value: Node
@@ -129,7 +129,7 @@ def _is_over(expression: Node, ids: frozenset[int]) -> bool:
 
 _DAY: Final = 86_400_000_000
 _KINDS: Final = ("byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz")
-"""The types of Spark whose values have one order, and no two forms of one value."""
+"""Spark types whose values have one order, and only one representation."""
 
 
 def _is_plain(expression: Node) -> bool:

@@ -1,4 +1,4 @@
-"""Rows of a stateful input that belong to sessions that are not closed yet."""
+"""Session windows: which rows of a stateful input belong to sessions that are still open, and so must be stored."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _LINK: Final = ("piece", "gap")
 def open_sessions(
     catalyst: Catalyst, stateful_input: StatefulInput, parts: Sequence[Changes], clock: Clock, scratch: Path
 ) -> Node:
-    """The rows of sessions that end after the watermark, columns `c0`, `c1`... and their weights.
+    """Return the rows of sessions that end after the watermark: columns `c0`, `c1`... and their weights.
 
     A row spans the time from its own to the end of the gap after it. Rows of one key whose spans touch are one session.
 
     Args:
-        catalyst: the session of Spark.
+        catalyst: Spark session.
         stateful_input: a stateful input with `session`, and one rule in `complete_when` with the watermark.
-        parts: its rows.
-        clock: the watermarks of now.
-        scratch: a file for itself.
+        parts: the rows of the stateful input.
+        clock: the current watermarks.
+        scratch: a path for a temporary file.
     """
     if stateful_input.session is None:
         raise InternalError("The stateful input keeps no sessions")
@@ -68,7 +68,7 @@ def open_sessions(
 
 
 def _in_open_sessions(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int) -> Node:
-    """Rows from `start` to `end` whose sessions end after a time, in microseconds; with two more columns."""
+    """Return the rows whose sessions end after a time in microseconds, with two more columns."""
     build = Builder(catalyst)
     named = {column.name(): column for column in columns(rows)}
     marked = beside_sessions(build, rows, [named[key] for key in of_key], named["start"], named["end"])
@@ -77,10 +77,10 @@ def _in_open_sessions(catalyst: Catalyst, rows: Node, of_key: Sequence[str], lim
 
 
 def _open_rows(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int, scratch: Path) -> Node:
-    """The same of many rows, of which few are in such sessions.
+    """Return the same for many rows, few of which are in open sessions.
 
-    Sessions of a key follow each other, so that all rows from the first such session on are in one. When it begins is
-    found by links of rows, and written to a file, since all rows are compared with it.
+    The sessions of a key follow each other, so all rows from the first open session on are in open sessions. The start
+    of that session is found from links of rows, and written to a file, since all rows are compared with it.
     """
     from pyspark.sql import functions
 

@@ -1,4 +1,4 @@
-"""Rows of a source, and how a plan comes to read them."""
+"""Rows of a source, and the substitution of a source in a plan by them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _TEMPLATES: Final = Templates()
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """Rows of a source.
+    """Rows of a source, in the form in which plans read them.
 
     Attributes:
-        plan: its columns as queries see them, of an input also the system time; then offset and operation type.
+        plan: its columns as queries see them; of an input also the system time; then offset and operation type.
         is_append_only: whether all of them are known to be appended.
-        count: how many there are.
-        least_time: no row has an event time before it, in microseconds; None when that is not known.
+        count: the number of rows.
+        least_time: a lower bound of their event times, in microseconds; None when it is not known.
     """
 
     plan: Node
@@ -40,7 +40,7 @@ class SourceRows:
 
 
 def no_source_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
-    """A relation without rows: columns of the types of others, then an offset and an operation type."""
+    """Return an empty relation: columns with the types of some columns, then an offset and an operation type."""
     from pyspark.sql.types import IntegerType, LongType
 
     fields = [(f"c{at}", type_of(column)) for at, column in enumerate(wanted)]
@@ -48,10 +48,10 @@ def no_source_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
 
 
 def net_source_rows(catalyst: Catalyst, leaf: Node, rows: SourceRows) -> SourceRows:
-    """The rows of a source without those that are taken back among them, so that nothing is computed of these.
+    """Return the rows of a source with retracted rows cancelled out, so that nothing is computed from those.
 
-    An expression may fail for a row that was wrong, although its correction is there, too. The rows that are left have
-    no offset, and are only appended or retracted.
+    An expression may fail for a row that was wrong, although its correction is among the rows, too. The rows that
+    remain have no offset, and are either appended or retracted.
 
     Args:
         catalyst: the session.
@@ -83,10 +83,10 @@ def _net(rows: DataFrame) -> DataFrame:
 
 
 def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
-    """A source over other rows: columns and marks keep their identities.
+    """Return a source of a plan over other rows: its columns and marks keep their identities.
 
-    Values come in one form (0.0 for -0.0), since that is what a group of equal rows has, and no query may see whether
-    rows have been grouped on their way.
+    Values are normalized (0.0 for -0.0): grouping equal rows does the same, and no query may see whether rows have been
+    grouped on the way.
 
     Args:
         catalyst: the session.

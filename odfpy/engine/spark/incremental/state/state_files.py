@@ -1,8 +1,9 @@
-"""The rows of a stateful input that are kept between pulls, in a few files.
+"""Files with the stored rows of a stateful input, managed like the levels of a log-structured merge tree.
 
-A pull writes its new rows, together with the last files as long as these are not much larger, and leaves the others as
-they are: so each row is written again a few times only, files are few, and each is larger than all after it. When all
-of them are written as one, what matters no more is left out: what is kept is at most about twice what matters.
+A pull writes its new rows into one file, merged with the newest files as long as these are not much larger, and leaves
+the others as they are. So each row is rewritten only a few times, files are few, and each file is larger than all newer
+ones together. When all of them are merged into one, rows that no longer matter are dropped: the state is at most about
+twice as large as the rows that matter.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ from odfpy.engine.spark.rows.parallelism import gather
 StateFile = tuple[Path, KeptRows]
 
 _FEW_ROWS: Final = 20_000
-"""To write so many again costs no more than to have another file."""
+"""Rewriting so many rows costs no more than another file does."""
 
 _ROWS_IN_ONE_PARTITION: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
 class InputState:
-    """The state of a stateful input between pulls.
+    """The state of a stateful input that the next pull reads.
 
     Attributes:
-        name: of what is kept of the stateful input; its files have a number more.
-        files: those that stay as they are.
-        rows: what is added in another file, columns `c0`, `c1`... and a weight.
-        is_append_only: whether all of these have the weight 1.
-        again: how many of them have been kept before.
+        name: name of the state; its files append a number to it.
+        files: the files that stay as they are.
+        rows: rows for one more file: columns `c0`, `c1`... and a weight.
+        is_append_only: whether all of these rows have the weight 1.
+        again: how many of these rows were stored before.
     """
 
     name: str
@@ -54,7 +55,7 @@ class InputState:
     again: int = 0
 
     def in_few_partitions(self, catalyst: Catalyst) -> Node | None:
-        """The rows in as many partitions as are of use, since each of them is a job of its own."""
+        """Return the rows in as few partitions as is useful, since each partition is a task of its own."""
         if self.rows is None:
             return None
         new = int(catalyst.spark.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -63,18 +64,18 @@ class InputState:
 
     @property
     def new_name(self) -> str:
-        """Name of the file that is added."""
+        """Return the name of the file that is added."""
         numbers = [int(Path(rows.name).stem.rpartition("-")[2]) for _, rows in self.files]
         return f"{Path(self.name).stem}-{max(numbers, default=-1) + 1}.parquet"
 
 
 def files_of(kept: Mapping[str, StateFile], name: str) -> tuple[StateFile, ...]:
-    """The files of a stateful input, in the order in which they have come."""
+    """Return the files of a stateful input, oldest first."""
     return tuple(file for found, file in kept.items() if found.rpartition("-")[0] == Path(name).stem)
 
 
 def num_staying(files: Sequence[StateFile]) -> int:
-    """Return how many files stay as they are when rows are added; the others are written again with these."""
+    """Return how many files stay as they are when rows are added; the others are merged with the new rows."""
     staying, rows = len(files), _FEW_ROWS
     while staying and files[staying - 1][1].count <= 2 * rows:
         staying -= 1
@@ -83,11 +84,11 @@ def num_staying(files: Sequence[StateFile]) -> int:
 
 
 def best(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> Node:
-    """Those rows of a stateful input that can still be looked at: columns `c0`, `c1`... and a weight.
+    """Return the rows of a stateful input that can still matter: columns `c0`, `c1`... and a weight.
 
-    They are known where a row that comes takes nothing away from those before it, as among the first of a partition.
-    So one that is not among them never will be, unless rows are taken away. What has been taken away without being
-    there is kept, since it takes away what comes later.
+    Which ones these are is known where a new row removes nothing from the result of those before it, as with the first
+    rows of a partition: a row that is not among the first never will be, unless rows are retracted. A retraction
+    without its row is stored, since it cancels the row when that comes.
 
     Args:
         clock: the watermarks.

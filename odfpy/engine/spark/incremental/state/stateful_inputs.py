@@ -1,8 +1,8 @@
-"""The rows of the stateful inputs of a fragment: new ones, earlier ones, and those that the next pull needs.
+"""Rows of the stateful inputs of a fragment: new rows, earlier rows, and those that the next pull needs.
 
-Rows of before come from two places: what the last pull has kept, or the history of the inputs. Kept are rows that can
-matter as long as nothing comes late; when something does, and for queries where all rows matter for ever, history is
-asked. Both give the same results.
+Earlier rows come from two places: the state that the last pull stored, or the history of the inputs. State holds the
+rows that can matter as long as nothing comes late; when something does, and for queries in which all rows matter for
+ever, the history is read. Both give the same results.
 """
 
 from __future__ import annotations
@@ -59,15 +59,16 @@ class StatefulRows:
         return self.pull.catalyst
 
     def new(self, stateful_input: StatefulInput) -> Changes | None:
-        """The changes of a stateful input in this pull."""
+        """Return the changes of a stateful input in this pull."""
         if stateful_input.number not in self._new:
-            # Old rows first: what was known of time when a row came goes on from where the log had got to.
+            # Read old rows first: the clock of a log continues from the greatest event time of its old rows.
             before = self.old(stateful_input) if stateful_input.log is not None else None
             latest = before.latest if before else None
             if stateful_input.is_read_again or stateful_input.groups is not None:
                 new = self._through(stateful_input, self._new_rows, latest)
             else:
-                # Results and what is kept are made of them; those of a log are in memory already.
+                # Results and state are computed from these rows, so they are materialized; those of a log are in memory
+                # already.
                 with self._as_few_as_new(stateful_input):
                     new = self._through(stateful_input, self._new_rows, latest)
                     new = new if stateful_input.log is not None else self._computed(new)
@@ -75,7 +76,7 @@ class StatefulRows:
         return self._new[stateful_input.number]
 
     def old(self, stateful_input: StatefulInput) -> Changes | None:
-        """The rows of a stateful input before this pull: all that can matter in it."""
+        """Return the rows of a stateful input before this pull: all that can matter in it."""
         if self.pull.is_first:
             return None
         if stateful_input.retention is Retention.NOTHING or self.needs_history():
@@ -89,22 +90,22 @@ class StatefulRows:
         return self._old[stateful_input.number]
 
     def compute_new(self, stateful_input: StatefulInput) -> None:
-        """Compute the changes of a stateful input of which nothing is kept, if they are few: they are read again."""
+        """Materialize the changes of a stateful input without state, if they are few: they are read several times."""
         if stateful_input.is_read_again:
             self._new[stateful_input.number] = self._computed(self.new(stateful_input))
 
     def _computed(self, changes: Changes | None) -> Changes | None:
-        """The same rows, which are computed now if they are few: several plans read them."""
+        """Materialize some rows if they are few, since several plans read them."""
         return changes and replace(changes, plan=computed(self.catalyst, changes.plan))
 
     def groups(self, stateful_input: StatefulInput) -> GroupRows:
-        """The partial results of a stateful input that has them."""
+        """Return the partial aggregates of a stateful input that has them."""
         if stateful_input.number not in self._groups:
             self._groups[stateful_input.number] = GroupRows(self, stateful_input)
         return self._groups[stateful_input.number]
 
     def history(self, stateful_input: StatefulInput) -> Changes | None:
-        """All rows of a stateful input before this pull."""
+        """Return all rows of a stateful input before this pull, from the history of the inputs."""
         if self.pull.is_first:
             return None
         if stateful_input.number not in self._history:
@@ -116,20 +117,20 @@ class StatefulRows:
     # --- What is kept ---
 
     def name(self, stateful_input: StatefulInput) -> str:
-        """Name of what is kept of a stateful input: checkpoints of earlier releases have it, in their words."""
+        """Return the name of a stateful input's state, in the words of earlier releases, for existing checkpoints."""
         return f"block-{self.fragment.source}-gate-{stateful_input.number}.parquet"
 
     def _files(self, stateful_input: StatefulInput) -> tuple[StateFile, ...]:
-        """The files with the kept rows of a stateful input."""
+        """Return the state files of a stateful input."""
         kept = self.pull.kept
         return () if kept is None else files_of(kept.files, self.name(stateful_input))
 
     def is_in_arrangement(self, stateful_input: StatefulInput) -> bool:
-        """Return whether what the last pull has kept of a stateful input is in the arrangement, as far as it knows."""
+        """Return whether the last pull left the rows of a stateful input in the arrangement, by its checkpoint."""
         return self.pull.kept is not None and self.name(stateful_input) in self.pull.kept.arranged
 
     def _everything(self, stateful_input: StatefulInput) -> Changes | None:
-        """All rows that are kept in the arrangement; without it, history has them."""
+        """Return all rows in the arrangement; if it is missing or damaged, all rows of history."""
         arrangement, name = self.pull.arrangement, self.name(stateful_input)
         path = self.pull.scratch / f"all-{name}"
         known = None if arrangement is None else arrangement.known(name)
@@ -138,11 +139,11 @@ class StatefulRows:
         return self.of_files(stateful_input, [path], known.only_appends)
 
     def history_read(self, stateful_input: StatefulInput) -> Changes | None:
-        """All rows of a stateful input before this pull, if somebody has asked for them."""
+        """Return all rows of a stateful input before this pull, if they have been read from history already."""
         return self._history.get(stateful_input.number)
 
     def of_files(self, stateful_input: StatefulInput, paths: Sequence[Path], is_append_only: bool) -> Changes:
-        """Rows that the engine has written for itself, with their weights.
+        """Return rows, with their weights, from files that the engine has written.
 
         Args:
             stateful_input: whose rows they are.
@@ -153,12 +154,12 @@ class StatefulRows:
         return self._weighted(stateful_input, plan, is_append_only)
 
     def of_table(self, stateful_input: StatefulInput, table: pa.Table, path: Path, is_append_only: bool) -> Changes:
-        """The same of a table.
+        """Return rows, with their weights, from a table.
 
         Args:
             stateful_input: whose rows they are.
-            table: the rows; it may have other columns, too.
-            path: a file for them, if they are many.
+            table: the rows; other columns of the table are ignored.
+            path: a file for the rows, if there are many.
             is_append_only: whether all weights are 1.
         """
         plan = table_rows(self.catalyst, self._kept_schema(stateful_input), table, path)
@@ -176,12 +177,12 @@ class StatefulRows:
         if not files:
             return None
         paths = [path for path, _ in files]
-        # Rows of a log have the weight 1, whatever they say.
+        # Rows of a log have the weight 1, whatever their operation type.
         is_append_only = stateful_input.log is not None or all(rows.only_appends for _, rows in files)
         kept = self.of_files(stateful_input, paths, is_append_only)
         if stateful_input.log is not None:
             kept = replace(kept, latest=latest_of(map(str, paths), stateful_input))
-        # Files that stay as they are still hold rows that have been forgotten since: whether they do must not show.
+        # Files that were not rewritten still hold rows that have been dropped since; no result may depend on that.
         return self._not_forgotten(stateful_input, kept, self.pull.before)
 
     def _kept_schema(self, stateful_input: StatefulInput) -> StructType:
@@ -191,20 +192,20 @@ class StatefulRows:
         return struct_of([*fields, (WEIGHT, LongType())])
 
     def needs_history(self) -> bool:
-        """Return whether rows that are not kept can matter: nothing has been kept, or something comes late."""
+        """Return whether rows that are not in the state can matter: there is no state, or something comes late."""
         if self._from_history is None:
             self._from_history = not self.pull.is_first and (self.pull.kept is None or self._has_late_rows())
         return self._from_history
 
     def _has_late_rows(self) -> bool:
-        # For all of them at once: what comes late on one side of a join needs rows that the other side has dropped.
+        # Decided for all inputs at once: a late row on one side of a join needs rows that the other side has dropped.
         late, number = self.pull.late, self.fragment.source
         if number not in late and any(map(self._is_late, self.fragment.info.stateful_inputs)):
             late.add(number)
         return number in late
 
     def counted(self, stateful_input: StatefulInput) -> Changes | None:
-        """The changes of a stateful input in this pull, as far as they can make a difference to what looks them up."""
+        """Return the changes of a stateful input in this pull that make a difference to rows that look them up."""
         new = self.new(stateful_input)
         if new is None or stateful_input.looked_up is None or stateful_input.looked_up.valid is None:
             return new
@@ -215,17 +216,17 @@ class StatefulRows:
         return self._counted[stateful_input.number]
 
     def _as_few_as_new(self, stateful_input: StatefulInput) -> AbstractContextManager[None]:
-        """Let the new rows of a stateful input be few, if they are, even where those of before are many."""
+        """Set the parallelism for the few new rows of a stateful input, even where its earlier rows are many."""
         found = [self._new_rows(number) for number in sources_read(stateful_input.plan)]
         return self.pull.parallelism.within(sum(rows.count for rows in found if rows is not None))
 
     def _is_late(self, stateful_input: StatefulInput) -> bool:
-        """Return whether a stateful input has a change that rows which are kept no more have to do with."""
+        """Return whether a change of this pull may concern rows that are no longer stored."""
         if stateful_input.log is not None:
             return self._is_late_in_log(stateful_input)
         if stateful_input.top_rows is not None:
             new = self.new(stateful_input)
-            # A row that is taken away makes room for one that was not among the best, and was not kept.
+            # A retracted row makes room for one that was not among the first rows, and so was not stored.
             return new is not None and not new.is_append_only
         if not (stateful_input.late_when or stateful_input.drop_when):
             return False
@@ -242,32 +243,32 @@ class StatefulRows:
             return has_rows(catalyst, late)
 
     def _is_late_in_log(self, stateful_input: StatefulInput) -> bool:
-        """Return whether rows of a log have to do with some that are kept no more, which are rows of the past."""
+        """Return whether changes of a log concern rows of the past that are no longer stored."""
         is_whole = stateful_input.top_rows is None or not all(
             rows.only_appends for _, rows in self._files(stateful_input)
         )
         return not is_whole and not (self._appended(stateful_input) and self._after_watermarks(stateful_input))
 
     def is_append_only(self, stateful_input: StatefulInput) -> bool:
-        """Return whether all rows of a log that there ever were are known to be appended."""
+        """Return whether all rows that a log has ever had are known to be appended."""
         if self.needs_history():
             return self._appended(stateful_input, ever=True)
         return self._appended(stateful_input) and all(rows.only_appends for _, rows in self._files(stateful_input))
 
     def _appended(self, stateful_input: StatefulInput, *, ever: bool = False) -> bool:
-        """Return whether all rows of this pull, or all that there ever were, are known to be appended."""
+        """Return whether all rows of this pull, or all rows ever, are known to be appended."""
         numbers = sources_read(stateful_input.plan)
         found = [self._new_rows(number) for number in numbers]
         found += [self.pull.streams[number].old() for number in numbers if ever]
         return all(rows is None or rows.is_append_only for rows in found)
 
     def on_time(self, stateful_input: StatefulInput) -> bool:
-        """Return whether all rows of this pull are appended, and later than what was complete, by the files alone."""
+        """Return whether the files show that all rows of this pull are appended, and later than the complete rows."""
         new = self.new(stateful_input)
         return new is None or (new.is_append_only and self._after_watermarks(stateful_input))
 
     def _after_watermarks(self, stateful_input: StatefulInput) -> bool:
-        """Return whether files tell that all rows of this pull are later than what was known to be complete."""
+        """Return whether the files show that all rows of this pull are later than the watermarks before it."""
         for number in sources_read(stateful_input.plan):
             watermark, rows = self._watermark(number), self._new_rows(number)
             if rows is not None and watermark is not None and (rows.least_time or watermark) <= watermark:
@@ -280,12 +281,12 @@ class StatefulRows:
         return self._sources[number]
 
     def _watermark(self, number: int) -> int | None:
-        """The watermark of a source before; that of a fragment is not known here, but greater than any time."""
+        """Return the earlier watermark of a source; that of a fragment is unknown here, and greater than any time."""
         known = self.pull.before.watermarks
         return known[number] if number < len(known) else _NEVER
 
     def keep(self, stateful_input: StatefulInput) -> InputState | None:
-        """The rows of a stateful input that the next pull may need."""
+        """Return the rows of a stateful input that the next pull may need."""
         if stateful_input.retention is Retention.NOTHING:
             return None
         goes_on = self._goes_on(stateful_input)
@@ -310,7 +311,7 @@ class StatefulRows:
         is_append_only = everything.is_append_only
         if stateful_input.log is not None:
             is_append_only = self.is_append_only(stateful_input)
-        # Of some of the rows it is known which are the best of them only if none is taken away by others.
+        # The first rows can be determined from a subset only if no rows are retracted by others.
         pays = old is not None or not kept
         is_known = (is_append_only and all(rows.only_appends for _, rows in kept)) or not (kept or stateful_input.log)
         rows = (
@@ -319,10 +320,10 @@ class StatefulRows:
         return InputState(name, kept, rows, is_append_only, sum(file.count for _, file in files[staying:]))
 
     def _goes_on(self, stateful_input: StatefulInput) -> bool:
-        """Return whether what has been kept is still all that is to be kept of earlier rows, or more.
+        """Return whether the state still contains every earlier row that has to be stored.
 
-        Which rows are forgotten depends on themselves and on the watermark. So it makes no difference to those of one
-        side of a join that something comes late on the other.
+        Which rows are dropped depends only on the rows themselves and on the watermark. So a late row on one side of a
+        join does not affect the state of the other side.
         """
         if self.pull.is_first or self.pull.kept is None or stateful_input.session is not None:
             return False
@@ -339,7 +340,7 @@ class StatefulRows:
     def _through(
         self, stateful_input: StatefulInput, take: Callable[[int], SourceRows | None], latest: int | None = None
     ) -> Changes | None:
-        """Return rows of the sources as the plan of a stateful input makes them; of a log, those after a time."""
+        """Run rows of the sources through the stateless plan of a stateful input."""
         found: dict[int, SourceRows | None] = {}
 
         def leaf(number: int, plan: Node) -> Node:

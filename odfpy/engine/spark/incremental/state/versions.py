@@ -1,6 +1,6 @@
-"""Versions from the changelog of a temporal table, and the changes between two sets of them.
+"""Versions of a temporal table, computed from its changelog, and the changes between two sets of versions.
 
-What the rows of a changelog do to the versions is said in `odfpy.engine.spark.incremental.operators.temporal`.
+How the rows of a changelog affect versions is described in `odfpy.engine.spark.incremental.operators.temporal`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _IS_END: Final = "__odf_is_end"
 
 
 def versions_of_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -> DataFrame:
-    """The versions that a log amounts to: the columns of data, and when they are valid.
+    """Return the versions that result from a log: its data columns, and the interval in which each version is valid.
 
     Args:
         rows: the log, with all marks.
-        data: names of the columns of data.
-        keys: those of them that are the primary key.
+        data: names of the data columns.
+        keys: those of them that form the primary key.
     """
     from pyspark.sql import Window, functions
 
@@ -53,14 +53,14 @@ def versions_of_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -
     of_key, of_content = Window.partitionBy(*keys), Window.partitionBy(*content)
     in_order = of_key.orderBy(*ORDER, *content)
     gained = column(LOG_OP).isin(*GAINED)
-    # A correction is two rows with offsets one after the other, unless a query has taken one of them.
+    # A correction is two rows with consecutive offsets, unless a query has removed one of them.
     is_pair = (
         (column(LOG_OP) == int(OperationType.CORRECT_FROM))
         & (lead(LOG_OP).over(in_order) == int(OperationType.CORRECT_TO))
         & (lead(LOG_SOURCE).over(in_order) == column(LOG_SOURCE))
         & (lead(LOG_OFFSET).over(in_order) == column(LOG_OFFSET) + 1)
     )
-    # By range, not by row: of one commit, all rows count together, in whatever order they stand.
+    # By range, not by row: all rows of a commit count together, in whatever order they come.
     with_commit = of_key.orderBy(LOG_COMMIT).rangeBetween(Window.unboundedPreceding, Window.currentRow)
     so_far = of_content.orderBy(*ORDER).rowsBetween(Window.unboundedPreceding, Window.currentRow)
     later = in_order.rowsBetween(1, Window.unboundedFollowing)
@@ -90,7 +90,7 @@ def versions_of_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -
 
 
 def versions_of_growing_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -> DataFrame:
-    """The same, of a log of rows that are all appended: each begins a version.
+    """Return the versions of an append-only log, in which each row begins a version.
 
     Args:
         rows: the log.
@@ -104,13 +104,13 @@ def versions_of_growing_log(rows: DataFrame, data: Sequence[str], keys: Sequence
 
 
 def versions_of_state(rows: DataFrame, data: Sequence[str], keys: Sequence[str], time: str) -> DataFrame:
-    """The versions of a table of which each row begins one: the columns of data, and when they are valid.
+    """Return the versions of a table, each of whose rows begins a version: its columns, and the interval of validity.
 
     Args:
         rows: the table.
         data: names of its columns.
-        keys: those of them that are the primary key.
-        time: that of them that is the event time.
+        keys: those of them that form the primary key.
+        time: the one that is the event time.
     """
     from pyspark.sql import functions
 
@@ -119,7 +119,7 @@ def versions_of_state(rows: DataFrame, data: Sequence[str], keys: Sequence[str],
 
 
 def _valid(events: DataFrame, data: Sequence[str], keys: Sequence[str], order: Sequence[Column]) -> DataFrame:
-    """Each version is valid until the next event of its key; of several at one time the last one counts."""
+    """Return versions that are valid until the next event of their key; of several at one time, the last one counts."""
     from pyspark.sql import Window, functions
 
     latest = Window.partitionBy(*keys, _AT).orderBy(*(one.desc() for one in order))
@@ -132,10 +132,10 @@ def _valid(events: DataFrame, data: Sequence[str], keys: Sequence[str], order: S
 
 
 def differing(catalyst: Catalyst, wanted: Sequence[Node], plan: Node, valid: tuple[Node, Node]) -> Node:
-    """Changes of versions, only for the times in which they make a difference.
+    """Restrict changes of versions to the times in which they make a difference.
 
-    When a version ends, a row that is valid for ever is taken back, and one comes that is valid until then. The
-    difference is that it is not valid from then on.
+    When a version ends, a row that is valid for ever is retracted, and one that is valid until then is added. The net
+    change is that the row is not valid from then on.
 
     Args:
         catalyst: the session.

@@ -1,7 +1,7 @@
-"""Thresholds from which on it pays to look up rows, or partial results of groups, by key in an arrangement.
+"""Thresholds for arrangements: from how many rows, or groups, on it pays to look them up by key.
 
-To look up a row costs more than to read it, so it pays for a few of many. After a pull that has looked up too many,
-all are read, until it pays again.
+Looking up a row costs more than reading it, so it pays for a few rows out of many. After a pull that has looked up too
+many rows, pulls read all of them again until an arrangement pays.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from __future__ import annotations
 from typing import Final
 
 MIN_ROWS: Final = 50_000
-"""Fewer rows or groups are read, and where they are kept written again, as fast as they are looked up."""
+"""With fewer rows or groups, reading (and rewriting) all of them is as fast as looking some of them up."""
 
 WORTH: Final = 4
-"""A pull that looks up more than this part of all rows had better read them all."""
+"""A pull that looks up more than one in so many rows is faster if it reads them all."""
 
 MAX_TIMES: Final = 2
 """When stored rows exceed the useful ones by this factor, the run is rewritten without the unused rows."""
 
 
 def are_most(looked_up: int, count: int) -> bool:
-    """Return whether a pull looks up so many of all rows that it had better read them all."""
+    """Return whether a pull looks up so large a part of all rows that reading them all is faster."""
     return looked_up > MIN_ROWS and looked_up * WORTH > count
 
 
 def pays(count: int, too_many: int) -> bool:
-    """Return whether rows are worth being arranged.
+    """Return whether it pays to arrange rows.
 
     Args:
-        count: how many there are.
-        too_many: how many there were when a pull last looked up too many of them, 0 for never: then it pays again when
-            they are twice as many.
+        count: the number of rows.
+        too_many: the number of rows when a pull last looked up too many of them, 0 for never; arranging pays again when
+            there are twice as many.
     """
     return count >= max(MIN_ROWS, 2 * too_many)
