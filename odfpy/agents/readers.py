@@ -48,7 +48,7 @@ def at_keyboard(workspace: Workspace) -> Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """The datasets that are served to agents, whoever asks.
+    """The datasets that are served to agents, for any caller.
 
     Attributes:
         workspaces: the workspaces; the first one signs, and its engines answer.
@@ -74,7 +74,7 @@ class Served:
         """Return what there is for somebody.
 
         Args:
-            caller: who asks.
+            caller: who makes the request.
             url: the URL at which they reach the server, None over stdio.
             address: from where they ask.
         """
@@ -87,7 +87,7 @@ class Reader:
 
     Attributes:
         served: what is served.
-        caller: who asks.
+        caller: who makes the request.
         resolver: finds datasets that they may read; others do not exist.
         url: the URL at which they reach the server, None over stdio.
         address: from where they ask, None over stdio.

@@ -72,7 +72,7 @@ class Tool(Generic[A]):
         Args:
             reader: what there is for the caller.
             arguments: as they came.
-            control: stops it from elsewhere.
+            control: lets another thread cancel it.
 
         Raises:
             ValidationError: the arguments are not of the form.

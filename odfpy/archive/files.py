@@ -88,7 +88,7 @@ def _mtime_if_any(file: Path) -> int | None:
 
 
 def mtime_of(file: Path) -> int:
-    """The time at which a file was modified last, in milliseconds since 1970.
+    """The time at which a file was modified last, in milliseconds since the epoch.
 
     Raises:
         NotFound: it is not there.
@@ -124,11 +124,11 @@ class Content:
     """The bytes of a file, copied.
 
     Attributes:
-        path: of the copy.
-        size: bytes.
+        path: path of the copy.
+        size: size in bytes.
         hash: BLAKE2b of 16 bytes, in hex.
         object: their name in the store.
-        modified: when the file was modified last, in milliseconds since 1970.
+        modified: when the file was modified last, in milliseconds since the epoch.
     """
 
     path: Path
@@ -141,7 +141,7 @@ class Content:
         """Check what was said of the bytes.
 
         Args:
-            name: of the file, for messages.
+            name: name of the file, for messages.
             hash: its BLAKE2b; None was not said.
             object: its name in the store; None was not said.
 

@@ -44,7 +44,7 @@ def init_archive(workspace: Workspace, name: str) -> LocalArchive:
 
     Args:
         workspace: where.
-        name: of its dataset.
+        name: name of its dataset.
 
     Raises:
         AlreadyExists: there is a dataset of that name.

@@ -22,7 +22,7 @@ def open_elsewhere(dataset: StoredDataset, name: Multihash, offset: int) -> Bina
 
     Args:
         dataset: whose places are asked.
-        name: of the object.
+        name: name of the object.
         offset: the first byte that is wanted.
 
     Raises:
@@ -42,7 +42,7 @@ def presigned_elsewhere(dataset: StoredDataset, name: Multihash, seconds: int) -
 
     Args:
         dataset: whose places are asked.
-        name: of the object.
+        name: name of the object.
         seconds: how long the URL is good for.
     """
     from odfpy.repository.bucket.place import open_bucket, parse_place

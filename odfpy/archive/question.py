@@ -24,7 +24,7 @@ class Question:
     Attributes:
         what: names of what they are; a file fits if it is one of them.
         where: names of where they come from; empty for anywhere.
-        start: of the range, inclusive; milliseconds since 1970.
+        start: of the range, inclusive; milliseconds since the epoch.
         end: of the range, inclusive: a file fits if it has begun by then, and its end (its start, if it has none) is
             not before `start`.
         work_id: the job.

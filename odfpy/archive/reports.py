@@ -88,7 +88,7 @@ class PushReport:
     Attributes:
         archive: the name of its dataset.
         by: who has pushed.
-        start: when it began, in milliseconds since 1970.
+        start: when it began, in milliseconds since the epoch.
         duration: seconds that it took.
         results: of its files.
         error: why it has failed as a whole, None if it has not.
@@ -210,9 +210,9 @@ def reports(
 
     Args:
         workspace: whose.
-        num: how many at most.
+        num: maximum number of items.
         status: only these.
-        since: only of pushes that began at that time or later, in milliseconds since 1970.
+        since: only of pushes that began at that time or later, in milliseconds since the epoch.
 
     Raises:
         OdfError: those that wait cannot be taken into the dataset.

@@ -133,7 +133,7 @@ def _report(error: BaseException, session: Session, arguments: Sequence[str]) ->
 
 
 def _report_error(error: BaseException, output: Output, arguments: Sequence[str]) -> int:
-    """Say what happened; gives the exit code."""
+    """Say what happened; returns the exit code."""
     from odfpy.cli.screen.output import Verbosity
     from odfpy.errors import OdfError
 

@@ -247,7 +247,7 @@ def _options(
 
 
 def execute(arguments: Sequence[str], session: Session) -> int:
-    """Run one command; gives its exit code.
+    """Run one command; returns its exit code.
 
     Raises:
         OdfError: it failed.

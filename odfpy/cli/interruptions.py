@@ -59,7 +59,7 @@ def end() -> None:
 
 
 def tell() -> int:
-    """Say that the command was interrupted, where there is no session yet that could; gives the exit code."""
+    """Say that the command was interrupted, where there is no session yet that could; returns the exit code."""
     end()
     with suppress(OSError, AttributeError):  # standard error is closed, or takes nothing
         sys.stderr.write(f"error: {MESSAGE}\n")

@@ -66,7 +66,7 @@ class FlightBackend(Remote):
     """An implementation of `Backend`. Each question has a connection of its own, so that threads may share it.
 
     Attributes:
-        url: of the server.
+        url: url of the server.
         token: what it is shown.
     """
 

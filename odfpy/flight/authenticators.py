@@ -193,7 +193,7 @@ def plug_in(name: str, kind: type[Any]) -> Any:
     """The class that `module:Class` names, or None for a name of another form.
 
     Args:
-        name: of the class.
+        name: name of the class.
         kind: what it is a subclass of.
 
     Raises:

@@ -30,7 +30,7 @@ def as_ours(error: Exception, location: str) -> FlightFailed:
 
     Args:
         error: what it has raised.
-        location: of the server.
+        location: location of the server.
     """
     said = reason(error)
     if isinstance(error, REFUSED):

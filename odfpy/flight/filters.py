@@ -31,7 +31,7 @@ class Filter:
     """A condition on a column, as SQL means it: it does not hold for null, save for `is null`.
 
     Attributes:
-        column: its name.
+        column: name of the column.
         operator: one of `OPERATORS`.
         value: what the column is compared with: a tuple of values for `in`, None for `is null` and `is not null`.
     """

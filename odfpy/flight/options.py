@@ -205,7 +205,7 @@ def truth_of(options: Mapping[str, str], name: str, *, otherwise: bool) -> bool:
 
     Args:
         options: of Spark.
-        name: of the option.
+        name: name of the option.
         otherwise: its value where it is not given.
 
     Raises:

@@ -13,7 +13,7 @@ class Endpoint:
 
     Attributes:
         data: pyarrow's endpoint, serialized.
-        number: of it in its plan.
+        number: number of it in its plan.
     """
 
     data: bytes

@@ -23,7 +23,7 @@ class PooledClient:
     """A connection to a location.
 
     Attributes:
-        location: of the server, as a URI.
+        location: location of the server, as a URI.
         client: pyarrow's.
         tokens: headers that the server has given in exchange for credentials; they end with the connection.
         uses: how often it was borrowed.
@@ -38,7 +38,7 @@ class PooledClient:
 
 
 class ClientPool:
-    """Clients of servers, for all threads of a process.
+    """Clients of servers; thread-safe of a process.
 
     A pool has more clients than its size only while more are at work.
     """
@@ -61,7 +61,7 @@ class ClientPool:
         """Lend the client of a location, which is not closed before the block is left.
 
         Args:
-            location: of the server, as a URI.
+            location: location of the server, as a URI.
             tls: options of the connection; clients with other options are others.
         """
         found = self._borrow(location, tls if location.startswith(_ENCRYPTED) else Tls())

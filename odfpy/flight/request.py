@@ -17,9 +17,9 @@ class Request:
         schema: where the table is, if the server has schemas.
         catalog: where the schema is.
         query: instead of a table.
-        columns: of the table, in this order; all of them if there are none.
+        columns: columns of the table, in this order; all of them if there are none.
         filters: conditions that all hold for the rows.
-        limit: rows at most.
+        limit: maximum number of rows.
     """
 
     table: str | None = None

@@ -42,7 +42,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Server:
-    """A server, and how it is spoken to. Threads may share it; pickled, it leaves its connections behind.
+    """A server, and how it is spoken to. Thread-safe; pickled, it leaves its connections behind.
 
     Attributes:
         location: the server's URI.

@@ -17,7 +17,7 @@ from odfpy.flight.writing import write_rows
 
 
 class FlightService(Server):
-    """A server, and how it is spoken to. Threads may share it.
+    """A server, and how it is spoken to. Thread-safe.
 
     >>> service = FlightService("grpc://127.0.0.1:50050")
     >>> service.read(Request(table="orders", columns=("id",), filters=filters_of([("amount", ">", 10)])))
@@ -106,7 +106,7 @@ class FlightService(Server):
         """Add rows to a table, in one call.
 
         Args:
-            table: its name.
+            table: name of the table.
             rows: what is added.
             replace: whether rows that are there are to go.
 

@@ -16,8 +16,8 @@ class Tls:
     Attributes:
         roots: certificates of the authorities that are believed, in PEM; those of the system if there are none.
         verify: False believes any server. Only for tests: whoever is in between reads everything.
-        certificate: of the client, in PEM, for servers that know clients by it.
-        key: of that certificate.
+        certificate: certificate of the client, in PEM, for servers that know clients by it.
+        key: key of that certificate.
         host_name: by which the server's certificate is checked, if not by that of the location.
     """
 

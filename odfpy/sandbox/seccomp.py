@@ -74,7 +74,7 @@ def forbid_odd_calls(families: Sequence[int] = USUAL) -> bool:
 
 def _program(machine: _Machine, families: Sequence[int]) -> list[bytes]:
     """The filter: instructions of the Berkeley Packet Filter over `struct seccomp_data`."""
-    # As on an older kernel: a library that tries such a call goes on without it, and a kill would end Java.
+    # As on an older kernel: a library that tries such a call continues without it, and a kill would end Java.
     absent = _ERROR | errno.ENOSYS
     calls = (*machine.forbidden, *_FORBIDDEN)
     return [

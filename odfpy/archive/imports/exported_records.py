@@ -33,7 +33,7 @@ class ExportedRecord:
     """A record of datalake's index.
 
     Attributes:
-        key: of the object in its bucket.
+        key: key of the object in its bucket.
         metadata: of the file.
         create_time: when the file came into the bucket, in milliseconds since 1970; None if the record does not say.
         size: bytes; None if the record does not say.

@@ -4,7 +4,7 @@
     prefix/what/day/ID-name       as it had it
 
 1. objects come from the listing of the bucket, or from the records of the export, each once
-2. those whose ids the archive has are left alone, so that an import that was broken off goes on where it was
+2. those whose ids the archive has are left alone, so that an import that was broken off continues where it was
 3. the metadata of the others is read: that of the record, or that of the object itself
 4. their bytes are fetched, several at the same time, and compared with the hash of the metadata
 5. many are pushed in one commit, with their ids and the times at which they came into the bucket
@@ -43,8 +43,8 @@ class _Candidate:
     """An object that may be imported.
 
     Attributes:
-        key: of it.
-        id: of the file, as far as the key or the record tell.
+        key: key of it.
+        id: id of the file, as far as the key or the record tell.
         size: bytes, as far as known.
         record: of the export, None if there is none.
     """
@@ -80,7 +80,7 @@ def import_layout(
         scratch: a folder for copies of some of them.
         records: an export of datalake's index; by default all objects, by the metadata that they have themselves.
         limits: the way it works.
-        on_push: is told of each commit.
+        on_push: is called with each commit.
 
     Raises:
         OdfError: the source cannot be read, or the archive cannot be written; what was pushed before stays.

@@ -29,8 +29,8 @@ class FoundObject:
     """An object of which its metadata is known.
 
     Attributes:
-        size: bytes.
-        written: when it came into the bucket, in milliseconds since 1970.
+        size: size in bytes.
+        written: when it came into the bucket, in milliseconds since the epoch.
         metadata: JSON, as datalake has given it; None if there is none.
     """
 
@@ -68,7 +68,7 @@ class ObjectSource(ABC):
         """Yield the bytes of an object.
 
         Args:
-            key: of the object.
+            key: key of the object.
             size: bytes that it has.
 
         Raises:
@@ -77,10 +77,10 @@ class ObjectSource(ABC):
         """
 
     def fetch(self, key: str, size: int, to: Path) -> str:
-        """Copy an object to a file; gives the BLAKE2b of its bytes, in hex.
+        """Copy an object to a file; returns the BLAKE2b of its bytes, in hex.
 
         Args:
-            key: of the object.
+            key: key of the object.
             size: bytes that it has.
             to: the file, which is made.
 

@@ -72,7 +72,7 @@ class PushedBatch:
     """A commit of an import.
 
     Attributes:
-        start: when its push began, in milliseconds since 1970.
+        start: when its push began, in milliseconds since the epoch.
         duration: seconds that it took.
         results: of its files.
     """
@@ -97,7 +97,7 @@ class Batches:
         Args:
             archive: where they go.
             limits: of a commit.
-            on_push: is told of each commit.
+            on_push: is called with each commit.
             remove: remove the files when they were pushed: they are copies.
         """
         self._archive = archive
@@ -113,7 +113,7 @@ class Batches:
         """Add a file; yields those that were pushed with it, if the batch was full.
 
         Args:
-            name: of it, for people.
+            name: name of it, for people.
             new: the file.
             size: bytes of it.
 

@@ -57,7 +57,7 @@ def import_tree(
         folder: the tree.
         rules: what is said of its files.
         limits: the way it works.
-        on_push: is told of each commit.
+        on_push: is called with each commit.
 
     Raises:
         NotFound: there is no such folder.

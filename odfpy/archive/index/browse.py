@@ -41,7 +41,7 @@ def names(segments: Iterable[Segment], what: str | None, horizon: int, seed: int
         segments: of the index.
         what: for the where of one; None for all what.
         horizon: offset up to which versions count.
-        seed: of the fingerprints.
+        seed: seed of the fingerprints.
     """
     tables = [NAMES.empty_table(), *(_places(segment, what, horizon, seed) for segment in segments)]
     found = pa.concat_tables(tables)
@@ -63,7 +63,7 @@ def days(
         since: begin of the time, inclusive.
         until: end of the time, inclusive.
         horizon: offset at which versions must hold.
-        seed: of the index.
+        seed: seed of the index.
 
     Returns:
         Counts by the first millisecond of the day, in order.

@@ -25,7 +25,7 @@ class Catalog:
     """The list of segments.
 
     Attributes:
-        seed: of the fingerprints.
+        seed: seed of the fingerprints.
         head: the block up to which the index has all rows, None for an index of nothing.
         segments: the oldest first.
     """

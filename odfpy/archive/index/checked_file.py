@@ -53,7 +53,7 @@ class FileInfo:
     """The entry of a file in the list of files.
 
     Attributes:
-        name: of the file.
+        name: name of the file.
         size: bytes of the file.
         directory_at: where the directory begins, which goes to the end.
         checksum: CRC-32 of the directory.
@@ -182,7 +182,7 @@ class CheckedFile:
         """The numbers of a column from a place to before another.
 
         Args:
-            column: its name.
+            column: name of the column.
             first: place of the first number.
             last: place after the last one.
         """

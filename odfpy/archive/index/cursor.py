@@ -23,7 +23,7 @@ class Cursor:
     Attributes:
         horizon: offset of the last row of the archive at the first page.
         start: of the last record of the page before.
-        id: of the same.
+        id: id of the same.
     """
 
     horizon: int

@@ -27,7 +27,7 @@ def fingerprints(texts: pa.Array, seed: int) -> Fingerprints:
 
     Args:
         texts: of type string.
-        seed: of the index, 64 bits.
+        seed: seed of the index, 64 bits.
     """
     starts, lengths, data = _parts(texts)
     found = mixed(lengths.astype(np.uint64) ^ np.uint64(seed))

@@ -53,7 +53,7 @@ def grown(
     """The list of an index with more rows; its files are written, the list itself is not.
 
     Args:
-        folder: of the index.
+        folder: folder of the index.
         catalog: its list now.
         segments: those of the list.
         batches: new rows, in the order of their offsets.

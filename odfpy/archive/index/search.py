@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class SearchIndex:
-    """The records of an archive as they were when it was opened; for all threads.
+    """The records of an archive as they were when it was opened; thread-safe.
 
     Damage that shows only while a question is answered has the index made again, and the question answered once more.
     """

@@ -127,7 +127,7 @@ def versions_of(rows: Rows, seed: int, since: int) -> Versions:
 
     Args:
         rows: rows and older versions.
-        seed: of the index.
+        seed: seed of the index.
         since: offset of the first of the rows that are new.
     """
     ids = text_array(rows.table.column("id"))

@@ -78,7 +78,7 @@ class LegalHold:
     """Files that are kept whatever their retention says, until the hold is lifted.
 
     Attributes:
-        name: of the hold, such as a case.
+        name: name of the hold, such as a case.
         what: names of what they are; empty for any.
         where: names of where they come from; empty for any.
         start: files that overlap the time from here on; None for any.
@@ -187,7 +187,7 @@ class ArchivePolicy:
 
         Raises:
             UsageError: it does not say who has put it there, or why.
-            AlreadyExists: there is one of that name.
+            AlreadyExists: the name is taken.
         """
         _require_reason(hold)
         if any(one.name == hold.name for one in self.holds):

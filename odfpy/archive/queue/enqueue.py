@@ -107,7 +107,7 @@ def _require(file: Path, reasons: list[str]) -> None:
 def _write(
     file: BinaryIO, source: BinaryIO, new: NewFile, draft: Metadata, algorithm: HashAlgorithm, *, compress: bool
 ) -> tuple[Metadata, int]:
-    """Write the bundle; gives its metadata, and the size of its content."""
+    """Write the bundle; returns its metadata, and the size of its content."""
     sizes = []
 
     def describe(content: Bundled) -> Metadata:

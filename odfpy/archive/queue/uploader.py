@@ -74,7 +74,7 @@ class Ingest:
     """A push of the uploader.
 
     Attributes:
-        start: when it began, in milliseconds since 1970.
+        start: when it began, in milliseconds since the epoch.
         duration: seconds that it took.
         results: of its files; empty if it has failed as a whole.
         error: why it has failed, None if it has not.
@@ -113,7 +113,7 @@ class _Item:
         bundle: where it is now.
         content: its content, as a file.
         new: what is pushed.
-        size: bytes.
+        size: size in bytes.
     """
 
     bundle: Path
@@ -139,8 +139,8 @@ class Uploader:
             queue: which.
             open_archive: opens the archive, for each worker once.
             limits: the way it works.
-            on_ingest: is told of each push, by the thread of a worker.
-            on_refused: is told of each bundle in the poison folder, and why it is there.
+            on_ingest: is called with each push, by the thread of a worker.
+            on_refused: is notified of each bundle in the poison folder, and why it is there.
         """
         self._queue = queue
         self._open_archive = open_archive
@@ -158,7 +158,7 @@ class Uploader:
         self.summary = UploadSummary()
 
     def stop(self) -> None:
-        """Finish the pushes under way, and end; also for a handler of signals."""
+        """Finish the pushes in progress, and end; also for a handler of signals."""
         self._is_stopping = True
         self._wake()
 
@@ -212,7 +212,7 @@ class Uploader:
                 return
 
     def _look(self) -> bool:
-        """Look through the folder; gives whether there is more than can be remembered."""
+        """Look through the folder; returns whether there is more than can be remembered."""
         for name in self._queue.take_over():
             self._waiting.put(name)
         names = self._queue.waiting()

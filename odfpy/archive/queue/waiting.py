@@ -31,7 +31,7 @@ class Waiting:
         """Let a name wait; one that waits already does so as before.
 
         Args:
-            name: of a bundle.
+            name: name of a bundle.
             delay: seconds before which nobody gets it.
         """
         with self._changed:

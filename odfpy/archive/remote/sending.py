@@ -128,7 +128,7 @@ class Sender:
             return int(told), answer.headers.get(_COMPLETE) == "?1", int(limit[1]) if limit else sys.maxsize
 
     def _append(self, path: str, content: Content, offset: int, *, is_new: bool) -> bool:
-        """Send the rest of a file; gives whether all of it had the hash."""
+        """Send the rest of a file; returns whether all of it had the hash."""
         headers = {"Content-Type": "application/octet-stream"}
         if not is_new:
             headers |= {_OFFSET: str(offset), _COMPLETE: "?1"}

@@ -37,7 +37,7 @@ _BY_CODE: Final[Mapping[str, type[OdfError]]] = {
 
 
 class ArchiveServer:
-    """A server, as far as one archive of it is concerned; threads may share it.
+    """A server, as far as one archive of it is concerned; thread-safe.
 
     Attributes:
         base: URL of the archive, without a user.
@@ -47,7 +47,7 @@ class ArchiveServer:
     def __init__(self, url: str, token: str | None = None) -> None:
         """
         Args:
-            url: of the archive, or of the server if only one archive is meant there.
+            url: url of the archive, or of the server if only one archive is meant there.
             token: to show; by default the one that `odf login` has kept.
 
         Raises:
@@ -106,7 +106,7 @@ class ArchiveServer:
         """Send bytes once; whatever the server says is an answer.
 
         Args:
-            method: of HTTP.
+            method: method of HTTP.
             path: below the address of the archive.
             body: the bytes, or a stream of them.
             size: how many there are.

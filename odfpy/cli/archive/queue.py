@@ -165,7 +165,7 @@ def _print_pushed(result: Pushed, output: Output) -> None:
 
 
 def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
-    """Say what was done; gives the exit code."""
+    """Say what was done; returns the exit code."""
     from odfpy.data.amounts import count_of
 
     output.say(f"{count_of(summary.pushed, 'file')} pushed, {summary.known} already there, {summary.refused} refused")

@@ -1,6 +1,6 @@
 """The process of a command, forked from the server: it takes the place of the client in everything.
 
-Another process, forked before it, waits for its end. So commands under way depend neither on the server nor on each
+Another process, forked before it, waits for its end. So commands in progress depend neither on the server nor on each
 other, and the server waits for nobody.
 """
 
@@ -83,7 +83,7 @@ def _watch(connection: socket.socket, child: int) -> NoReturn:
 
 
 def _take(given: list[int], numbers: list[int], connection: socket.socket) -> socket.socket:
-    """Have exactly the client's descriptors, under its numbers; gives the connection, whose own number changes.
+    """Have exactly the client's descriptors, under its numbers; returns the connection, whose own number changes.
 
     Args:
         given: the descriptors as they have come.

@@ -42,7 +42,7 @@ def descriptors() -> list[int]:
 
 
 def _is_open(number: int) -> bool:
-    """Tell whether a descriptor is open; that by which the folder was read is not any more."""
+    """Tell whether a descriptor is open; that by which the folder was read is no longer valid."""
     try:
         os.fstat(number)
     except OSError:

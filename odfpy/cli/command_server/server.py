@@ -59,7 +59,7 @@ class _Server:
     """A server that listens, with everything imported.
 
     Args:
-        address: of its socket.
+        address: address of its socket.
         idle: seconds without a command after which it ends.
     """
 
@@ -103,7 +103,7 @@ class _Server:
         os._exit(0)
 
     def _leave_to_the_server(self) -> None:
-        """Close what is the server's: above all the lock, which would outlive it with any command under way."""
+        """Close what is the server's: above all the lock, which would outlive it with any command in progress."""
         self._listener.close()
         for descriptor in (self._lock, *self._leader):
             os.close(descriptor)
@@ -143,7 +143,7 @@ def _leave(*_: object) -> NoReturn:
 
 
 def _import_all() -> dict[str, Stamp]:
-    """Import what commands need; gives the files that it came from, with their stamps."""
+    """Import what commands need; returns the files that it came from, with their stamps."""
     began = time.time_ns()
     import_all()
     loaded = (getattr(module, "__file__", None) for module in sys.modules.values())

@@ -120,7 +120,7 @@ def _locked(address: str, flags: int = 0) -> Iterator[int | None]:
     """Take the lock of a server; None if there is a server.
 
     Args:
-        address: of the server.
+        address: address of the server.
         flags: for opening the lock.
     """
     lock = os.open(f"{address}.lock", os.O_RDWR | flags, 0o600)

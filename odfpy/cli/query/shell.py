@@ -259,7 +259,7 @@ def _flag(argument: str, before: bool) -> bool:
 
 
 def _apart(work: Callable[[], None], output: Output) -> int:
-    """Do something in a copy of this process, which Ctrl-C ends; gives its exit code, or minus a signal."""
+    """Do something in a copy of this process, which Ctrl-C ends; returns its exit code, or minus a signal."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()

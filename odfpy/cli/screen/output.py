@@ -155,7 +155,7 @@ class Output:
         self.rows(table.column_names, list(zip(*columns, strict=True)) if columns else [])
 
     def flush(self) -> None:
-        """Let readers have what was printed so far: the command goes on."""
+        """Let readers have what was printed so far: the command continues."""
         sys.stdout.flush()
 
     # --- Everything else ---

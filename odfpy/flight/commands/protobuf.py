@@ -15,7 +15,7 @@ def packed(name: str, body: bytes) -> bytes:
     """A message of Flight SQL together with its name, as commands travel.
 
     Args:
-        name: of the message.
+        name: name of the message.
         body: the message.
     """
     return text(1, _URL + name) + data(2, body)

@@ -47,7 +47,7 @@ class FlightWriter(_Base):  # type: ignore[misc]
 
         Args:
             source: what the options say.
-            schema: of the frame.
+            schema: schema of the frame.
             overwrite: whether rows that are there are to go.
         """
         super().__init__()

@@ -131,7 +131,7 @@ class ServedTarget:
         return DatasetLayout.local(folder)
 
     def locate(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
-        """Return the path for an uploaded object."""
+        """Return the URL to upload an object."""
         return self._urls.to_put(dataset_id, file)
 
     @contextmanager
