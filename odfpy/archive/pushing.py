@@ -1,4 +1,4 @@
-"""Files that are to be archived, and what became of them."""
+"""Files to be archived, and the outcomes of their push."""
 
 from __future__ import annotations
 

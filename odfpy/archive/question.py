@@ -1,4 +1,4 @@
-"""Questions to an archive, and its answers page by page."""
+"""Queries of an archive, and pages of results."""
 
 from __future__ import annotations
 

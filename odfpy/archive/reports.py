@@ -1,4 +1,4 @@
-"""Reports: each push to an archive of a workspace is a row of the dataset `odf.archive-reports`.
+"""Reports: each push to an archive of a workspace is recorded as a row of the dataset `odf.archive-reports`.
 
 A report has the fields that those of datalake have: how the push has gone (`status`), when it began (`start`, in
 milliseconds), how long it took (`duration`, in seconds), the records that it has brought, and a message if something
@@ -59,7 +59,7 @@ REPORTS: Final = RecordedDataset(
 
 
 class ReportStatus(Enum):
-    """The outcome of a push as a whole.
+    """The outcome of a complete push.
 
     Attributes:
         SUCCESS: all files are in the archive.

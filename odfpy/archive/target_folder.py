@@ -1,4 +1,4 @@
-"""The folder that files are fetched to: nothing is written outside of it, and nothing that is there is replaced.
+"""The target folder of fetched files: nothing is written outside of it, and existing files are not replaced.
 
 Folders below it are opened one by one without following symbolic links, so that a link that somebody has put there
 leads nowhere, whenever they have done so. A file has its name when it is whole and was checked. A fetch that breaks off

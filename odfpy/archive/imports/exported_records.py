@@ -1,4 +1,4 @@
-"""Records of datalake's index as they are exported from DynamoDB: one JSON object a line, also packed by gzip.
+"""Records of datalake's index as exported from DynamoDB: one JSON object for each line, optionally gzipped.
 
 {"url": "s3://lake/6309.../data", "create_time": 1426896791333, "size": 7892341, "metadata": {...}, ...}
 

@@ -1,4 +1,4 @@
-"""The import of a bucket in datalake's layout, or of those objects of it that an export of its index names.
+"""Import of a bucket in datalake's layout, or of those objects in it that an export of its index lists.
 
     ID/data                       as datalake has it today
     prefix/what/day/ID-name       as it had it
@@ -57,7 +57,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """A file that is ready to be pushed."""
+    """A fetched file that is ready to be pushed."""
 
     new: NewFile
     size: int
@@ -72,18 +72,18 @@ def import_layout(
     limits: ImportLimits | None = None,
     on_push: Callable[[PushedBatch], None] = lambda _: None,
 ) -> Iterator[Imported]:
-    """Import objects with their metadata; yields what becomes of each.
+    """Import objects with their metadata; yields the outcome of each.
 
     Args:
-        archive: where they go.
-        source: where they are.
-        scratch: a folder for copies of some of them.
-        records: an export of datalake's index; by default all objects, by the metadata that they have themselves.
-        limits: the way it works.
+        archive: the target archive.
+        source: the source of objects.
+        scratch: a folder for temporary copies.
+        records: an export of datalake's index; by default all objects are imported, with their own metadata.
+        limits: settings of the import.
         on_push: is called with each commit.
 
     Raises:
-        OdfError: the source cannot be read, or the archive cannot be written; what was pushed before stays.
+        OdfError: the source cannot be read, or the archive cannot be written; what was pushed before is kept.
     """
     work = _Work(archive, source, scratch, limits or ImportLimits())
     batches = Batches(archive, work.limits, on_push, remove=True)

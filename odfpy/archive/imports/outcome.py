@@ -1,4 +1,4 @@
-"""The outcome of an import, file by file, and the push of files in batches."""
+"""The outcome of an import for each file, and the push of files in batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odfpy.errors import InternalError, OdfError
 
 
 class ImportOutcome(Enum):
-    """The fate of a file.
+    """The outcome of an import for a file.
 
     Attributes:
         IMPORTED: it is in the archive now, or would be.
@@ -52,13 +52,13 @@ class Imported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportLimits:
-    """The way an import works.
+    """The settings of an import.
 
     Attributes:
-        files: of a commit at most.
-        size: bytes of a commit, from which on nothing more is added.
-        parallel: objects that are fetched at the same time.
-        dry_run: look at everything, fetch and push nothing.
+        files: maximum number of files in a commit.
+        size: size in bytes above which a commit gets no further files.
+        parallel: number of objects fetched concurrently.
+        dry_run: whether to only check everything, without fetching and pushing.
     """
 
     files: int = 10_000

@@ -1,9 +1,9 @@
-"""The policy of an archive: retention rules and legal holds, in a document that goes with the dataset.
+"""The policy of an archive: retention rules and legal holds, in a document that is part of the dataset.
 
-The document is the attachment `archive/policy.yaml`. Each change is a `SetAttachments` event of the chain, signed as
-all others, so that its history tells who has changed what, when. Rules say for how long bytes have to be kept; a hold
-keeps what it names until somebody lifts it. Bytes may go only where both allow it, for each version of the record: who
-corrects what is said of a file never shortens for how long it is kept.
+The document is the attachment `archive/policy.yaml`. Each change is a `SetAttachments` event of the chain, signed like
+all others, so that the history shows who has changed what, when. Rules define how long bytes must be kept; a hold keeps
+files until it is lifted. Bytes may only be removed if both permit it, for every version of the record: a correction
+never shortens the retention of a file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bundles: a file and its metadata as one file, a tar as datalake has it.
+"""Bundles: a file and its metadata in one tar file, as in datalake.
 
     content                   the bytes
     version                   0

@@ -1,4 +1,4 @@
-"""Files into a queue: looked at in the face of who enqueues them, and there as a whole or not at all."""
+"""Adding files to a queue: validated immediately, and added atomically."""
 
 from __future__ import annotations
 

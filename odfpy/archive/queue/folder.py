@@ -1,4 +1,4 @@
-"""The folder of a queue: which bundles wait in it, who has taken which, and what was refused."""
+"""The folder of a queue: its waiting, taken and rejected bundles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The uploader: brings what is in a queue into an archive, many small files in one commit.
+"""The uploader, which moves files from a queue into an archive, many small files in one commit.
 
 1. the folder is watched, and looked through at the beginning and from time to time; names wait for a worker
 2. a worker takes bundles for itself (`Workplace`), opens them, and gathers a batch
@@ -41,7 +41,7 @@ _JITTER: Final = random.Random()  # noqa: S311  several uploaders shall not ask 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadLimits:
-    """The way an uploader works.
+    """The settings of an uploader.
 
     Attributes:
         workers: that push at the same time.
@@ -90,7 +90,7 @@ class Ingest:
 
 @dataclass(slots=True)
 class UploadSummary:
-    """The work of an uploader.
+    """The statistics of an uploader.
 
     Attributes:
         pushed: files that it has brought into the archive.
@@ -123,7 +123,7 @@ class _Item:
 
 
 class Uploader:
-    """Brings what is in a queue into an archive."""
+    """Moves files from a queue into an archive; used by `odf archive uploader`."""
 
     def __init__(
         self,

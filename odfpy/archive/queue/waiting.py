@@ -1,4 +1,4 @@
-"""The names of bundles that wait for a worker, each once; some not before a time."""
+"""The names of bundles that wait for a worker, without duplicates; some are delayed."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _OK: Final = 200
 
 
 class RemoteArchive(Archive):
-    """An archive on a server, over HTTP; what comes from there is checked, and continues where it has broken off."""
+    """An archive on a server, over HTTP; content is verified, and interrupted downloads are resumed."""
 
     def __init__(self, url: str, token: str | None = None, progress: ProgressSink = silent) -> None:
         """
