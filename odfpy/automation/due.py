@@ -1,4 +1,4 @@
-"""When a job is due next: a pure function of its trigger, its history, and its news.
+"""Due times of jobs: a pure function of its trigger, its history, and its news.
 
 Times are seconds since the epoch, by the wall clock.
 """

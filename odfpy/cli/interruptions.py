@@ -1,7 +1,7 @@
-"""Handling of Ctrl-C, whatever the command is at.
+"""Handling of Ctrl-C, whatever the command is doing.
 
-Python tells of a signal between two of its own steps. Native code that it has called (a database, a library that is
-being loaded) has to come back before that, or ask by itself.
+Python handles signals between two bytecode instructions. Native code that it has called (a database, a library that is
+being loaded) has to return before that, or check by itself.
 """
 
 # Nothing is imported here that takes time: it is the first thing that a command does.

@@ -1,8 +1,7 @@
 """Sealed texts: opaque tokens that a server issues and gets back, as page tokens, in file URLs, or as tickets.
 
 Nobody else can read or change them. Without a given key, a random one is used, and tokens become invalid when the
-server
-stops.
+server stops.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Only constructs with the same meaning in every engine: columns, constants, comparisons, `AND OR NOT`, `IN`, `BETWEEN`,
 `LIKE`, `IS NULL`, arithmetic, casts, and `recipient('attribute')`, which stands for an attribute of the caller. No
-function
-reads a clock, a file or a random number, and there are no subqueries.
+function reads a clock, a file or a random number, and there are no subqueries.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def any_of(conditions: Sequence[str]) -> str:
 
 
 class CallerAccess:
-    """What one caller may see, according to current grants."""
+    """The permissions of one caller, according to current grants."""
 
     def __init__(self, grants: Iterable[Grant] | None, attributes: Mapping[str, str] | None = None) -> None:
         """

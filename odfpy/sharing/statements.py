@@ -1,10 +1,9 @@
 """Signed statements of what a recipient reads: the rows of a version of a shared table, bound to a block and a key.
 
 A statement is a document like an answer with a proof (`odfpy.query.wire.verification`). Its `input` names the table,
-the
-version and, for a dataset that is shown completely, the block. Its `output` has the columns and an order-independent
-hash of the rows. So a reader of the table can verify the received rows, whatever tool has read them, and an owner of a
-copy of the dataset can reproduce the rows.
+the version and, for a dataset that is shown completely, the block. Its `output` has the columns and an
+order-independent hash of the rows. So a reader of the table can verify the received rows, whatever tool has read them,
+and an owner of a copy of the dataset can reproduce the rows.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def up_to_date(dataset: StoredDataset, progress: ProgressSink, sizes: Sizes, kno
 
     Args:
         dataset: an archive.
-        progress: is told how far it is, if it has to be made.
+        progress: called with the progress, if it has to be built.
         sizes: how it is cut.
         known: segments that are open already, by name.
 

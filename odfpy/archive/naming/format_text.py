@@ -1,8 +1,7 @@
 """Texts with fields in braces: `{what}-{start:>14}`. A safe subset of Python's format strings.
 
 `str.format` evaluates attributes and indexes of its arguments, and permits any width. Here a field is a name,
-optionally
-followed by a colon and a fill, an alignment and a width. `{{` and `}}` are braces.
+optionally followed by a colon and a fill, an alignment and a width. `{{` and `}}` are braces.
 """
 
 from __future__ import annotations

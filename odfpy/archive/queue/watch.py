@@ -1,8 +1,7 @@
 """Changes of a folder: files that were closed after writing, or moved into it; by inotify(7), if available.
 
 The kernel notifies, so the folder is not scanned while nothing happens. Notifications can be lost (the kernel's queue
-is
-bounded), and other systems have no inotify: so users of this module also scan from time to time.
+is bounded), and other systems have no inotify: so users of this module also scan from time to time.
 """
 
 from __future__ import annotations

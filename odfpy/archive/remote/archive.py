@@ -41,7 +41,7 @@ class RemoteArchive(Archive):
         Args:
             url: `http(s)://HOST/NAME`, or `http(s)://HOST` for the archive that is meant there.
             token: to show; by default the one that `odf login` has kept.
-            progress: is told how far a push is.
+            progress: called with the progress of a push.
 
         Raises:
             UsageError: the URL is invalid.

@@ -179,7 +179,7 @@ def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
 
 @contextmanager
 def _heard(stop: Callable[[], None]) -> Iterator[list[int]]:
-    """Let SIGTERM and Ctrl-C stop the uploader; a second one ends the process, which harms nothing.
+    """Let SIGTERM and Ctrl-C stop the uploader; a second signal ends the process, which is harmless.
 
     Yields:
         The signals that have come.

@@ -94,7 +94,7 @@ def report(
 
 
 class _Errors:
-    """Errors of results. What is wrong in the same way with several datasets after another is said once."""
+    """Errors of results. Identical errors of consecutive datasets are printed once."""
 
     def __init__(self, output: Output) -> None:
         self._output = output

@@ -1,9 +1,8 @@
 """The data source behind `spark.read.format("odf-web")`: a partition for each part of the answer.
 
 Spark creates these objects in Python processes that it starts for each request, and pickles them to its workers.
-Options
-are evaluated where Spark plans, so that only that machine needs the certificate files. Spark reuses a plan for each
-`load()`, and so redeems tickets repeatedly.
+Options are evaluated where Spark plans, so that only that machine needs the certificate files. Spark reuses a plan for
+each `load()`, and so redeems tickets repeatedly.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@
     WHERE the fragment's condition
 
 Engines may evaluate conditions in any order, even on rows that another condition excludes. So a cell that is not
-visible
-in all visible rows is wrapped in `CASE WHEN`, and every argument of an operator that can fail is wrapped in `CASE WHEN
-the row is visible`: for other rows it is NULL. Values are guarded, not conditions, since engines rewrite
+visible in all visible rows is wrapped in `CASE WHEN`, and every argument of an operator that can fail is wrapped in
+`CASE WHEN the row is visible`: for other rows it is NULL. Values are guarded, not conditions, since engines rewrite
 `CASE WHEN a THEN b ELSE FALSE END` to `AND`, whose sides are then evaluated in any order. Plain comparisons are left
 bare, so that sources can use their statistics and indexes.
 """

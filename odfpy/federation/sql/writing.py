@@ -1,8 +1,7 @@
 """Writing expressions as SQL: readable for EXPLAIN, and for the engines of sources, always with the same meaning.
 
 Every operation is in parentheses, every name is quoted. Of untrusted input, only names and constants enter the text,
-and
-these are quoted here.
+and these are quoted here.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
     <repository>/odf-index.json    {"kind": "RepositoryIndex", "version": 1, "datasets": [{"id", "name", "head"}, ...]}
 
 A push to a folder or bucket adds the dataset. Readers only use it as a hint: they verify the id of each dataset, and
-read
-the head from `refs/head`. Other implementations ignore the file (docs/adr/0034-repository-index.md).
+read the head from `refs/head`. Other implementations ignore the file (docs/adr/0034-repository-index.md).
 """
 
 from __future__ import annotations

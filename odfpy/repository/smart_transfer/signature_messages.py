@@ -1,8 +1,7 @@
 """Messages with signatures during a push, so that no head is ever visible unsigned.
 
 The protocol has no message for them. An odfpy server announces support in its handshake (`Odf-Takes`), and a client
-then
-sends them after the files and before it declares completion. They are stored before the head moves, or the push is
+then sends them after the files and before it declares completion. They are stored before the head moves, or the push is
 rejected. Other implementations see no difference.
 """
 

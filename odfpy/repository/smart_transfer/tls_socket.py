@@ -1,9 +1,8 @@
 """TLS sockets that one thread reads while another one writes.
 
 OpenSSL requires calls on one connection to be serialized. Two concurrent calls are not merely slow: if a TLS 1.3
-session
-ticket is read while a request is written, the writer waits for bytes that the reader has consumed already, and both
-block until the server times out.
+session ticket is read while a request is written, the writer waits for bytes that the reader has consumed already, and
+both block until the server times out.
 """
 
 from __future__ import annotations

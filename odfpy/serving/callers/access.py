@@ -7,9 +7,8 @@
     async def push(socket: WebSocket, place: Writable) -> ...: ...
 
 `Readable` is an existing dataset that the caller may read, `Administered` one that they may administer, `Writable` a
-name
-that they may write to, whether a dataset exists there or not. A token belongs to a workspace and is only valid for its
-datasets. Anonymous callers get 401 for private and for missing datasets alike, so that existence is not revealed.
+name that they may write to, whether a dataset exists there or not. A token belongs to a workspace and is only valid for
+its datasets. Anonymous callers get 401 for private and for missing datasets alike, so that existence is not revealed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The calls of Flight SQL.
 
 GetFlightInfo plans an answer and returns tickets, DoGet runs it. A query is sent as a statement, as a prepared
-statement,
-or as the path of a plain Flight descriptor, which stands for the complete dataset of that name.
+statement, or as the path of a plain Flight descriptor, which stands for the complete dataset of that name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A relay that queries on behalf of a client that cannot sign tokens: it authenticates as itself, and vouches for it.
 
 Other relays return what both the relay and the client may see. Rows are read here: those of the relay's own sources,
-and
-those of other relays by tickets that are bound to its key.
+and those of other relays by tickets that are bound to its key.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ entities.
 Commands and tickets that are `Any` messages, not JSON, belong to Flight SQL (`odfpy.serving.relay.flight_sql`).
 
 Aborting GetFlightInfo, and the actions CancelFlightInfo and `odf.web.Cancel`, cancel a query here and at all relays
-that
-were queried.
+that were queried.
 
 Callers have presented a certificate in the TLS handshake; the guard in front of gRPC knows which.
 """

@@ -4,8 +4,7 @@
     PUT refs/<name>     a branch or tag, to an existing block
 
 Signatures are verified before they are stored, and never replace others. Branches are fast-forwarded, and tags stay:
-only
-scope admin may move them otherwise. The head is only moved by a push.
+only scope admin may move them otherwise. The head is only moved by a push.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A Delta table as a shared table, read with the library deltalake; for a table in a bucket, from copies of its log.
 
 Its versions are those of its log. Versions with change data files (`_change_data`) return these; for others, the
-changes
-are the difference between the files of two versions. Commits without data changes have no changes.
+changes are the difference between the files of two versions. Commits without data changes have no changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Local copies of the logs of Delta tables in buckets, so that the library only reads files on this machine.
 
 A log may refer to any location. A library with the credentials of the store would follow; one that only has these
-copies
-cannot. Log files are immutable, so that only new ones are copied.
+copies cannot. Log files are immutable, so that only new ones are copied.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 DataFusion 55 pushes conditions below joins by column name: of two tables that both have an `id`, it may pick the wrong
 one (its issues 21246 and 25244; mostly above RIGHT and FULL JOIN, or with LIMIT). So every table of a join is wrapped
-in
-a subquery that prefixes its columns with the table's name, so that no two columns have the same name.
+in a subquery that prefixes its columns with the table's name, so that no two columns have the same name.
 """
 
 from __future__ import annotations
