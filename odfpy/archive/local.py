@@ -89,8 +89,7 @@ class LocalArchive(Archive):
             dataset: its dataset.
             progress: called with the progress of a push.
             asks_elsewhere: whether missing bytes are fetched from the remotes that the dataset was pulled from or
-                pushed
-                to. Servers do not: anonymous callers could cause unlimited downloads.
+                pushed to. Servers do not: anonymous callers could cause unlimited downloads.
 
         Raises:
             NotAnArchive: the dataset is not an archive.

@@ -284,8 +284,7 @@ class JobPlanner:
         """Reschedule a job whose history is in the future, because the clock was set back.
 
         Intervals count from now on. Past cron times are not repeated, unless the clock was so far ahead that it must
-        have
-        been wrong.
+        have been wrong.
         """
         past = entry.past
         tolerance = 0.0 if entry.trigger.cron is None else CLOCK_TOLERANCE

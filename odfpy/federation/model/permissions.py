@@ -26,8 +26,7 @@ def view_of(
         data: name of the LocalData.
         source: name of one of its data sources.
         attributes: fields of the requester's certificate. Attributes that the relay itself assigns to the requester
-            take
-            precedence.
+            take precedence.
 
     Returns:
         Pairs of columns and rows, in the names of the data source; None if nothing is visible.

@@ -64,8 +64,7 @@ class Source(ABC):
         name: name for messages.
         dialect: dialect of its SQL, by sqlglot's name.
         engine: name of the writer for its SQL (`odfpy.federation.sql.engines`): sqlglot's dialects do not distinguish
-            all
-            engines.
+            all engines.
     """
 
     engine: ClassVar[str]

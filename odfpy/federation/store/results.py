@@ -35,7 +35,7 @@ class Result:
     """A deferred result.
 
     Attributes:
-        id: id of it.
+        id: id of the result.
         owner: fingerprint of the certificate of the requester.
         state: its state.
         detail: files, hashes, errors: whatever its maker records, a JSON tree.

@@ -85,7 +85,7 @@ class Observed:
 
 
 class _Seen:
-    """What is recorded about a response."""
+    """The recorded facts about a response."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
