@@ -1,4 +1,4 @@
-"""Limits of what a model gets at once: its memory is short, and what fills it costs money."""
+"""Limits on the size of results for a model: its context is small, and costs money."""
 
 from __future__ import annotations
 

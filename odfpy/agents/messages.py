@@ -1,4 +1,4 @@
-"""Messages of a client, where what is not a message is told to the client: the library passes it over in silence."""
+"""Messages of a client; invalid ones are answered with errors, since the MCP library silently ignores them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NO_MESSAGE: Final = "This is not a message of JSON-RPC 2.0, or it is longer tha
 
 
 class Messages:
-    """The messages of a stream that also has errors, one for each line that is not a message."""
+    """The messages of a stream; lines that are not messages become errors."""
 
     def __init__(self, incoming: Any, outgoing: Any) -> None:
         """

@@ -1,4 +1,4 @@
-"""Prompts: what a person asks with two clicks. Their text is ours; what the person types goes in as it is."""
+"""Prompts that users select in their client. Their text is fixed; the user's arguments are inserted unchanged."""
 
 from __future__ import annotations
 

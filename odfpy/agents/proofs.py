@@ -1,4 +1,4 @@
-"""Proofs of what a model was told, kept until a person checks them.
+"""Proofs of results given to a model, stored until a person verifies them.
 
 Over stdio a proof is a file, by default in `.odf/mcp/proofs`: a person checks it with `odf verify-result FILE`. A
 server keeps the proofs of its callers in memory, the newest of them, each for who has asked; they are at
@@ -48,7 +48,7 @@ def cited_as(document: CommittedAnswer) -> str:
 
 
 class ProofStore(Protocol):
-    """Keeps proofs."""
+    """A store of proofs."""
 
     def keep(self, document: CommittedAnswer, owner: str, url: str | None) -> ProofReference:
         """Keep a proof.
@@ -76,7 +76,7 @@ class ProofStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProofFolder:
-    """A folder of proofs, one a file, for the person at the keyboard.
+    """A folder of proofs, one per file, for the local user.
 
     Attributes:
         folder: the folder.
@@ -109,7 +109,7 @@ class ProofFolder:
 
 
 class ProofMemory:
-    """The newest proofs of the callers of a server."""
+    """The newest proofs for the callers of a server, in memory."""
 
     def __init__(self, most: int = _MAX_BYTES) -> None:
         """

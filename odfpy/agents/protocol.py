@@ -1,4 +1,4 @@
-"""The protocol, made of the tools: whatever they raise becomes an answer in the words of the protocol.
+"""The protocol, made of the tools: whatever they raise becomes an answer in the vocabulary of the protocol.
 
 Errors that are about the question reach the model, with their code, as data: they may have texts of datasets in them.
 Others are the server's; they are logged, and the model learns that there was one.

@@ -1,4 +1,4 @@
-"""Readers: what there is for whoever an agent works for, by the access rules of `odf serve`.
+"""Readers: what the caller behind an agent may see, by the access rules of `odf serve`.
 
 Over HTTP that is the caller of each request. Over stdio it is the person at the keyboard, or whom a token stands for.
 SQL is a model's, and a model may do what it has read: it reaches Spark in a whole sandbox only, for everybody.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AtKeyboard(Caller):
-    """The person who has started the server: they may read all of their workspace, with no token that could end."""
+    """The local user who has started the server: they may read everything in their workspace, without a token."""
 
     def is_still_known(self) -> bool:
         """Return True: who has started the process is there as long as it is."""
@@ -48,7 +48,7 @@ def at_keyboard(workspace: Workspace) -> Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """The datasets that are served to agents, whoever asks.
+    """The datasets that are served to agents, for any caller.
 
     Attributes:
         workspaces: the workspaces; the first one signs, and its engines answer.
@@ -74,7 +74,7 @@ class Served:
         """Return what there is for somebody.
 
         Args:
-            caller: who asks.
+            caller: who makes the request.
             url: the URL at which they reach the server, None over stdio.
             address: from where they ask.
         """
@@ -83,11 +83,11 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The view of one caller.
+    """The datasets as seen by one caller.
 
     Attributes:
         served: what is served.
-        caller: who asks.
+        caller: who makes the request.
         resolver: finds datasets that they may read; others do not exist.
         url: the URL at which they reach the server, None over stdio.
         address: from where they ask, None over stdio.

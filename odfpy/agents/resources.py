@@ -1,4 +1,4 @@
-"""Resources: what a person, or a client, adds to a conversation by itself: descriptions, schemas, proofs."""
+"""Resources, which a user or client adds to a conversation: descriptions, schemas, proofs."""
 
 from __future__ import annotations
 

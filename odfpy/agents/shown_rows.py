@@ -1,4 +1,4 @@
-"""Rows as a model is shown them: so many, of so many characters; what is left out is said."""
+"""Rows as shown to a model: limited in number and length; omissions are reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odfpy.agents.limits import MAX_CELL_LENGTH, MAX_CHARACTERS
 
 @dataclass(frozen=True, slots=True)
 class ShownRows:
-    """The rows that fit.
+    """The rows within the limits.
 
     Attributes:
         rows: their cells, long ones cut.

@@ -1,4 +1,4 @@
-"""Lines of standard input for an event loop, without a thread that would keep the process from ending.
+"""Lines of standard input for an event loop, without a thread that prevents the process from exiting.
 
 A thread that waits for input cannot be woken. This one is a daemon, and holds no lock of Python's streams, so that the
 process ends on Ctrl-C while it waits.

@@ -1,4 +1,4 @@
-"""A tool: what a model may ask, apart from the protocol by which it asks."""
+"""Tools: functions that a model may call, independent of the protocol."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ A = TypeVar("A", bound=Arguments)
 
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[A]):
-    """A tool.
+    """A tool that a model may call.
 
     Attributes:
         name: name of the tool.
@@ -72,7 +72,7 @@ class Tool(Generic[A]):
         Args:
             reader: what there is for the caller.
             arguments: as they came.
-            control: stops it from elsewhere.
+            control: lets another thread cancel it.
 
         Raises:
             ValidationError: the arguments are not of the form.

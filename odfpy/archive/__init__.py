@@ -1,4 +1,4 @@
-"""An archive of files: kept as they are, found by what, where and when, and proven unchanged.
+"""An archive of files: stored unchanged, found by what, where and when, with proof that they are unmodified.
 
 >>> from odfpy.archive import open_archive
 >>> archive = open_archive("logs")
@@ -36,13 +36,13 @@ __all__ = [
 def open_archive(
     name: str | None = None, *, workspace: str | Path | Workspace = ".", token: str | None = None
 ) -> Archive:
-    """Open an archive, of a workspace or of a server.
+    """Open an archive in a workspace or on a server.
 
     Args:
         name: of its dataset, or `http(s)://HOST/NAME` for one of `odf serve`; by default the archive that the setting
             `archive.name` names, or the only one of the workspace.
-        workspace: the workspace, or a folder in it.
-        token: for a server; by default the one that `odf login` has kept.
+        workspace: the workspace, or a folder inside it.
+        token: access token for a server; by default the one stored by `odf login`.
 
     Raises:
         NotAnArchive: the dataset is not an archive, or there are several to choose from.

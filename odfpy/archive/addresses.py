@@ -14,15 +14,15 @@ DATA: Final = "/data"
 
 
 def id_in(address: str, archive: str, is_at: Callable[[str], bool]) -> str:
-    """The id of the file that an address leads to, or an id as it is.
+    """Return the id of the file at an address; an id is returned as it is.
 
     Args:
         address: a URL or an id.
-        archive: the name of the archive that it is looked for in, for messages.
-        is_at: tells whether that archive is at an address.
+        archive: the name of the archive that is searched, for messages.
+        is_at: returns whether that archive is at an address.
 
     Raises:
-        UsageError: it leads to another archive, or to none.
+        UsageError: it belongs to another archive, or to none.
     """
     if "://" not in address:
         return address
@@ -44,7 +44,7 @@ def id_in(address: str, archive: str, is_at: Callable[[str], bool]) -> str:
 
 
 def archive_in(address: str) -> str | None:
-    """The archive that an address is in, as `--archive` takes it; None for an id."""
+    """Return the archive of an address, in the form of `--archive`; None for an id."""
     if address.startswith(SCHEME):
         return address.removeprefix(SCHEME).rpartition("/")[0] or None
     if "://" in address and FILES in address:

@@ -1,4 +1,4 @@
-"""The interface of archives: the same verbs for one in a workspace and for one of a server."""
+"""The interface of archives, implemented for archives in a workspace and on a server."""
 
 from __future__ import annotations
 
@@ -27,79 +27,80 @@ class Archive(ABC):
     ...     print(record.path, archive.open(record).read()[:80])
     """
 
-    # --- What an implementation has ---
+    # --- Implemented by subclasses ---
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name of its dataset, or its URL."""
+        """Return the name of its dataset, or its URL."""
 
     @abstractmethod
     def is_at(self, base: str) -> bool:
-        """Return whether addresses of its files begin with that; see `odfpy.archive.addresses`."""
+        """Return whether addresses of its files begin with a text; see `odfpy.archive.addresses`."""
 
     @abstractmethod
     def push_all(self, files: Sequence[NewFile]) -> list[Pushed]:
-        """Archive files, all that are good in one commit; a file that is refused keeps no other from its place.
+        """Archive files, all valid ones in one commit; a rejected file does not prevent the others.
 
         Returns:
-            A result for each file, in their order.
+            A result for each file, in order.
 
         Raises:
-            OdfError: the archive cannot be written; no file of these was archived.
+            OdfError: the archive cannot be written; none of these files was archived.
         """
 
     @abstractmethod
     def page(self, question: Question, cursor: str | None = None, *, size: int = PAGE) -> Page:
-        """Some of the files that fit, in the order of their starts, then ids; without those that were withdrawn.
+        """Return a page of matching files, sorted by start and id, without withdrawn ones.
 
         Args:
-            question: which.
-            cursor: `Page.next` of the page before.
-            size: records at most.
+            question: the query.
+            cursor: `Page.next` of the previous page.
+            size: maximum number of records.
 
         Raises:
-            InvalidCursor: the cursor is not one of this question.
+            InvalidCursor: the cursor belongs to another query.
         """
 
     @abstractmethod
     def latest(self, what: str, where: str, *, lookback: int = LOOKBACK_DAYS) -> FileRecord:
-        """The file of that what and where that started last, up to the end of today (UTC).
+        """Return the file of a what and where with the latest start, up to the end of today (UTC).
 
         Args:
-            what: what it is.
-            where: where it comes from.
-            lookback: days before today in which it must have been going on.
+            what: kind of the file.
+            where: origin of the file.
+            lookback: number of days before today; it must not have ended before them.
 
         Raises:
-            NoSuchFile: there is none.
+            NoSuchFile: there is no such file.
         """
 
     @abstractmethod
     def get(self, id: str) -> FileRecord:  # noqa: A002 - the field's name
-        """The record of a file as it is now, also of one that was withdrawn or has expired.
+        """Return the current record of a file, including withdrawn and expired ones.
 
         Raises:
-            NoSuchFile: there is none.
+            NoSuchFile: there is no such file.
         """
 
     @abstractmethod
     def open(self, record: FileRecord, *, offset: int = 0) -> BinaryIO:
-        """The content as a stream from a byte on; read from 0 to its end, it is checked, and the last read fails.
+        """Open the content as a stream from an offset; if read from 0 to its end, it is verified, and the last read
+        fails.
 
         Raises:
-            FileRemoved, FileElsewhere: its bytes are not here.
-            WrongContent: (from `read`) the bytes are not those that were archived.
+            FileRemoved, FileElsewhere: its bytes are not stored here.
+            WrongContent: (from `read`) the bytes differ from those that were archived.
         """
 
     @abstractmethod
     def url(self, record: FileRecord) -> str:
-        """The address of a file, as `fetch` takes it: `odf://ARCHIVE/ID`, or on a server one that ends in `/data`."""
+        """Return the address of a file for `fetch`: `odf://ARCHIVE/ID`, or for a server a URL that ends in `/data`."""
 
-    # --- What all of them can do ---
+    # --- Common methods ---
 
     def known(self, ids: Sequence[str]) -> dict[str, FileRecord]:
-        """The records of those ids that are there, by id; also of files that were withdrawn or have expired."""
+        """Return the records of existing ids, by id; including withdrawn and expired files."""
         found = {}
         for id_ in ids:
             with suppress(NoSuchFile):
@@ -116,36 +117,36 @@ class Archive(ABC):
         end: Time | None = None,
         work_id: str | None = None,
     ) -> list[Pushed]:
-        """Archive files that have the same words and times, in one commit; see `push_all`.
+        """Archive files with common metadata, in one commit; see `push_all`.
 
         Args:
-            files: paths.
-            what: what they are; may be a translator pattern.
-            where: where they come from; may be a translator pattern.
-            start: see `parse_time`; `mtime` and None mean the time of modification.
-            end: the same; None for a file of one moment.
-            work_id: the job that they belong to; may be a translator pattern.
+            files: paths of the files.
+            what: kind of the files; may be a translator pattern.
+            where: origin of the files; may be a translator pattern.
+            start: see `parse_time`; `mtime` and None mean the modification time.
+            end: likewise; None for a file of one moment.
+            work_id: job of the files; may be a translator pattern.
         """
         from odfpy.archive.files import new_files
 
         return self.push_all(new_files(files, what=what, where=where, start=start, end=end, work_id=work_id))
 
     def fetch(self, address: str, *, folder: str | Path = ".", template: str | None = None) -> Path:
-        """Write a file that is archived into a folder; it is there as a whole or not at all.
+        """Write an archived file into a folder, atomically.
 
         Args:
             address: its URL, or its id.
-            folder: where to.
-            template: of its name, such as `{what}/{where}-{start_iso}-{name}`; by default the id.
+            folder: target folder.
+            template: template of its name, such as `{what}/{where}-{start_iso}-{name}`; by default the id.
 
         Returns:
             The path of the file.
 
         Raises:
-            NoSuchFile, FileRemoved, FileElsewhere: there is nothing to fetch.
-            CannotName: the template gives no name, or one that leads out of the folder.
-            NameTaken: another file has that name already.
-            WrongContent: the bytes are not those that were archived; nothing was written.
+            NoSuchFile, FileRemoved, FileElsewhere: there are no bytes to fetch.
+            CannotName: the template gives no valid name, or one outside of the folder.
+            NameTaken: another file has that name.
+            WrongContent: the bytes differ from those that were archived; nothing was written.
         """
         from odfpy.archive.addresses import id_in
         from odfpy.archive.naming.filename_template import DEFAULT, FilenameTemplate
@@ -168,7 +169,7 @@ class Archive(ABC):
         return self.answers(Question.of(what, where=where, start=start, end=end, work_id=work_id))
 
     def answers(self, question: Question) -> Iterator[FileRecord]:
-        """Yield all files that fit, page by page."""
+        """Yield all matching files, page by page."""
         cursor: str | None = None
         while True:
             page = self.page(question, cursor)

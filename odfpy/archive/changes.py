@@ -1,4 +1,4 @@
-"""Changes of records: corrections, withdrawals, the end of a retention. Never a rewrite: old and new are both rows."""
+"""Changes of records: corrections, withdrawals, expiry. Nothing is rewritten: old and new values are both rows."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _RELEASES: Final = (Status.KEPT, Status.EXPIRED, Status.WITHDRAWN)
 
 
 def change_records(records: Sequence[FileRecord], *, who: str, why: str, **values: Any) -> list[FileRecord]:
-    """The records with other values, without those that would not change.
+    """Return records with changed values, without those that would not change.
 
     Args:
-        records: as they are.
-        who: who changes them.
-        why: their reason.
+        records: current records.
+        who: the person who makes the change.
+        why: the reason of the change.
         values: fields with their new values.
 
     Raises:
-        RecordRefused: nobody says who or why, or a record would break rules.
+        RecordRefused: who or why is missing, or a record would violate rules.
     """
     missing = [name for name, text in (("who", who), ("why", why)) if not text.strip()]
     if missing:
@@ -42,10 +42,10 @@ def change_records(records: Sequence[FileRecord], *, who: str, why: str, **value
 
 
 def release_in(history: Iterable[FileRecord], record: FileRecord) -> FileRecord:
-    """The version of a record that says who has withdrawn or expired the file, and why; it may be corrected since.
+    """Return the version of a record that has withdrawn or expired the file; it may have been corrected since.
 
     Args:
-        history: all versions, the oldest first.
-        record: as it is; it is withdrawn or has expired.
+        history: all versions, oldest first.
+        record: current record, which is withdrawn or has expired.
     """
     return next((one for one in history if (one.status, one.released) == (record.status, record.released)), record)

@@ -1,4 +1,4 @@
-"""The end of retentions: files that need not be kept any more are recorded as expired; `odf gc` removes their bytes."""
+"""Expiry: files past their retention are recorded as expired; `odf gc` then removes their bytes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _AT_ONCE: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """A file whose retention has ended, and the rule that says so."""
+    """A file past its retention, with the rule that defines it."""
 
     record: FileRecord
     rule: RetentionRule
 
 
 def expired_files(archive: LocalArchive, now: int) -> Iterator[Expired]:
-    """Yield the files that are kept though no rule or hold wants them any more.
+    """Yield the stored files that neither a rule nor a hold requires.
 
     Args:
-        archive: where.
-        now: the time, in milliseconds.
+        archive: the archive.
+        now: current time, in milliseconds.
     """
     policy = archive.policy
     for what in _concerned(archive, policy):
@@ -45,12 +45,12 @@ def expired_files(archive: LocalArchive, now: int) -> Iterator[Expired]:
 
 
 def expire(archive: LocalArchive, *, who: str, now: int) -> Iterator[Expired]:
-    """Record files as expired; yields each when that is committed.
+    """Record files as expired; yields each after it is committed.
 
     Args:
-        archive: where.
-        who: who does it.
-        now: the time, in milliseconds.
+        archive: the archive.
+        who: the person who does it.
+        now: current time, in milliseconds.
     """
     found = list(expired_files(archive, now))
     for first in range(0, len(found), _AT_ONCE):

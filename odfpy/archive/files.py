@@ -1,11 +1,11 @@
-"""Files on their way into an archive: what is said of them, and their bytes, copied and hashed at once.
+"""Files to be archived: their metadata, and their bytes, which are copied and hashed in one pass.
 
-What is archived is what was read: the copy is hashed while it is written, so that the record fits the stored bytes
-whatever happens to the file meanwhile. A file that changes while it is read is refused, since nobody could say which
+What is archived is what was read: the copy is hashed while it is written, so that the record matches the stored bytes
+even if the file changes meanwhile. A file that changes while it is read is rejected, since it would be undefined which
 version was archived.
 
-Symbolic links are followed where they are named, and the record has the path that was named. In a folder that is pushed
-as a whole they are left out: they may lead anywhere.
+Symbolic links that are named explicitly are followed, and the record has the named path. In a pushed folder they are
+skipped, since they may lead anywhere.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MTIME: Final = "mtime"
 """Instead of a time: when the file was modified last."""
 
 
-# --- What is said of files -------------------------------------------------------------------------------------------
+# --- Metadata ---------------------------------------------------------------------------------------------------------
 
 
 def new_files(
@@ -53,7 +53,7 @@ def new_files(
     end: Time | None = None,
     work_id: str | None = None,
 ) -> list[NewFile]:
-    """The files with the words and times that all of them have.
+    """Return files with common metadata.
 
     Args:
         files: paths.
@@ -81,14 +81,14 @@ def new_files(
 
 
 def _mtime_if_any(file: Path) -> int | None:
-    """The time at which a file was modified last; None where that cannot be read, which is told later."""
+    """Return the modification time of a file; None if it cannot be read, which is reported later."""
     with suppress(OdfError):
         return mtime_of(file)
     return None
 
 
 def mtime_of(file: Path) -> int:
-    """The time at which a file was modified last, in milliseconds since 1970.
+    """Return the modification time of a file, in milliseconds since the epoch.
 
     Raises:
         NotFound: it is not there.
@@ -100,7 +100,7 @@ def mtime_of(file: Path) -> int:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Yield the regular files of a folder and those below it, in the order of their names; no symbolic links.
+    """Yield the regular files in a folder and its subfolders, sorted by name; no symbolic links.
 
     Raises:
         OdfError: a folder cannot be read.
@@ -116,19 +116,19 @@ def files_in(folder: Path) -> Iterator[Path]:
             yield Path(entry.path)
 
 
-# --- Their bytes -----------------------------------------------------------------------------------------------------
+# --- Content ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The bytes of a file, copied.
+    """The copied bytes of a file, with their hashes.
 
     Attributes:
-        path: of the copy.
-        size: bytes.
+        path: path of the copy.
+        size: size in bytes.
         hash: BLAKE2b of 16 bytes, in hex.
-        object: their name in the store.
-        modified: when the file was modified last, in milliseconds since 1970.
+        object: name in the store.
+        modified: modification time of the file, in milliseconds since the epoch.
     """
 
     path: Path
@@ -138,12 +138,12 @@ class Content:
     modified: int
 
     def require(self, name: str, *, hash: str | None, object: Multihash | None) -> None:  # noqa: A002
-        """Check what was said of the bytes.
+        """Check the bytes against the hashes that the metadata state.
 
         Args:
-            name: of the file, for messages.
-            hash: its BLAKE2b; None was not said.
-            object: its name in the store; None was not said.
+            name: name of the file, for messages.
+            hash: its BLAKE2b, None if not stated.
+            object: its name in the store, None if not stated.
 
         Raises:
             WrongContent: they have another hash.
@@ -157,12 +157,12 @@ class Content:
 
 
 def copy_content(file: Path, to: Path, algorithm: HashAlgorithm) -> Content:
-    """Copy a file and hash it while it is read.
+    """Copy a file and hash it meanwhile.
 
     Args:
         file: a regular file, or a symbolic link to one.
-        to: the copy, which is made; not flushed to the disk.
-        algorithm: of the object's name.
+        to: path of the copy; it is not flushed to disk.
+        algorithm: hash algorithm of the object's name.
 
     Raises:
         NotFound, NotAFile: there is no such file.
@@ -181,14 +181,14 @@ def copy_content(file: Path, to: Path, algorithm: HashAlgorithm) -> Content:
 
 @contextmanager
 def read_unchanged(file: Path, done: str) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-    """Open a file that is read to its end, and look in the end whether it was the same all the time.
+    """Open a file for reading, and check at the end that it was unchanged meanwhile.
 
     Args:
         file: a regular file, or a symbolic link to one.
-        done: what would have been done with it, for messages.
+        done: the operation, for messages.
 
     Yields:
-        The file, and its status before it is read.
+        The file, and its `stat` result before it is read.
 
     Raises:
         NotFound, NotAFile: there is no such file.
@@ -211,15 +211,15 @@ def read_unchanged(file: Path, done: str) -> Iterator[tuple[BinaryIO, os.stat_re
 
 
 def hash_content(file: Path, algorithm: HashAlgorithm, *, keep: int) -> tuple[Content, bytes | None]:
-    """Hash a file where it is.
+    """Hash a file in place.
 
     Args:
         file: a regular file, or a symbolic link to one.
-        algorithm: of the object's name.
-        keep: bytes up to which the content is given, too.
+        algorithm: hash algorithm of the object's name.
+        keep: maximum size up to which the content is returned, too.
 
     Returns:
-        The content, whose `path` is the file itself; and its bytes, if these are few.
+        The content, whose `path` is the file itself; and its bytes, if there are few.
 
     Raises:
         NotFound, NotAFile: there is no such file.
@@ -244,15 +244,15 @@ def copy_stream(source: BinaryIO, to: Path, algorithm: HashAlgorithm, *, name: s
     """Copy a stream to a file and hash it meanwhile; runs of zeros become holes.
 
     Args:
-        source: the bytes.
-        to: the copy, which is made.
-        algorithm: of the object's name.
-        name: what messages call the stream.
-        size: about how many bytes come.
+        source: the stream.
+        to: path of the copy.
+        algorithm: hash algorithm of the object's name.
+        name: name of the stream in messages.
+        size: approximate size.
 
     Raises:
-        CannotCopy: the copy cannot be written; it is not there then.
-        OdfError: the stream cannot be read; the same.
+        CannotCopy: the copy cannot be written; it is removed.
+        OdfError: the stream cannot be read; the copy is removed.
     """
     short, long = hashlib.blake2b(digest_size=16), algorithm.hasher()
     count = 0
@@ -261,7 +261,7 @@ def copy_stream(source: BinaryIO, to: Path, algorithm: HashAlgorithm, *, name: s
             steps = (short.update, long.update, partial(_write, target))
             for chunk in _run(steps, _chunks(source, name), at_once=size >= _LARGE):
                 count += len(chunk)
-            target.truncate(count)  # the last of it may have been a hole
+            target.truncate(count)  # the file may end with a hole
     except BaseException as error:
         to.unlink(missing_ok=True)
         if isinstance(error, OSError):
@@ -282,7 +282,7 @@ def _chunks(source: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def _run(steps: Sequence[Callable[[bytes], object]], chunks: Iterator[bytes], *, at_once: bool) -> Iterator[bytes]:
-    """Hand each chunk to all steps, then yield it; `at_once` in threads, while the next chunk is read."""
+    """Pass each chunk to all steps, then yield it; with `at_once` in threads, while the next chunk is read."""
     if not at_once:
         for chunk in chunks:
             for step in steps:
@@ -299,10 +299,10 @@ def _run(steps: Sequence[Callable[[bytes], object]], chunks: Iterator[bytes], *,
 
 
 def wait_for(work: Iterable[Future[object]]) -> None:
-    """Wait until all is done.
+    """Wait until all work is done.
 
     Raises:
-        Exception: the first that went wrong.
+        Exception: the first error.
     """
     for one in work:
         one.result()
@@ -316,13 +316,13 @@ def _write(target: FileIO, chunk: bytes) -> None:
 
 
 def write_all(target: RawIOBase, data: bytes) -> None:
-    """Write all of it: the system may take a part at a time."""
+    """Write all bytes: a single system call may write only a part."""
     rest = memoryview(data)
     while rest:
         rest = rest[target.write(rest) :]
 
 
-# --- What is in the way ----------------------------------------------------------------------------------------------
+# --- Errors ----------------------------------------------------------------------------------------------------------
 
 
 def _stamp(status: os.stat_result) -> tuple[int, int]:

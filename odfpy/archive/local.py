@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 
 def init_archive(workspace: Workspace, name: str) -> LocalArchive:
-    """Make an archive in a workspace.
+    """Create an archive in a workspace.
 
     Args:
-        workspace: where.
-        name: of its dataset.
+        workspace: the workspace.
+        name: name of its dataset.
 
     Raises:
         AlreadyExists: there is a dataset of that name.
@@ -52,7 +52,7 @@ def init_archive(workspace: Workspace, name: str) -> LocalArchive:
     workspace.add([archive_manifest(name)])
     dataset = workspace.storage.get(name)
     with dataset.writing() as held:
-        # At once: whoever looks at an archive without records sees its columns, and which of them are links.
+        # Immediately, so that readers of an empty archive see its columns, and which of them are links.
         commit_events(held, held.state, [SetDataSchema(schema=record_schema(held.state))], commit_time(held.state))
     return LocalArchive(workspace, dataset.reloaded())
 
@@ -73,7 +73,7 @@ class _Batch:
 
 
 class LocalArchive(Archive):
-    """An archive in a workspace."""
+    """An archive in a workspace; used by commands and servers."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class LocalArchive(Archive):
     ) -> None:
         """
         Args:
-            workspace: where it is.
+            workspace: the workspace.
             dataset: its dataset.
-            progress: is told how far a push is.
-            asks_elsewhere: whether bytes that are not here are asked for where the dataset was pulled from or pushed
-                to. A server does not: strangers could have it fetch without end.
+            progress: called with the progress of a push.
+            asks_elsewhere: whether missing bytes are fetched from the remotes that the dataset was pulled from or
+                pushed to. Servers do not: anonymous callers could cause unlimited downloads.
 
         Raises:
             NotAnArchive: the dataset is not an archive.
@@ -129,7 +129,7 @@ class LocalArchive(Archive):
     def push_all(self, files: Sequence[NewFile]) -> list[Pushed]:
         algorithm = self._algorithm
         with self.scratch() as scratch:
-            # Copied before the lock is taken: others may push while a large file is read.
+            # Copied before the lock is taken, so that others can push while a large file is read.
             prepared = []
             for number, new in enumerate(files):
                 self._progress(Progress(self.name, f"reading {new.file}", number, len(files), "files"))
@@ -139,7 +139,7 @@ class LocalArchive(Archive):
     def push_prepared(
         self, files: Sequence[NewFile], prepared: Sequence[PreparedFile | OdfError], scratch: Path
     ) -> list[Pushed]:
-        """Archive files that were looked at before, all that are good in one commit.
+        """Archive files that were prepared before, all valid ones in one commit.
 
         Args:
             files: the files.
@@ -166,7 +166,7 @@ class LocalArchive(Archive):
     def _batch(
         self, dataset: StoredDataset, files: Sequence[NewFile], prepared: Sequence[PreparedFile | OdfError]
     ) -> _Batch:
-        """Decide what becomes of each file, against what the archive has."""
+        """Decide the outcome of each file, given what the archive has."""
         batch, store = _Batch(), dataset.layout.data
         good = {number: item for number, item in enumerate(prepared) if isinstance(item, PreparedFile)}
         known = self._index(dataset).known([item.record.id for item in good.values()])
@@ -279,7 +279,7 @@ class LocalArchive(Archive):
         )
 
     def presigned(self, record: FileRecord, seconds: int) -> str | None:
-        """A URL of a bucket that has the bytes, where they are not here; None if there is none.
+        """Return a URL of a bucket that has the bytes, if they are not here; None if there is none.
 
         Args:
             record: of the file.
@@ -296,7 +296,7 @@ class LocalArchive(Archive):
     # --- Corrections ---
 
     def change(self, ids: Sequence[str], *, who: str, why: str, **values: object) -> list[FileRecord]:
-        """Correct or withdraw files: each gets a pair of rows that says by whom and why.
+        """Correct or withdraw files: each gets a pair of rows that records who has done so, and why.
 
         Args:
             ids: of the files.
@@ -323,7 +323,7 @@ class LocalArchive(Archive):
             return changed
 
     def withdraw(self, ids: Sequence[str], *, who: str, why: str) -> list[FileRecord]:
-        """Take files back: searches leave them out, and their bytes may go where nothing else keeps them.
+        """Withdraw files: searches omit them, and their bytes may be removed unless something else requires them.
 
         Args:
             ids: of the files.
@@ -336,7 +336,7 @@ class LocalArchive(Archive):
         """The version of a record that says who has withdrawn or expired the file, and why."""
         return release_in(self.index.histories([record.id]).get(record.id, ()), record)
 
-    # --- What keeps bytes ---
+    # --- Policy ---
 
     @property
     def policy(self) -> ArchivePolicy:

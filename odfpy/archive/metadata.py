@@ -1,10 +1,10 @@
-"""Metadata documents of datalake: what accompanies a file in a bundle, a bucket or a table of its index.
+"""Metadata documents of datalake, which accompany a file in a bundle, a bucket or an export of its index.
 
 {"version": 0, "start": 1426809920345, "end": null, "path": "/var/log/syslog.1", "work_id": null, "where": "web1",
  "what": "syslog", "id": "6309e115c2914d0f8622973422626954", "hash": "a3e75ee4f45f676422e038f2c116d000"}
 
-They are read as datalake reads them: times may be texts of any form, `version`, `end`, `work_id`, `id` and `hash` may
-be missing, and further fields are left out. A whole number is a time in milliseconds, also one before 1973.
+They are parsed as datalake does: times may be texts of any form, `version`, `end`, `work_id`, `id` and `hash` may be
+missing, and unknown fields are ignored. An integer is a time in milliseconds, even one before 1973.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finding the archive that is meant."""
+"""Opening the archive that a name, URL or setting refers to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odfpy.settings.sections import ArchiveSection
 def opened(
     name: str | None, workspace: str | Path | Workspace, token: str | None = None, progress: ProgressSink = silent
 ) -> Archive:
-    """The archive that is meant, whose pushes tell `progress` how far they are; see `odfpy.archive.open_archive`."""
+    """Open an archive, whose pushes report to `progress`; see `odfpy.archive.open_archive`."""
     if name is not None and is_url(name):
         return _remote(name, token, progress)
     here = workspace if isinstance(workspace, Workspace) else Workspace.open(workspace)
@@ -30,7 +30,7 @@ def opened(
 
 
 def is_url(name: str) -> bool:
-    """Return whether that is the address of an archive on a server."""
+    """Return whether a name is the URL of an archive on a server."""
     return name.startswith(("http://", "https://", "odf+http://", "odf+https://"))
 
 
@@ -46,7 +46,7 @@ def _only(workspace: Workspace, progress: ProgressSink) -> Archive:
         try:
             if is_archive(dataset.state):
                 found.append(dataset)
-        except OdfError:  # a damaged dataset is in nobody's way who did not name it
+        except OdfError:  # a damaged dataset must not affect other archives
             continue
     if len(found) == 1:
         return LocalArchive(workspace, found[0], progress)

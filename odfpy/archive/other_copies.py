@@ -1,7 +1,7 @@
-"""Bytes that this copy of an archive does not have, from where it was pulled from or pushed to.
+"""Bytes that a partial copy of an archive lacks, read from the remotes that it was pulled from or pushed to.
 
-A partial copy has all records and some files. Whoever asks for another file gets it from the first place that has it.
-Every byte is checked on its way, so that it does not matter how far a place is to be trusted.
+A partial copy has all records and some files. Other files are read from the first remote that has them. Every byte is
+verified, so that remotes need not be trusted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def open_elsewhere(dataset: StoredDataset, name: Multihash, offset: int) -> Bina
 
     Args:
         dataset: whose places are asked.
-        name: of the object.
+        name: name of the object.
         offset: the first byte that is wanted.
 
     Raises:
@@ -42,7 +42,7 @@ def presigned_elsewhere(dataset: StoredDataset, name: Multihash, seconds: int) -
 
     Args:
         dataset: whose places are asked.
-        name: of the object.
+        name: name of the object.
         seconds: how long the URL is good for.
     """
     from odfpy.repository.bucket.place import open_bucket, parse_place

@@ -1,4 +1,4 @@
-"""Files that are about to be archived: looked at as far as that can be done before anybody else has to wait."""
+"""Preparation of files to be archived: everything that can be done before the lock is taken."""
 
 from __future__ import annotations
 

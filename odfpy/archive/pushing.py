@@ -1,4 +1,4 @@
-"""Files that are to be archived, and what became of them."""
+"""Files to be archived, and the outcomes of their push."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def require_same(record: FileRecord, there: FileRecord, name: str, release: Call
     Args:
         record: of the file that is pushed.
         there: the record of its id.
-        name: of the file.
+        name: name of the file.
         release: gives the version of a record that says who has taken the file back.
 
     Raises:

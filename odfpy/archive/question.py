@@ -1,4 +1,4 @@
-"""Questions to an archive, and its answers page by page."""
+"""Queries of an archive, and pages of results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Question:
     Attributes:
         what: names of what they are; a file fits if it is one of them.
         where: names of where they come from; empty for anywhere.
-        start: of the range, inclusive; milliseconds since 1970.
+        start: of the range, inclusive; milliseconds since the epoch.
         end: of the range, inclusive: a file fits if it has begun by then, and its end (its start, if it has none) is
             not before `start`.
         work_id: the job.

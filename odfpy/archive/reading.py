@@ -1,4 +1,4 @@
-"""Content as it is read from a store: hashed on the way, so that nobody gets other bytes than were archived."""
+"""Content read from a store: hashed meanwhile, so that nobody gets bytes other than those that were archived."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def checked_stream(stream: BinaryIO, record: FileRecord, where: str) -> BinaryIO
 
 
 class _Checked(io.RawIOBase):
-    """Bytes that are counted and hashed while somebody reads them."""
+    """A stream that counts and hashes its bytes while it is read."""
 
     def __init__(self, stream: BinaryIO, record: FileRecord, where: str) -> None:
         super().__init__()
@@ -39,8 +39,8 @@ class _Checked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer)
-        # One byte is never handed out before all are checked: who reads exactly `size` bytes would never come to the
-        # end of the stream, and never learn that they were the wrong ones.
+        # One byte is held back until all are verified: a reader of exactly `size` bytes would otherwise never reach the
+        # end of the stream, and never notice wrong content.
         left = self._record.size - self._count
         wanted = min(len(view), left - 1) if left > 1 else min(len(view), max(left, 1))
         data = self._stream.read(wanted)

@@ -51,15 +51,15 @@ class FileRecord:
         id: names the file in the archive; derived from the other fields where nobody gives one (`derived_id`).
         what: the process or program that made it: `[a-z0-9_-]+`.
         where: the machine or place that it comes from: `[a-z0-9_-]+`.
-        start: time of the first event in it, or the only time that matters; milliseconds since 1970.
-        end: time of the last event in it, None for a file of one moment; milliseconds since 1970.
+        start: time of the first event in it, or the only time that matters; milliseconds since the epoch.
+        end: time of the last event in it, None for a file of one moment; milliseconds since the epoch.
         work_id: a job that it belongs to, `[a-z0-9_-]+` and not beginning with `null`; or None.
         path: where it was: an absolute path, as it is on POSIX or Windows.
         hash: BLAKE2b of 16 bytes over the content, in hex, as datalake has it.
         object: the content's name in the store: BLAKE3 or SHA3-256.
         size: bytes of the content.
-        create_time: when the archive took it in; milliseconds since 1970.
-        version: of the record's form.
+        create_time: when the archive took it in; milliseconds since the epoch.
+        version: version of the record's form.
         status: whether it is kept.
         released: since when its bytes may be removed, by withdrawal or the end of its retention; milliseconds.
         who: who has corrected, withdrawn or expired it; None for what was pushed and never touched.

@@ -1,4 +1,4 @@
-"""Reports: each push to an archive of a workspace is a row of the dataset `odf.archive-reports`.
+"""Reports: each push to an archive of a workspace is recorded as a row of the dataset `odf.archive-reports`.
 
 A report has the fields that those of datalake have: how the push has gone (`status`), when it began (`start`, in
 milliseconds), how long it took (`duration`, in seconds), the records that it has brought, and a message if something
@@ -59,7 +59,7 @@ REPORTS: Final = RecordedDataset(
 
 
 class ReportStatus(Enum):
-    """The outcome of a push as a whole.
+    """The outcome of a complete push.
 
     Attributes:
         SUCCESS: all files are in the archive.
@@ -88,7 +88,7 @@ class PushReport:
     Attributes:
         archive: the name of its dataset.
         by: who has pushed.
-        start: when it began, in milliseconds since 1970.
+        start: when it began, in milliseconds since the epoch.
         duration: seconds that it took.
         results: of its files.
         error: why it has failed as a whole, None if it has not.
@@ -210,9 +210,9 @@ def reports(
 
     Args:
         workspace: whose.
-        num: how many at most.
+        num: maximum number of items.
         status: only these.
-        since: only of pushes that began at that time or later, in milliseconds since 1970.
+        since: only of pushes that began at that time or later, in milliseconds since the epoch.
 
     Raises:
         OdfError: those that wait cannot be taken into the dataset.

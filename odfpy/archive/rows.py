@@ -1,4 +1,4 @@
-"""The rows of an archive: its manifest, and records as rows of it.
+"""The dataset of an archive: its manifest, and the conversion of records to rows.
 
 A record is a row under its id. What is corrected later, withdrawn or expired is a pair of rows more, -C with the old
 record and +C with the new one, so that the changelog has all that was ever said, by whom and why.

@@ -1,8 +1,8 @@
-"""The folder that files are fetched to: nothing is written outside of it, and nothing that is there is replaced.
+"""The target folder of fetched files: nothing is written outside of it, and existing files are not replaced.
 
 Folders below it are opened one by one without following symbolic links, so that a link that somebody has put there
 leads nowhere, whenever they have done so. A file has its name when it is whole and was checked. A fetch that breaks off
-leaves its part, `.odf-part-...`, and the next one of the same content goes on from there. Where the disk is full, no
+leaves its part, `.odf-part-...`, and the next one of the same content continues from there. Where the disk is full, no
 part is left.
 """
 
@@ -41,13 +41,13 @@ class TargetFolder:
     """A folder that files are fetched to.
 
     Attributes:
-        path: of the folder; it may be reached by symbolic links.
+        path: path of the folder; it may be reached by symbolic links.
     """
 
     def __init__(self, path: str | Path) -> None:
         """
         Args:
-            path: of the folder; made with the first file.
+            path: path of the folder; made with the first file.
         """
         self.path = Path(path)
 
@@ -148,7 +148,7 @@ def _complete(file: RawIOBase, content: Callable[[int], BinaryIO], record: FileR
 
 
 def _copy(source: RawIOBase | BinaryIO, target: RawIOBase | None, hasher: Hasher | None) -> int:
-    """Read what is left of a stream, for a target, a hash or both; gives how many bytes that are."""
+    """Read what is left of a stream, for a target, a hash or both; returns how many bytes that are."""
     count = 0
     while chunk := source.read(_CHUNK):
         count += len(chunk)

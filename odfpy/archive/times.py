@@ -1,4 +1,4 @@
-"""Times of archived files: milliseconds since 1970 in UTC, read from what people and programs write."""
+"""Times of archived files: milliseconds since the epoch in UTC, read from what people and programs write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAST: Final = Timestamp.parse("9999-12-31T23:59:59.999Z").millis
 
 
 def parse_time(value: Time) -> int:
-    """Return milliseconds since 1970.
+    """Return milliseconds since the epoch.
 
     Args:
         value: a number of seconds, or of milliseconds if it is above 100 000 000 000, also as text unless it might be a

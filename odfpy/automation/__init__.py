@@ -1,1 +1,1 @@
-"""The scheduler: what is due is done, each run in a process of its own, and each is a row of a dataset."""
+"""The scheduler: runs jobs when they are due, each in its own process, and records each run as a row of a dataset."""

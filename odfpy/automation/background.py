@@ -1,4 +1,4 @@
-"""A scheduler in a thread of its own: for `odf run`, whose main thread hears signals, and for `odf serve --run`."""
+"""A scheduler in a separate thread: for `odf run`, whose main thread handles signals, and for `odf serve --run`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _BEAT: Final = 0.2
 
 
 class BackgroundScheduler:
-    """A scheduler in a thread of its own. Its runs end with that thread, so that it lives as long as they do.
+    """A scheduler in a separate thread. Its runs end with that thread, so that it lives as long as they do.
 
     Attributes:
-        has_worked: whether it has looked at what is due, once it has stopped; not if another scheduler works here.
+        has_worked: whether it has done any work, once it has stopped; False if another scheduler holds the lock.
     """
 
     def __init__(
@@ -31,9 +31,9 @@ class BackgroundScheduler:
         """
         Args:
             workspace: the workspace.
-            listener: who is told what it does.
-            grace: seconds that runs under way may take when it stops.
-            once: whether it does only what is due now, and stops by itself.
+            listener: listener for its events.
+            grace: seconds that running jobs get when it stops.
+            once: whether to only do what is due now, and then stop.
         """
         self._notices = NoticeSender(Notices(workspace))
         self._scheduler = Scheduler(workspace, (listener or Listener()).also(self._notices.hear))
@@ -49,7 +49,7 @@ class BackgroundScheduler:
         self._thread.start()
 
     def stop(self) -> None:
-        """Let it stop: at first it waits for runs under way; when told again, it ends them."""
+        """Stop it: the first call waits for running jobs; the second one ends them."""
         if self._stop.is_set():
             self._scheduler.hurry()
         self._stop.set()
@@ -58,9 +58,9 @@ class BackgroundScheduler:
         """Wait until it has stopped.
 
         Raises:
-            OdfError: it could not begin, or could not go on.
+            OdfError: it could not start, or had to stop.
         """
-        while self._thread.is_alive():  # with a time limit, or signals would not be heard
+        while self._thread.is_alive():  # with a timeout, otherwise signals would not be handled
             self._thread.join(_BEAT)
         if self._error is not None:
             raise self._error
@@ -75,12 +75,12 @@ class BackgroundScheduler:
 
 @contextmanager
 def scheduling(workspace: Workspace, listener: Listener | None = None, *, grace: float = 30.0) -> Iterator[None]:
-    """Let a scheduler work until the block is left.
+    """Run a scheduler while the `with` block runs.
 
     Args:
         workspace: the workspace.
-        listener: who is told what it does.
-        grace: seconds that runs under way may take when it stops.
+        listener: listener for its events.
+        grace: seconds that running jobs get when it stops.
     """
     scheduler = BackgroundScheduler(workspace, listener, grace=grace)
     scheduler.start()

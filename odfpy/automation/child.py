@@ -1,6 +1,6 @@
 """The process of a run: a request as JSON on standard input, the result as JSON in the folder of the run.
 
-It ends with the scheduler that has started it. Its lock says that it is alive, also to the next scheduler.
+It ends with the scheduler that has started it. It holds a lock while it is alive, by which later schedulers find it.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ RESULT: Final = "result.json"
 
 
 def main() -> None:
-    """Do what standard input says."""
+    """Execute the request on standard input."""
     request = json.loads(sys.stdin.buffer.readline())
-    os.set_inheritable(request["lock"], False)  # or an engine that it starts would keep the lock
+    os.set_inheritable(request["lock"], False)  # otherwise an engine that it starts would hold the lock
     with suppress(OSError):
         die_with_parent(signal.SIGKILL)
-    if os.getppid() != request["scheduler"]:  # it has ended before that
+    if os.getppid() != request["scheduler"]:  # the scheduler has ended before that
         return
     signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the scheduler
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C must only reach the scheduler
     result = run(request)
     replace_file(Path(request["folder"]) / RESULT, json.dumps(result.bounded()).encode())
 
 
 def run(request: dict[str, Any]) -> RunResult:
-    """Do a job, and return what came of it, with time and memory.
+    """Run a job, and return its result, with time and memory.
 
     Args:
         request: `root` of the workspace, and the fields of `Work`.
@@ -77,12 +77,12 @@ def run(request: dict[str, Any]) -> RunResult:
 
 
 def peak_memory(process: int | str) -> int | None:
-    """Bytes that a process had in memory at most, None if that cannot be found out.
+    """Return the peak memory of a process in bytes, None if unknown.
 
     Args:
-        process: its id, or `self`.
+        process: process id, or `self`.
     """
-    # Not `getrusage`: what the scheduler had in memory counts there, since this process began as a copy of it.
+    # Not `getrusage`: it includes the memory of the scheduler, which this process was forked from.
     try:
         for line in Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace").splitlines():
             if line.startswith("VmHWM:"):
@@ -105,10 +105,10 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def result_in(folder: Path) -> RunResult | None:
-    """The result that a run has left in its folder, None if it has left none.
+    """Return the result that a run has left in its folder, None if there is none.
 
     Args:
-        folder: of the run.
+        folder: folder of the run.
     """
     try:
         found = RunResult.of(json.loads((folder / RESULT).read_bytes()))

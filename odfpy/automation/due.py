@@ -1,6 +1,6 @@
-"""The time at which a job is due next: pure arithmetic on its trigger, its past, and what is new.
+"""Due times of jobs: a pure function of its trigger, its history, and its news.
 
-Times are seconds since 1970, as the wall clock has them.
+Times are seconds since the epoch, by the wall clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CLOCK_TOLERANCE: Final = 3600.0
 
 
 class Reason(Enum):
-    """The reason of a run."""
+    """The reason why a job runs."""
 
     SCHEDULE = "schedule"
     ROWS = "rows"
@@ -28,16 +28,16 @@ class Reason(Enum):
 
     @property
     def is_another_try(self) -> bool:
-        """True for a run that does what one before it did not get done."""
+        """True if the run retries an earlier one."""
         return self in (Reason.RETRY, Reason.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """A job of a dataset.
+    """The identity of a job: a dataset and the kind of work.
 
     Attributes:
-        dataset: id of the dataset, as its folder is named.
+        dataset: id of the dataset, as in the name of its folder.
         job: the job.
     """
 
@@ -47,16 +47,16 @@ class JobKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobHistory:
-    """The past of a job, as far as its next time depends on it.
+    """The history of a job, as far as its next time depends on it.
 
     Attributes:
         started: when its last run began; None if it never ran.
-        attempt: the number of that try.
-        failures: runs that failed since one that did not.
-        retry_at: when it is tried again; None if it is not.
-        retry_reason: why.
-        seen_rows: rows of the dataset that its last run that did not fail has seen.
-        tried: what was new for its last run, see `InputChanges.mark`.
+        attempt: number of that attempt.
+        failures: number of failed runs since the last success.
+        retry_at: time of the next retry; None if there is none.
+        retry_reason: reason of the retry.
+        seen_rows: number of rows of the dataset that its last successful run has seen.
+        tried: the news that its last run has processed, see `InputChanges.mark`.
     """
 
     started: float | None = None
@@ -70,13 +70,13 @@ class JobHistory:
 
 @dataclass(frozen=True, slots=True)
 class InputChanges:
-    """The news for a job.
+    """The news for a job: input that it has not processed.
 
     Attributes:
-        rows: number of rows that are new to it.
-        any: whether there is anything new, such as a block without rows.
-        mark: another text whenever there is something else.
-        noticed: since when.
+        rows: number of new rows.
+        any: whether there is anything new, including blocks without rows.
+        mark: text that differs whenever the news differ.
+        noticed: when they were first noticed.
     """
 
     rows: int = 0
@@ -99,14 +99,14 @@ class Due:
 
 
 def due(key: JobKey, trigger: Trigger, past: JobHistory, since: float, news: InputChanges | None) -> Due | None:
-    """The time at which a job is due next; one that is over means now.
+    """Return when a job is due next; a time in the past means now.
 
     Args:
         key: the job.
-        trigger: its times.
-        past: its past.
-        since: when its schedule was written; times by cron before that do not count.
-        news: what is new to it; None for a job that runs whether there is anything new or not.
+        trigger: its trigger.
+        past: its history.
+        since: when its schedule was written; cron times before that do not count.
+        news: its news; None for a job that runs regardless of news.
     """
     found = [Due(past.retry_at, past.retry_reason)] if past.retry_at is not None else []
     if trigger.cron is not None:
@@ -118,7 +118,7 @@ def due(key: JobKey, trigger: Trigger, past: JobHistory, since: float, news: Inp
         base = since if past.started is None else past.started + trigger.every.seconds
         base = base if news is None else max(base, news.noticed)
         found.append(Due(base + _jitter(key, trigger, base), Reason.SCHEDULE))
-    # What a run has tried in vain is for its retries: only more of it is a reason for another run.
+    # News that a run has processed in vain are left to its retries: only further news cause another run.
     is_tried = news is not None and news.mark == past.tried and past.started is not None
     if trigger.rows is not None and news is not None and news.rows >= trigger.rows and not is_tried:
         found.append(Due(news.noticed + _jitter(key, trigger, news.noticed), Reason.ROWS))
@@ -126,18 +126,18 @@ def due(key: JobKey, trigger: Trigger, past: JobHistory, since: float, news: Inp
 
 
 def needs_news(job: Job, trigger: Trigger, *, is_derivative: bool) -> bool:
-    """Return whether the times of a job depend on what is new to it.
+    """Return whether the times of a job depend on its news.
 
     Args:
         job: the job.
-        trigger: its times.
-        is_derivative: whether its dataset is derived from others here.
+        trigger: its trigger.
+        is_derivative: whether its dataset is derived from other local datasets.
     """
     return trigger.rows is not None or (job is Job.PULL and is_derivative and trigger.every is not None)
 
 
 def _jitter(key: JobKey, trigger: Trigger, time: float) -> float:
-    """The delay of a run, the same for everybody who asks."""
+    """Return the jitter of a run, which is deterministic."""
     if trigger.jitter is None:
         return 0.0
     seed = f"{key.dataset} {key.job.value} {time:.0f}".encode()

@@ -1,4 +1,4 @@
-"""Troubles of a scheduler that `odf status` tells: jobs whose last run failed, besides pulls, which it knows itself."""
+"""Failures of scheduled jobs for `odf status`, except for pulls, whose state it determines itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def last_failures(workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the jobs' last runs that failed or were interrupted, as far as the scheduler remembers them.
+    """Yield the rows of jobs whose last run failed or was interrupted, as far as the scheduler remembers.
 
     Args:
         workspace: the workspace.
@@ -26,7 +26,7 @@ def last_failures(workspace: Workspace) -> Iterator[dict[str, Any]]:
     with closing(SchedulerState(folder)) as state:
         ended = state.ended()
     told: set[tuple[str, str]] = set()
-    for row in ended:  # the newest first
+    for row in ended:  # newest first
         key = (row["dataset_id"], row["job"])
         if key not in told and row["outcome"] in FAILED:
             yield row
@@ -34,7 +34,7 @@ def last_failures(workspace: Workspace) -> Iterator[dict[str, Any]]:
 
 
 def failing_jobs(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
-    """Return the same of jobs other than pulls, by the id of the dataset.
+    """Return the same for jobs other than pulls, by id of the dataset.
 
     Args:
         workspace: the workspace.

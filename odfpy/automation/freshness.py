@@ -1,4 +1,4 @@
-"""Freshness: a dataset whose last rows are older than promised is late, whether anything has failed or not."""
+"""Freshness: a dataset whose latest rows are older than its schedule promises is late, even if nothing has failed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from odfpy.data.duration import Duration
 
 
 class FreshnessChecks:
-    """The checks of a workspace: which datasets are late. They know no clock."""
+    """Tracks which datasets of a workspace are late; independent of the clock."""
 
     def __init__(self) -> None:
         self._due: dict[str, tuple[float, Duration]] = {}
         self._late: set[str] = set()
 
     def remember(self, late: Iterable[str]) -> None:
-        """Take in which datasets are known to be late, so that nobody is told again."""
+        """Set which datasets are known to be late, so that they are not reported again."""
         self._late = set(late)
 
     def put(self, dataset: str, planned: Planned, last_data: float | None) -> None:
-        """Take in what is promised, and when the last rows came.
+        """Set a dataset's promise, and the time of its latest rows.
 
         Args:
             dataset: id of the dataset.
-            planned: its schedule; one that is paused promises nothing.
-            last_data: when its last rows came; before the first ones, the promise counts from the schedule on.
+            planned: its schedule; a paused one promises nothing.
+            last_data: time of its latest rows; before the first ones, the promise counts from the schedule.
         """
         promise = planned.schedule.max_age
         if promise is None or planned.schedule.is_paused:
@@ -40,10 +40,10 @@ class FreshnessChecks:
         self._late.discard(dataset)
 
     def changes(self, now: float) -> Iterator[tuple[str, bool, str]]:
-        """Yield the datasets that are late since the last look, and those that are no more, with a sentence.
+        """Yield the datasets that became late since the last call, and those that no longer are, with a description.
 
         Args:
-            now: the time.
+            now: current time.
         """
         for dataset, (due, promise) in self._due.items():
             is_late = now > due

@@ -1,7 +1,7 @@
-"""The runs of a workspace: those under way, and those that have ended.
+"""The runs of a workspace: those in progress, and those that have ended.
 
-The newest are in the scheduler's file, older ones in the dataset of runs. A run that has just ended is in both for a
-while, or in the file alone.
+The newest runs are in the scheduler's database, older ones in the dataset of runs. A run that has just ended may be in
+both, or only in the database.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _TIME: Final = 'Timestamp(Millisecond, Some("UTC"))'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
-    """A choice of runs.
+    """A filter for runs.
 
     Attributes:
-        dataset_ids: ids of the datasets that are meant; None for all.
-        name: also those of a dataset that had this name, and is gone.
-        only_failed: only those that failed or were interrupted.
-        since: only those that have ended since then.
-        until: only those that have ended at that time or before.
+        dataset_ids: ids of datasets; None for all.
+        name: includes runs of a deleted dataset of this name.
+        only_failed: only runs that failed or were interrupted.
+        since: only runs that ended at this time or later.
+        until: only runs that ended at this time or earlier.
     """
 
     dataset_ids: Collection[str] | None = None
@@ -46,24 +46,24 @@ class RunFilter:
     def of(
         cls, workspace: Workspace, ref: str | None, *, only_failed: bool = False, since: Timestamp | None = None
     ) -> RunFilter:
-        """Return the choice of the runs of one dataset, also of one that was deleted, or of all.
+        """Return a filter for the runs of one dataset, which may be deleted, or of all.
 
         Args:
             workspace: the workspace.
             ref: name or id of the dataset; None for all.
-            only_failed: only those that failed or were interrupted.
-            since: only those that have ended since then.
+            only_failed: only runs that failed or were interrupted.
+            since: only runs that ended at this time or later.
         """
         if ref is None:
             return cls(only_failed=only_failed, since=since)
         try:
-            found = str(workspace.storage.get(ref).handle.id)  # also runs under a former name
+            found = str(workspace.storage.get(ref).handle.id)  # includes runs under a former name
         except DatasetNotFound:
             return cls(dataset_ids=(ref,), name=ref, only_failed=only_failed, since=since)
         return cls(dataset_ids=(found,), only_failed=only_failed, since=since)
 
     def takes(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a run is meant."""
+        """Return whether a run passes the filter."""
         if self.dataset_ids is not None and row["dataset_id"] not in self.dataset_ids and row["dataset"] != self.name:
             return False
         if self.only_failed and row["outcome"] not in FAILED:
@@ -72,10 +72,10 @@ class RunFilter:
         return (self.since is None or at >= self.since) and (self.until is None or at <= self.until)
 
     def condition(self, but: Collection[str]) -> str | None:
-        """The same in SQL over the dataset of runs.
+        """Return the filter as an SQL condition for the dataset of runs.
 
         Args:
-            but: ids of runs to leave out.
+            but: ids of runs to exclude.
         """
         literal = dialect_named("datafusion").literal
         conditions = []
@@ -98,12 +98,12 @@ ALL: Final = RunFilter()
 
 
 def last_runs(workspace: Workspace, chosen: RunFilter = ALL, *, num: int) -> list[dict[str, Any]]:
-    """Return the last runs, those under way first, then the newest.
+    """Return the latest runs: running ones first, then newest first.
 
     Args:
         workspace: the workspace.
-        chosen: which ones.
-        num: how many at most.
+        chosen: filter.
+        num: maximum number of items.
     """
     known = _known(workspace)
     found = list(islice((row for row in known if chosen.takes(row)), num))
@@ -115,19 +115,19 @@ def last_runs(workspace: Workspace, chosen: RunFilter = ALL, *, num: int) -> lis
 
 
 def recorded_runs(workspace: Workspace, *, num: int, condition: str | None = None) -> Iterator[dict[str, Any]]:
-    """The last runs in the dataset of runs, the newest first.
+    """Return the latest runs in the dataset of runs, newest first.
 
     Args:
-        workspace: whose.
-        num: how many at most.
-        condition: in SQL, over the columns.
+        workspace: the workspace.
+        num: maximum number of items.
+        condition: SQL condition over the columns.
     """
     RUNS.take_in(workspace)
     return RUNS.records(workspace, num=num, condition=condition)
 
 
 def _known(workspace: Workspace) -> list[dict[str, Any]]:
-    """The runs that the scheduler remembers."""
+    """Return the runs that the scheduler remembers."""
     folder = workspace.storage.odf / "automation"
     if not (folder / "state.db").exists():
         return []

@@ -1,7 +1,7 @@
-"""The planner of a scheduler: which runs to start now. It knows no clock, no file and no process.
+"""The planner of a scheduler: decides which runs to start now. It uses no clock, no files and no processes.
 
-The scheduler tells it of schedules, of what is new, and of runs that have ended; it says what to start. Nothing is
-queued: what is due is found anew each time, so that a schedule which was changed or paused leaves nothing behind.
+The scheduler passes in schedules, news and ended runs; the planner returns what to start. Nothing is queued: what is
+due is computed each time, so that a changed or paused schedule leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class Outcome(Enum):
 
     @property
     def is_good(self) -> bool:
-        """True if the run has done what there was to do."""
+        """True if the run has succeeded."""
         return self in (Outcome.UPDATED, Outcome.UP_TO_DATE)
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A dataset with a schedule.
+    """A dataset with its schedule.
 
     Attributes:
         schedule: its schedule.
-        since: when that was written.
-        is_derivative: whether the dataset is derived from others here.
+        since: when the schedule was written.
+        is_derivative: whether the dataset is derived from other local datasets.
     """
 
     schedule: DatasetSchedule
@@ -51,14 +51,14 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A run that is to begin now.
+    """A run to start now.
 
     Attributes:
         key: the job.
-        reason: why.
-        due_at: since when it is due.
-        attempt: the number of the try.
-        request: id of the run that somebody has asked for; None of others.
+        reason: its reason.
+        due_at: when it became due.
+        attempt: number of the attempt.
+        request: id of a manually requested run; None for others.
     """
 
     key: JobKey
@@ -82,7 +82,7 @@ class JobPlanner:
     """The jobs of a workspace, and when each is due.
 
     Attributes:
-        parallel: runs at the same time, at most.
+        parallel: maximum number of concurrent runs.
     """
 
     def __init__(self, parallel: int) -> None:
@@ -94,19 +94,19 @@ class JobPlanner:
         self._running: dict[str, Start] = {}
         self._now = 0.0
 
-    # --- What it is told ---
+    # --- Input ---
 
     def remember(self, pasts: Mapping[JobKey, JobHistory]) -> None:
-        """Take in what was before this scheduler; before anything else."""
+        """Set the histories of jobs from before this scheduler; must be called first."""
         self._pasts.update(pasts)
 
     def put(self, dataset: str, planned: Planned, now: float) -> None:
-        """Take in a schedule that is new, or has changed.
+        """Add or replace the schedule of a dataset.
 
         Args:
             dataset: id of the dataset.
             planned: its schedule.
-            now: the time.
+            now: current time.
         """
         before = {job: self._entries.pop(JobKey(dataset, job), None) for job in Job}
         self._planned[dataset] = replace(planned, since=min(planned.since, now))
@@ -120,39 +120,39 @@ class JobPlanner:
             self._find_due(key)
 
     def drop(self, dataset: str) -> None:
-        """Forget the schedule of a dataset; its past stays, in case that it comes back."""
+        """Remove the schedule of a dataset; its history is kept, in case that it comes back."""
         self._planned.pop(dataset, None)
         for job in Job:
             self._entries.pop(JobKey(dataset, job), None)
 
     def hear(self, key: JobKey, news: InputChanges) -> None:
-        """Take in what is new to a job."""
+        """Set the news of a job."""
         entry = self._entries.get(key)
         if entry is None or entry.news is None:
             return
-        if entry.due is not None and entry.due.reason is Reason.ROWS:  # more of what it is due for
+        if entry.due is not None and entry.due.reason is Reason.ROWS:  # more news of the kind it is due for already
             news = replace(news, noticed=entry.news.noticed)
         entry.news = news
         self._find_due(key)
 
     def ask(self, request: str, key: JobKey, now: float) -> None:
-        """Take in that somebody wants a job to be done now.
+        """Request that a job runs now.
 
         Args:
-            request: id of the run to be.
+            request: id of the future run.
             key: the job.
-            now: the time.
+            now: current time.
         """
         self._requests.setdefault(request, (key, now))
 
     def ended(self, start: Start, outcome: Outcome, now: float, seen_rows: int | None = None) -> JobHistory:
-        """Take in that a run has ended; gives the past of its job, which is to be remembered.
+        """Record the end of a run; returns the new history of its job, for the caller to store.
 
         Args:
             start: the run.
-            outcome: what became of it.
-            now: the time.
-            seen_rows: rows that the dataset had when it began.
+            outcome: outcome of the run.
+            now: current time.
+            seen_rows: number of rows of the dataset when it began.
         """
         self._running.pop(start.key.dataset, None)
         past = self._pasts.get(start.key, JobHistory())
@@ -167,7 +167,7 @@ class JobPlanner:
             is_failure = outcome is Outcome.FAILED
             reason = Reason.RETRY if is_failure else Reason.INTERRUPTED
             again = now + (tries.seconds_before(start.attempt + 1) if is_failure else 0.0)
-            # What was interrupted had no fair try: the last one is done again, once.
+            # An interrupted run does not count as an attempt: it is repeated once.
             is_allowed = tries.allows(start.attempt + is_failure)
             past = replace(
                 past,
@@ -178,18 +178,18 @@ class JobPlanner:
         self._put_past(start.key, past)
         return past
 
-    # --- What it says ---
+    # --- Output ---
 
     def start_next(
         self, now: float, wanted: Callable[[Start], bool] = lambda _start: True
     ) -> Iterator[tuple[Start, JobHistory, JobHistory]]:
-        """Yield what is to be started now, each with the past that its job had, and has then.
+        """Yield the runs to start now, each with the previous and the new history of its job.
 
         Args:
-            now: the time.
-            wanted: says which runs may begin.
+            now: current time.
+            wanted: returns whether a run may start.
 
-        Each is taken to run from then on, until `ended` or `withdraw` says otherwise.
+        Each counts as running until `ended` or `withdraw` is called.
         """
         if now < self._now - _BACKWARDS:
             self._clock_went_back(now)
@@ -209,32 +209,32 @@ class JobPlanner:
             yield start, before, past
 
     def withdraw(self, start: Start, before: JobHistory) -> None:
-        """Take back that a run was started: it could not be written down, so that it did not begin.
+        """Undo the start of a run, which could not be recorded and so did not start.
 
         Args:
             start: the run.
-            before: the past that its job has again.
+            before: previous history of its job.
         """
         self.cancel(start, before)
         if start.request is not None:
             self._requests[start.request] = (start.key, start.due_at)
 
     def cancel(self, start: Start, before: JobHistory) -> None:
-        """Take in that a run does not begin after all: its dataset is gone, or nobody wants it any more.
+        """Cancel a run that will not start: its dataset was deleted, or it is no longer wanted.
 
         Args:
             start: the run.
-            before: the past that its job has again, with the retry that may be due in it.
+            before: previous history of its job, including a retry that may be due.
         """
         self._running.pop(start.key.dataset, None)
         self._put_past(start.key, before)
 
     def occupy(self, start: Start) -> None:
-        """Take in a run of another scheduler that has not ended yet."""
+        """Record a running run of another scheduler."""
         self._running[start.key.dataset] = start
 
     def past_of(self, key: JobKey) -> JobHistory:
-        """Return the past of a job."""
+        """Return the history of a job."""
         return self._pasts.get(key, JobHistory())
 
     def due_of(self, key: JobKey) -> Due | None:
@@ -244,7 +244,7 @@ class JobPlanner:
 
     @property
     def is_idle(self) -> bool:
-        """True if nothing runs."""
+        """True if nothing is running."""
         return not self._running
 
     # --- Pieces ---
@@ -281,10 +281,10 @@ class JobPlanner:
             self._find_due(key)
 
     def _wake(self, entry: _Entry, now: float) -> None:
-        """Let a job whose past is in the future go on: the clock was set back.
+        """Reschedule a job whose history is in the future, because the clock was set back.
 
-        Intervals count from now on. Times by cron that have been are not run again, unless the clock was so far ahead
-        that it must have been wrong.
+        Intervals count from now on. Past cron times are not repeated, unless the clock was so far ahead that it must
+        have been wrong.
         """
         past = entry.past
         tolerance = 0.0 if entry.trigger.cron is None else CLOCK_TOLERANCE

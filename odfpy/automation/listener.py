@@ -1,4 +1,4 @@
-"""Listeners, which hear of what a scheduler does."""
+"""Listeners for events of a scheduler."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from odfpy.automation.notifications.notice import NoticeKind
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listener, which is told what a scheduler does; each is called in its thread, and must return soon.
+    """Callbacks for events of a scheduler; they run in its thread, and must return quickly.
 
     Attributes:
-        on_run: of each run that has begun (`outcome` is `running`) or ended, with its row.
-        on_notice: of what a person may want to hear: kind, name of the dataset, a sentence, and the row of the run.
-        on_remark: of what is wrong with the scheduler itself, or a schedule.
+        on_run: called for each run that has begun (`outcome` is `running`) or ended, with its row.
+        on_notice: called for user-relevant events: kind, name of the dataset, a sentence, and the row of the run.
+        on_remark: called for problems of the scheduler itself, or of a schedule.
     """
 
     on_run: Callable[[Mapping[str, Any]], object] = lambda _row: None
@@ -24,10 +24,10 @@ class Listener:
     on_remark: Callable[[str], object] = lambda _text: None
 
     def also(self, on_notice: Callable[[NoticeKind, str, str, Mapping[str, Any] | None], object]) -> Listener:
-        """Return a listener that first lets somebody else hear each notice.
+        """Return a listener that also passes notices to another callback, which is called first.
 
         Args:
-            on_notice: who is told first.
+            on_notice: the other callback.
         """
 
         def both(kind: NoticeKind, name: str, text: str, row: Mapping[str, Any] | None) -> None:

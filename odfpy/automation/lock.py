@@ -1,4 +1,4 @@
-"""The lock of the scheduler that works: of several, the others wait for it. The kernel frees it with its process."""
+"""The lock of the active scheduler; others wait for it. The kernel releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SchedulerLock:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Take the lock if it is free, and return whether it is ours.
+        """Try to take the lock, and return whether it was acquired.
 
         Raises:
             OdfError: it cannot be locked.
@@ -43,14 +43,14 @@ class SchedulerLock:
         if not try_lock(descriptor):
             os.close(descriptor)
             return False
-        with suppress(OSError):  # a full disk; it is only for people
+        with suppress(OSError):  # e.g. a full disk; the content is only informative
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         self._descriptor = descriptor
         return True
 
     def free(self) -> None:
-        """Let another scheduler work."""
+        """Release the lock."""
         if self._descriptor is not None:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, 0)
@@ -59,7 +59,7 @@ class SchedulerLock:
 
     @property
     def holder(self) -> str | None:
-        """The scheduler that works, in words; None if none does."""
+        """Describe the active scheduler; None if there is none."""
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -73,7 +73,7 @@ class SchedulerLock:
 
 
 def nothing_runs(storage: WorkspaceFolder) -> bool:
-    """Return whether a workspace has schedules, and no scheduler that works.
+    """Return whether a workspace has schedules, but no active scheduler.
 
     Args:
         storage: the workspace.

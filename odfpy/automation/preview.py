@@ -1,4 +1,4 @@
-"""The next runs of a workspace, as its schedules and what has been have it."""
+"""The upcoming runs of a workspace, computed from its schedules and the history of its jobs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
-    """A run to come.
+    """An upcoming run.
 
     Attributes:
         dataset: name of the dataset.
         job: the job.
-        at: when, in UTC; None where that depends on rows that have not come.
+        at: its time, in UTC; None if that depends on rows that have not arrived.
         local: the same in the time zone of the schedule.
-        trigger: the times of the job, in words.
+        trigger: description of the job's trigger.
     """
 
     dataset: str
@@ -45,13 +45,13 @@ class Upcoming:
 def upcoming(
     workspace: Workspace, refs: str | Sequence[str], num: int, after: float | None = None
 ) -> Iterator[Upcoming]:
-    """Yield the next runs of each job, as if each began when it is due.
+    """Yield the next runs of each job, assuming that each starts when it is due.
 
     Args:
         workspace: the workspace.
         refs: names, ids and patterns of datasets; all if empty.
-        num: how many of each job.
-        after: a time at which each is taken to have run by this schedule; None for what is due from now on.
+        num: number of runs for each job.
+        after: time at which each job is assumed to have run; None for what is due from now on.
     """
     storage = workspace.storage
     refs = all_of(refs)
@@ -66,8 +66,8 @@ def upcoming_of(
     Args:
         workspace: the workspace.
         datasets: the datasets, with schedules or without.
-        num: how many of each job.
-        after: a time at which each is taken to have run by this schedule; None for what is due from now on.
+        num: number of runs for each job.
+        after: time at which each job is assumed to have run; None for what is due from now on.
     """
     planner = JobPlanner(parallel=1)
     planner.remember(_pasts(workspace))
@@ -94,7 +94,7 @@ def upcoming_of(
 
 def _pasts(workspace: Workspace) -> Mapping[JobKey, JobHistory]:
     folder = workspace.storage.odf / "automation"
-    if not (folder / "state.db").exists():  # nothing has run, and to look makes no files
+    if not (folder / "state.db").exists():  # nothing has run, and a preview must not create files
         return {}
     state = SchedulerState(folder)
     try:
@@ -109,13 +109,13 @@ def _times(
     found = first
     while found is not None:
         yield max(found.at, earliest)
-        if trigger.rows is not None:  # what will be new then, nobody knows
+        if trigger.rows is not None:  # future news are unknown
             return
         found = _next(key, trigger, planned, past, max(found.at, earliest))
 
 
 def _next(key: JobKey, trigger: Trigger, planned: Planned, past: JobHistory, started: float) -> Due | None:
-    """The time of a job after a run that begins at another one."""
+    """Return the time of the run that follows another one."""
     return due(key, trigger, replace(past, started=started, retry_at=None), planned.since, None)
 
 
@@ -124,6 +124,6 @@ def _upcoming(name: str, key: JobKey, trigger: Trigger, at: float | None) -> Upc
         return Upcoming(name, key.job.value, None, None, trigger.in_words)
     try:
         local = datetime.fromtimestamp(int(at), zone_named(trigger.timezone)).isoformat()
-    except (ValueError, OverflowError, OSError):  # no calendar goes beyond the year 9999
+    except (ValueError, OverflowError, OSError):  # dates end with the year 9999
         return Upcoming(name, key.job.value, None, None, trigger.in_words)
     return Upcoming(name, key.job.value, time_text(int(at)), local, trigger.in_words)

@@ -1,4 +1,4 @@
-"""Runs that a person asks for: done by the scheduler that works, or here if none does."""
+"""Manually requested runs: executed by the active scheduler, or here if there is none."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _LOOK: Final = 0.1
 
 
 def run_now(workspace: Workspace, dataset: StoredDataset, job: Job | None = None) -> Mapping[str, Any]:
-    """Let a job of a dataset be done now, and wait for it; gives the row of the run.
+    """Run a job of a dataset now, and wait for it; returns the row of the run.
 
     Args:
         workspace: the workspace.
         dataset: the dataset.
-        job: the job; by default the only one that is scheduled, else the pull.
+        job: the job; by default the only scheduled one, else the pull.
 
     Raises:
-        UsageError: it is not plain which job is meant.
-        DatasetNotFound: the dataset is deleted meanwhile.
-        StateUnusable: the scheduler's file cannot be used.
+        UsageError: it is ambiguous which job is meant.
+        DatasetNotFound: the dataset was deleted in the meantime.
+        StateUnusable: the scheduler's database is unusable.
     """
     key = JobKey(dataset.folder.name, job or _only_job(dataset))
     folder = workspace.storage.odf / "automation"
@@ -45,7 +45,7 @@ def run_now(workspace: Workspace, dataset: StoredDataset, job: Job | None = None
         tell_changed(workspace.storage)
         while (row := state.row(request)) is None:
             _require_there(dataset, key.job)
-            # A request that is there still was not begun; where nobody works, it is done here.
+            # A request that still exists has not started; without an active scheduler, it runs here.
             if SchedulerLock(folder).holder is None and request in state.requests():
                 Scheduler(workspace).work(threading.Event(), once=True, only_requests=True)
             else:

@@ -1,8 +1,8 @@
-"""Runs as processes: started, watched, ended, and found again by the next scheduler.
+"""Runs as processes: started, monitored, ended, and adopted by the next scheduler.
 
-.odf/automation/running/<id>/lock           held by the process of the run, as long as it is alive
-.odf/automation/running/<id>/result.json    what came of it
-.odf/automation/running/<id>/output         what it has printed
+.odf/automation/running/<id>/lock           held by the process of the run while it is alive
+.odf/automation/running/<id>/result.json    its result
+.odf/automation/running/<id>/output         its output
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ _LAST_WORDS: Final = 500
 
 
 class Runner(Protocol):
-    """The way in which runs are done."""
+    """The interface by which a scheduler executes runs; tests replace it."""
 
     def start(self, run: Run, work: Work, timeout: float | None) -> None:
         """Start a run.
 
         Args:
             run: the run.
-            work: what it does.
-            timeout: seconds that it may take; None for any.
+            work: its work.
+            timeout: time limit in seconds; None for none.
 
         Raises:
             OdfError: it cannot be started.
         """
 
     def adopt(self, run: Run) -> None:
-        """Take over a run that another scheduler has started.
+        """Adopt a run that another scheduler has started.
 
         Args:
             run: the run.
         """
 
     def ended(self) -> Iterator[tuple[Run, RunResult]]:
-        """Yield the runs that have ended, each once, with what became of them."""
+        """Yield the runs that have ended, each once, with their results."""
 
     def end_all(self) -> None:
-        """Let all runs end soon, whatever they are at."""
+        """End all runs soon, whatever their state."""
 
     def forget(self, run: Run) -> None:
-        """Remove what a run has left, which is written down elsewhere by now.
+        """Remove the files of a run, whose result is recorded by now.
 
         Args:
             run: the run.
@@ -72,7 +72,7 @@ class Runner(Protocol):
 
 @dataclass
 class _Child:
-    """A run under way."""
+    """A run in progress."""
 
     run: Run
     folder: Path
@@ -91,14 +91,14 @@ class ProcessRunner:
         """
         Args:
             root: folder of the workspace.
-            folder: folder of the runs under way.
+            folder: folder of the runs in progress.
         """
         self._root = root
         self._folder = folder
         self._children: dict[str, _Child] = {}
 
     def start(self, run: Run, work: Work, timeout: float | None) -> None:
-        """Start a run; see `Runner`."""
+        """Start a run as a child process; see `Runner`."""
         folder = self._folder / run.id
         try:
             make_folder(folder)
@@ -111,7 +111,7 @@ class ProcessRunner:
         except OSError as error:
             raise OdfError(f"Cannot start a run: {error.strerror}") from error
         finally:
-            os.close(lock)  # the child has it
+            os.close(lock)  # the child process has inherited it
         deadline = None if timeout is None else time.monotonic() + timeout
         self._children[run.id] = _Child(run, folder, process, deadline)
         request = {
@@ -136,7 +136,7 @@ class ProcessRunner:
                 stdout=output,
                 stderr=output,
                 pass_fds=[lock],
-                start_new_session=True,  # Ctrl-C is for the scheduler
+                start_new_session=True,  # Ctrl-C must only reach the scheduler
             )
 
     def adopt(self, run: Run) -> None:
@@ -163,7 +163,7 @@ class ProcessRunner:
     # --- Pieces ---
 
     def _look(self, child: _Child) -> RunResult | None:
-        """The result of a child, None while it is at work."""
+        """Return the result of a child process, None while it is running."""
         now = time.monotonic()
         if child.process is None:
             if _is_locked(child.folder / "lock"):

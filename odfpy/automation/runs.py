@@ -50,20 +50,20 @@ RUNS: Final = RecordedDataset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """The result of a run, as its process tells it.
+    """The result of a run, as reported by its process.
 
     Attributes:
         outcome: one of `Outcome`.
-        rows: new rows; of a verification, rows that were looked at are not counted.
-        blocks: new blocks; of a verification, blocks that were checked.
-        watermark: of the dataset, after it.
-        head: of the dataset, after it.
-        error_code: of why it failed.
-        error_message: the same in words.
-        warnings: what a person should know, a line each.
-        peak_memory: bytes that its process had in memory at most, None if unknown.
-        engine_memory: bytes that the Spark engine had in memory when it ended, None if that had nothing to do.
-        seconds: how long it took; None of one that was killed.
+        rows: number of new rows; a verification adds none.
+        blocks: number of new blocks; for a verification, of verified ones.
+        watermark: new watermark of the dataset.
+        head: new head of the dataset.
+        error_code: code of the error.
+        error_message: message of the error.
+        warnings: warnings, one per line.
+        peak_memory: peak memory of its process in bytes, None if unknown.
+        engine_memory: memory of the Spark engine in bytes at its end, None if it was not used.
+        seconds: duration; None for a run that was killed.
     """
 
     outcome: str
@@ -80,7 +80,7 @@ class RunResult:
 
     @classmethod
     def of(cls, tree: Any) -> RunResult | None:
-        """The result that a tree stands for; None if it is none."""
+        """Parse a result; None if it is invalid."""
         known = {field.name for field in fields(cls)}
         if not isinstance(tree, dict) or not tree.keys() <= known:
             return None
@@ -90,11 +90,11 @@ class RunResult:
 
     @classmethod
     def interrupted(cls, why: str) -> RunResult:
-        """Return what becomes of a run that somebody has ended."""
+        """Return the result of an interrupted run."""
         return cls(outcome=Outcome.INTERRUPTED.value, error_message=why)
 
     def bounded(self) -> dict[str, Any]:
-        """The result as columns of a row, with texts that are visible and not too long."""
+        """Return the columns of a row, with sanitized and truncated texts."""
         tree = asdict(self)
         for name in ("error_message", "warnings"):
             if tree[name] is not None:
@@ -104,15 +104,15 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run under way.
+    """A run in progress.
 
     Attributes:
-        id: of the run.
-        start: the job, and why it is done.
-        name: of the dataset when it began.
-        dataset_id: the whole id of the dataset.
-        started: when it began, in seconds since 1970.
-        seen_rows: rows that the dataset had then.
+        id: id of the run.
+        start: the job, and the reason of the run.
+        name: name of the dataset when it began.
+        dataset_id: complete id of the dataset.
+        started: when it began, in seconds since the epoch.
+        seen_rows: number of rows of the dataset when it began.
     """
 
     id: str
@@ -123,11 +123,11 @@ class Run:
     seen_rows: int | None = None
 
     def row(self, result: RunResult | None, ended: float) -> dict[str, Any]:
-        """The row of the run, as in `odf.runs`.
+        """Return the row of the run, as in `odf.runs`.
 
         Args:
-            result: what became of it, None while it is under way.
-            ended: when it ended; now, if it has not.
+            result: its result, None while it is running.
+            ended: time of its end; now, if it is running.
         """
         found = {} if result is None else result.bounded()
         row = {
@@ -147,9 +147,9 @@ class Run:
 
 
 def time_text(seconds: float) -> str:
-    """A time as rows have it, with milliseconds.
+    """Format a time as in rows, with milliseconds.
 
     Args:
-        seconds: since 1970.
+        seconds: seconds since the epoch.
     """
     return str(Timestamp(int(seconds * 1000) * NANOS_PER_MILLI))

@@ -1,9 +1,9 @@
-"""The scheduler: a thin loop around a planner, which knows what to start, and the workspace, files and processes.
+"""The scheduler: a thin loop around a planner, which decides what to start, and the workspace, files and processes.
 
-1. wait for the lock: of several schedulers one works
-2. take over what the last one has left: runs that were under way, rows that are not in the log of runs
-3. look at schedules, heads and requests; start what is due; write down what has ended; again, twice a second
-4. when it is to stop: start nothing more, wait for what is under way, end what takes too long
+1. wait for the lock: only one scheduler of a workspace is active
+2. take over what the last one has left: running processes, rows that are missing in the log of runs
+3. twice a second: check schedules, heads and requests; start what is due; record what has ended
+4. to stop: start nothing more, wait for running processes, end those that take too long
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _AGAIN: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The clocks of a scheduler.
+    """The clocks of a scheduler; tests replace them.
 
     Attributes:
-        wall: seconds since 1970, which may jump.
-        monotonic: seconds since some moment, which never go back.
+        wall: wall clock in seconds since the epoch, which may jump.
+        monotonic: monotonic clock in seconds.
     """
 
     wall: Callable[[], float] = time.time
@@ -61,7 +61,7 @@ class Clocks:
 
 @dataclass
 class _Ended:
-    """A run that has ended, and is not written down yet."""
+    """A run that has ended, but is not recorded yet."""
 
     run: Run
     result: RunResult
@@ -70,7 +70,7 @@ class _Ended:
 
 
 class Scheduler:
-    """Does for a workspace what its schedules say. All but `hurry` belongs to one thread."""
+    """Executes the schedules of a workspace. All methods but `hurry` belong to one thread."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class Scheduler:
         """
         Args:
             workspace: the workspace.
-            listener: who is told.
-            runner: how runs are done; as processes by default.
+            listener: listener for events.
+            runner: executes runs; as processes by default.
             clocks: the clocks.
         """
         section = workspace.config.section(AutomationSection)
@@ -114,19 +114,19 @@ class Scheduler:
     def work(
         self, stop: threading.Event, *, grace: float = 30.0, once: bool = False, only_requests: bool = False
     ) -> bool:
-        """Work until it is told to stop; waits for another scheduler of the workspace that works.
+        """Run until stopped; waits while another scheduler of the workspace is active.
 
         Args:
-            stop: set by whoever wants it to stop.
-            grace: seconds that runs under way may take then.
-            once: do only what is due now, and stop by itself; if another one works, nothing.
-            only_requests: do nothing but what somebody has asked for.
+            stop: event that stops it.
+            grace: seconds that running jobs then get.
+            once: only do what is due now, and return; do nothing if another scheduler is active.
+            only_requests: only execute manually requested runs.
 
         Returns:
-            Whether it has worked at all.
+            Whether this scheduler has been active.
 
         Raises:
-            OdfError: it cannot begin.
+            OdfError: it cannot start.
         """
         self._is_once, self._only_requests = once, only_requests
         if not self._await_lock(stop, once=once):
@@ -144,11 +144,11 @@ class Scheduler:
         return True
 
     def hurry(self) -> None:
-        """Let the runs under way end at once when it stops, instead of after a while; from any thread."""
+        """Make stopping end running jobs immediately instead of after the grace period; from any thread."""
         self._is_hurried = True
 
     def beat(self) -> None:
-        """Look at everything once, and do what there is to do."""
+        """Run one iteration of the loop."""
         now = self._clocks.wall()
         self._look(now)
         self._collect(now)
@@ -160,7 +160,7 @@ class Scheduler:
 
     def _await_lock(self, stop: threading.Event, *, once: bool) -> bool:
         is_told = False
-        tries = 3  # who only looks holds the lock for a moment
+        tries = 3  # a status check holds the lock for a moment
         while not self._lock.take():
             tries -= 1
             if once and tries == 0:
@@ -174,7 +174,7 @@ class Scheduler:
         return True
 
     def begin(self) -> None:
-        """Open what is remembered, and take over what the last scheduler has left; only for the holder of the lock."""
+        """Open the state, and take over what the last scheduler has left; requires the lock."""
         self._state = state = SchedulerState(self._folder)
         self._planner.remember(state.pasts())
         self._freshness.remember(state.late())
@@ -196,7 +196,7 @@ class Scheduler:
             self._write_down()
 
     def close(self) -> None:
-        """Bring all rows into the log of runs, and let another scheduler work."""
+        """Write all rows to the log of runs, and release the lock."""
         self._log.stop()
         if self._state is not None:
             self._state.close()
@@ -245,7 +245,7 @@ class Scheduler:
             key, error = start.key, None
             try:
                 name = str(self._dataset(key).handle)
-            except DatasetNotFound:  # deleted since: its schedule goes with the next look
+            except DatasetNotFound:  # deleted in the meantime: its schedule is removed with the next check
                 self._planner.cancel(start, before)
                 if start.request is not None:
                     self._state.withdraw(start.request)
@@ -257,7 +257,7 @@ class Scheduler:
             self._begin_run(run, before, past, error)
 
     def _is_wanted(self, start: Start) -> bool:
-        """Return whether a run may begin: with `once`, each job does so once, or there would be no end of it."""
+        """Return whether a run may start: with `once`, each job only runs once, or it would never end."""
         if self._only_requests:
             return start.request is not None
         return not (self._is_once and start.key in self._has_run)
@@ -268,7 +268,7 @@ class Scheduler:
             if not self._state.begin(run, past):
                 self._planner.cancel(run.start, before)
                 return
-        except StateUnusable as unusable:  # what is not written down does not begin, or it could begin twice
+        except StateUnusable as unusable:  # an unrecorded run must not start, or it could start twice
             self._planner.withdraw(run.start, before)
             self._not_before = self._clocks.monotonic() + _AGAIN
             self._remark(unusable.message)
@@ -333,7 +333,7 @@ class Scheduler:
             self._take_news(watched, now)
 
     def _write_down(self) -> None:
-        """Write down what has ended: in the state, then in the log of runs, then that it is there."""
+        """Record what has ended: in the state, then in the log of runs, then mark it as logged."""
         assert self._state is not None  # noqa: S101
         try:
             while self._ended:
@@ -358,7 +358,7 @@ class Scheduler:
         else:
             state.logged(ids)
 
-    # --- Telling ---
+    # --- Notifications ---
 
     def _notice_end(self, row: Mapping[str, Any], outcome: Outcome, failures: int, past: JobHistory) -> None:
         name, job = row["dataset"], row["job"]
@@ -374,7 +374,7 @@ class Scheduler:
         for dataset, is_late, text in self._freshness.changes(now):
             name = self._name(dataset)
             kind = NoticeKind.LATE if is_late else NoticeKind.ON_TIME
-            # Told before it is written down: a kill between the two tells it twice, and not never.
+            # Notified before it is recorded: a crash in between repeats the notification, instead of losing it.
             self._listener.on_notice(kind, name, f"{name}: {text}", None)
             try:
                 assert self._state is not None  # noqa: S101

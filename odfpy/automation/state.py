@@ -1,9 +1,9 @@
-"""The memory of a scheduler, `.odf/automation/state.db`: written before a run begins, and after it has ended.
+"""The persistent state of a scheduler, `.odf/automation/state.db`: written before a run begins, and after it has ended.
 
-jobs        the past of each job
-runs        runs that are under way, then ended ones until they are in the log of runs, and the last ones after that
-requests    runs that somebody has asked for
-late        datasets that are known to be late
+jobs        the history of each job
+runs        running ones, ended ones until they are in the log of runs, and the latest ones after that
+requests    manually requested runs
+late        datasets known to be late
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ CREATE TABLE IF NOT EXISTS late (dataset TEXT PRIMARY KEY);
 
 
 class SchedulerState:
-    """The file of a workspace in which its scheduler remembers. An object belongs to one thread."""
+    """The database of a scheduler's state. An instance belongs to one thread."""
 
     def __init__(self, folder: Path) -> None:
         """
         Args:
-            folder: the folder `automation` of the workspace; it is made if need be.
+            folder: the folder `automation` of the workspace; created if needed.
 
         Raises:
             StateUnusable: the file cannot be opened, or is damaged.
@@ -66,11 +66,11 @@ class SchedulerState:
     # --- Runs ---
 
     def begin(self, run: Run, past: JobHistory) -> bool:
-        """Write down that a run begins, and return whether it does: who has asked for it may not want it any more.
+        """Record the start of a run, and return whether it may start: a requested run may have been withdrawn.
 
         Args:
             run: the run.
-            past: the past of its job from now on.
+            past: new history of its job.
         """
         start, key = run.start, run.start.key
         with self._transaction() as database:
@@ -92,33 +92,33 @@ class SchedulerState:
 
         Args:
             run: the run.
-            past: the past of its job from now on.
-            row: the run as the log of runs is to have it.
+            past: new history of its job.
+            row: its row for the log of runs.
         """
         with self._transaction() as database:
             self._save_past(database, run.start.key, past)
             database.execute("UPDATE runs SET row = ? WHERE id = ? AND row IS NULL", (json.dumps(row), run.id))
 
     def unfinished(self) -> list[Run]:
-        """Return the runs that have begun and not ended, the oldest first."""
+        """Return the runs that have begun and not ended, oldest first."""
         with self._told():
             found = self._database.execute("SELECT * FROM runs WHERE row IS NULL ORDER BY number").fetchall()
         return [_run_of(one) for one in found]
 
     def ended(self) -> list[dict[str, Any]]:
-        """Return the rows of the last runs that have ended, the newest first."""
+        """Return the rows of the latest ended runs, newest first."""
         with self._told():
             found = self._database.execute("SELECT row FROM runs WHERE row IS NOT NULL").fetchall()
         return sorted((json.loads(row) for (row,) in found), key=lambda row: (row["at"], row["id"]), reverse=True)
 
     def unlogged(self) -> list[dict[str, Any]]:
-        """Return the rows of runs that have ended and may not be in the log of runs."""
+        """Return the rows of ended runs that may be missing in the log of runs."""
         with self._told():
             found = self._database.execute("SELECT row FROM runs WHERE NOT is_logged AND row IS NOT NULL").fetchall()
         return [json.loads(row) for (row,) in found]
 
     def logged(self, ids: list[str]) -> None:
-        """Write down that runs are in the log of runs; only the last ones are kept here.
+        """Mark runs as logged; only the latest ones are kept here.
 
         Args:
             ids: of the runs.
@@ -133,7 +133,7 @@ class SchedulerState:
         """Return the row of a run that has ended, None of any other.
 
         Args:
-            run_id: its id.
+            run_id: id of the run.
         """
         with self._told():
             found = self._database.execute("SELECT row FROM runs WHERE id = ?", (run_id,)).fetchone()
@@ -142,7 +142,7 @@ class SchedulerState:
     # --- Jobs, requests, datasets that are late ---
 
     def pasts(self) -> dict[JobKey, JobHistory]:
-        """Return the past of each job."""
+        """Return the history of each job."""
         with self._told():
             found = self._database.execute("SELECT * FROM jobs").fetchall()
         return {
@@ -159,10 +159,10 @@ class SchedulerState:
         }
 
     def ask(self, request: str, key: JobKey, at: float) -> None:
-        """Write down that somebody wants a job to be done now.
+        """Request that a job runs now.
 
         Args:
-            request: id of the run to be.
+            request: id of the future run.
             key: the job.
             at: the time.
         """
@@ -170,13 +170,13 @@ class SchedulerState:
             database.execute("INSERT INTO requests VALUES (?, ?, ?, ?)", (request, key.dataset, key.job.value, at))
 
     def requests(self) -> dict[str, JobKey]:
-        """Return the runs that were asked for, and have not begun."""
+        """Return the requested runs that have not begun."""
         with self._told():
             found = self._database.execute("SELECT id, dataset, job FROM requests ORDER BY at").fetchall()
         return {request: JobKey(dataset, Job(job)) for request, dataset, job in found}
 
     def withdraw(self, request: str) -> bool:
-        """Take back what was asked for; gives whether it had not begun.
+        """Withdraw a request; returns whether the run had not begun.
 
         Args:
             request: id of the run that was to be.
@@ -190,7 +190,7 @@ class SchedulerState:
             return {dataset for (dataset,) in self._database.execute("SELECT dataset FROM late")}
 
     def set_late(self, dataset: str, *, is_late: bool) -> None:
-        """Write down whether a dataset is late.
+        """Record whether a dataset is late.
 
         Args:
             dataset: id of the dataset.
@@ -246,5 +246,5 @@ def _run_of(found: tuple[Any, ...]) -> Run:
 
 
 def result_of(row: Mapping[str, Any]) -> RunResult:
-    """The result in a row of a run."""
+    """Return the result in a row of a run."""
     return RunResult(**{name: row[name] for name in RunResult.__dataclass_fields__})

@@ -1,7 +1,7 @@
-"""The workspace as a scheduler sees it: schedules, and what is new; both found by the times of a few files.
+"""The workspace as seen by a scheduler: schedules and news, both detected by modification times of a few files.
 
-A look costs one `stat` for each head that matters, and one for all schedules together. All schedules are looked at
-anew when `odf schedule` or `odf add` has changed one, when a dataset has come or gone, and every ten seconds.
+A check costs one `stat` for each relevant head, and one for all schedules together. All schedules are checked when
+`odf schedule` or `odf add` has changed one, when a dataset was created or deleted, and every ten seconds.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Watched:
     """A dataset with a schedule.
 
     Attributes:
-        id: its id, as its folder is named.
+        id: its id, as in the name of its folder.
         folder: its folder.
-        stamp: of the file of its schedule.
-        planned: its schedule; None where that cannot be read.
-        heads: files of the heads that its jobs depend on, with their stamps.
-        last_data: when its last rows came, in seconds since 1970.
-        records: its rows.
+        stamp: stamp of the file of its schedule.
+        planned: its schedule; None if it cannot be read.
+        heads: files of the heads that its jobs depend on, with stamps.
+        last_data: time of its latest rows, in seconds since the epoch.
+        records: number of its rows.
         trouble: why its schedule cannot be read.
     """
 
@@ -63,12 +63,12 @@ class Watched:
 
 
 class WorkspaceWatcher:
-    """Looks at a workspace again and again.
+    """Polls a workspace for changes.
 
     Attributes:
-        watched: the datasets with schedules, by their ids.
-        stamps: of what tells that something else than a head has changed.
-        swept: when all schedules were looked at last.
+        watched: datasets with schedules, by id.
+        stamps: stamps of files that reveal changes other than of heads.
+        swept: time of the last check of all schedules.
     """
 
     def __init__(self, storage: Storage, seen_rows: Callable[[JobKey], int], report: Callable[[str], object]) -> None:
@@ -76,7 +76,7 @@ class WorkspaceWatcher:
         Args:
             storage: the workspace.
             seen_rows: returns how many rows of its dataset a job has seen.
-            report: is told, once, of schedules that cannot be read.
+            report: called, once, for each schedule that cannot be read.
         """
         self.watched: dict[str, Watched] = {}
         self.stamps: tuple[Stamp, Stamp] = (None, None)
@@ -89,10 +89,10 @@ class WorkspaceWatcher:
         self._changed = str(changed_path(storage))
 
     def schedules(self, monotonic: float) -> Iterator[Watched]:
-        """Yield the datasets whose schedule is new, another one, or gone; the last have none any more.
+        """Yield the datasets whose schedule is new, changed, or removed (then None).
 
         Args:
-            monotonic: seconds of a clock that nobody sets.
+            monotonic: current time of the monotonic clock.
         """
         stamps = (_stamp(self._changed), _stamp(self._folder))
         if stamps == self.stamps and self.swept is not None and monotonic - self.swept < SWEEP:
@@ -118,10 +118,10 @@ class WorkspaceWatcher:
             yield watched
 
     def moved(self, monotonic: float) -> Iterator[Watched]:
-        """Yield the datasets for which there may be something new, since a head has moved; looks once a second.
+        """Yield the datasets that may have news, since a head has moved; checks once a second.
 
         Args:
-            monotonic: seconds of a clock that nobody sets.
+            monotonic: current time of the monotonic clock.
         """
         if monotonic < self._next_look:
             return
@@ -136,20 +136,20 @@ class WorkspaceWatcher:
                     break
 
     def news(self, watched: Watched, now: float) -> Iterator[tuple[JobKey, InputChanges]]:
-        """Look into a dataset, and yield what is new to each of its jobs that wants to know.
+        """Yield the news for each job of a dataset that depends on news.
 
         Args:
             watched: the dataset.
-            now: the time.
+            now: current time.
         """
         planned = watched.planned
         if planned is None:
             return
-        watched.heads = {path: _stamp(path) for path in watched.heads}  # before what they say is read
+        watched.heads = {path: _stamp(path) for path in watched.heads}  # before the content is read
         try:
             dataset = StoredDataset.load(watched.folder, self._storage)
             state = dataset.state
-        except OdfError:  # it is damaged: a run tells, and `odf status`
+        except OdfError:  # a damaged dataset is reported by its runs, and by `odf status`
             return
         paths = self._heads_of(dataset, planned.schedule, is_derivative=planned.is_derivative)
         watched.heads = {path: watched.heads.get(path) or _stamp(path) for path in paths}
@@ -170,7 +170,7 @@ class WorkspaceWatcher:
         """Read the schedule of one dataset; None if it has none.
 
         Args:
-            folder: of the dataset.
+            folder: folder of the dataset.
         """
         stamp = _stamp(str(schedule_path(folder)))
         return None if stamp is None else self._read(folder, stamp)
@@ -178,7 +178,7 @@ class WorkspaceWatcher:
     # --- Pieces ---
 
     def _read(self, folder: Path, stamp: Stamp, told: str | None = None) -> Watched:
-        """Read a schedule, and tell why that cannot be done, unless that was told already."""
+        """Read a schedule, and report an error unless it was reported already."""
         watched = Watched(folder.name, folder, stamp)
         try:
             schedule = load_schedule(folder)
@@ -189,14 +189,14 @@ class WorkspaceWatcher:
             if watched.trouble != told:
                 self._report(watched.trouble)
             return watched
-        if schedule is None or stamp is None:  # gone since
+        if schedule is None or stamp is None:  # removed in the meantime
             return watched
         watched.planned = Planned(schedule, stamp[2] / NANOS_PER_SECOND, target.is_derivative)
         watched.heads = dict.fromkeys(self._heads_of(dataset, schedule, is_derivative=target.is_derivative))
         return watched
 
     def _heads_of(self, dataset: StoredDataset, schedule: DatasetSchedule, *, is_derivative: bool) -> list[str]:
-        """The files of the heads that decide whether there is anything new."""
+        """Return the files of the heads that determine whether there is anything new."""
         wants = [job for job, trigger in schedule.jobs.items() if needs_news(job, trigger, is_derivative=is_derivative)]
         folders = [dataset.folder] if wants or schedule.max_age is not None else []
         if Job.PULL in wants:
@@ -206,9 +206,9 @@ class WorkspaceWatcher:
     def _news_of_inputs(self, dataset: StoredDataset, state: ChainState, now: float) -> InputChanges:
         try:
             intervals = new_intervals(self._storage, dataset, require_transform(dataset, state), state)
-        except (InputDiverged, OdfError) as error:  # the run tells
+        except (InputDiverged, OdfError) as error:  # reported by the run
             return InputChanges(0, any=True, mark=f"{error.code} {error.message}"[:500], noticed=now)
-        if any(one.dataset.state.schema is None for one in intervals):  # before their first rows, nothing can be done
+        if any(one.dataset.state.schema is None for one in intervals):  # nothing can be done before the first rows
             return InputChanges(noticed=now)
         rows = sum(
             one.interval.new_offset - (-1 if one.interval.prev_offset is None else one.interval.prev_offset)

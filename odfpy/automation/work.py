@@ -31,13 +31,13 @@ _OUTCOMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A job for a dataset.
+    """The work of a run.
 
     Attributes:
         job: the job.
-        dataset_id: whole id of the dataset.
-        integrity_only: of a verification, no replay.
-        to: of a push, the place; by default the one that was pushed to last.
+        dataset_id: complete id of the dataset.
+        integrity_only: for a verification, whether to skip the replay.
+        to: for a push, the remote; by default the one of the last push.
     """
 
     job: Job
@@ -47,7 +47,7 @@ class Work:
 
 
 def do(workspace: Workspace, work: Work) -> RunResult:
-    """Do a job, and return what came of it; errors that are expected are in the result."""
+    """Run a job, and return its result; expected errors are part of it."""
     workspace.storage.lock_patience = PATIENCE
     try:
         return _JOBS[work.job](workspace, work)
@@ -103,7 +103,7 @@ def _verify(workspace: Workspace, work: Work) -> RunResult:
 
 
 def _compact(workspace: Workspace, work: Work) -> RunResult:
-    """Compact a dataset, unless that would undo work of others: nobody is there to agree."""
+    """Compact a dataset, unless that would undo work of others: there is nobody to confirm that."""
     plan = workspace.maintenance.plan_compact(work.dataset_id)
     if plan.downstream.all:
         names = ", ".join(map(str, plan.downstream.all))

@@ -1,10 +1,10 @@
-"""The command `odf`: where it begins and ends. It parses, calls, renders; the rest is in `odfpy.coordinator`.
+"""The entry point of the command `odf`. It parses, calls and prints; the logic is in `odfpy.coordinator`.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads the output any more (as the shell has
-it for programs that end by SIGINT and SIGPIPE).
+Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted, 141 broken pipe (like shells report programs that end
+by SIGINT and SIGPIPE).
 """
 
-# Nothing is imported here that takes time: an interruption is told in one line from the very beginning.
+# Nothing slow is imported here: an interruption must be reported in one line from the very beginning.
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def main() -> None:
     else:
         try:
             run_elsewhere()
-        except KeyboardInterrupt:  # it came while a server was asked that did not answer
+        except KeyboardInterrupt:  # while waiting for a server that did not respond
             sys.exit(interruptions.tell())
         _command()
 
 
 def _command() -> NoReturn:
-    """Run the command of this process, in this process."""
+    """Run the command of this process, without a command server."""
     began = time.perf_counter()
     try:
         interruptions.listen()
@@ -56,7 +56,7 @@ def _command() -> NoReturn:
         do_without_numpy_for_blocks()
         code = run(began=began)
         interruptions.end()
-    except KeyboardInterrupt:  # before there was a session, or when everything was done
+    except KeyboardInterrupt:  # before there was a session, or at the very end
         code = interruptions.tell()
     lifetime.leave(code)
 
@@ -65,8 +65,8 @@ def run(arguments: Sequence[str] | None = None, began: float | None = None) -> i
     """Run one command and return its exit code.
 
     Args:
-        arguments: what follows `odf` on the command line; by default that of this process.
-        began: when the process got to its first line, None if it has done other things before.
+        arguments: arguments after `odf`; by default those of this process.
+        began: time when the process reached its first line, None if it has done other things before.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     from odfpy.cli.session import Session
@@ -90,16 +90,16 @@ def run(arguments: Sequence[str] | None = None, began: float | None = None) -> i
 
 
 def _open_closed_descriptors() -> None:
-    """Let closed standard streams lead nowhere, before a socket or a file gets the descriptor of one of them."""
+    """Open closed standard streams to /dev/null, before a socket or file gets one of their descriptors."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the least that is free
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor
 
 
 def mend_streams() -> None:
-    """Let closed streams be empty ones, and let output never fail for want of a letter in its encoding."""
+    """Replace closed streams by empty ones, and avoid encoding errors in output."""
     # Their descriptors are open, see `_open_closed_descriptors`.
     sys.stdin = sys.stdin or os.fdopen(0)
     sys.stdout = sys.stdout or os.fdopen(1, "w")
@@ -109,7 +109,7 @@ def mend_streams() -> None:
 
 
 def _give_up_streams() -> None:
-    """Keep the interpreter from flushing at its end into streams that take nothing any more."""
+    """Prevent the interpreter from flushing to broken streams at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -133,14 +133,14 @@ def _report(error: BaseException, session: Session, arguments: Sequence[str]) ->
 
 
 def _report_error(error: BaseException, output: Output, arguments: Sequence[str]) -> int:
-    """Say what happened; gives the exit code."""
+    """Report an error; returns the exit code."""
     from odfpy.cli.screen.output import Verbosity
     from odfpy.errors import OdfError
 
     if isinstance(error, BrokenPipeError):
-        return BROKEN_PIPE  # whoever read our output has enough of it
+        return BROKEN_PIPE  # the reader of the output has closed it
     with suppress(OSError):
-        sys.stdout.flush()  # what is printed comes before what went wrong then
+        sys.stdout.flush()  # print pending results before the error
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else FAILED
     if output.verbosity is Verbosity.DEBUG:
@@ -149,17 +149,17 @@ def _report_error(error: BaseException, output: Output, arguments: Sequence[str]
         from odfpy.cli.screen.terminal import put
 
         put(sys.stderr, "".join(traceback.format_exception(error)))
-    # Native code into which an interruption came calls it a system error.
+    # Native code that was interrupted reports a system error.
     if isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt):
-        interruptions.end()  # it is told once
+        interruptions.end()  # it is only reported once
         output.error(interruptions.MESSAGE)
         return interruptions.INTERRUPTED
     if isinstance(error, OdfError):
         output.error(error.message, error.hint, error.code)
         return error.exit_code
-    if isinstance(error, Exception) and hasattr(error, "format_message"):  # the argument parser's
+    if isinstance(error, Exception) and hasattr(error, "format_message"):  # an error of the argument parser
         return _report_usage(error, output)
-    if isinstance(error, OSError) and error.strerror:  # the disk is full, for example: not our fault
+    if isinstance(error, OSError) and error.strerror:  # e.g. the disk is full: not a bug
         what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         is_nowhere = isinstance(error, FileNotFoundError) and not error.filename and _has_no_folder()
         output.error("The current folder is gone" if is_nowhere else what, code=OdfError.code)

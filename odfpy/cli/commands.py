@@ -1,4 +1,4 @@
-"""All commands by name, each imported when it is run: a short command must not pay for the long ones."""
+"""All commands by name, each imported only when it is run, so that short commands start quickly."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ GROUPS = {
 
 
 class _Root(Group):
-    """The top of the command line."""
+    """The root of the command line, which imports commands lazily."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names, in the order of the help."""
@@ -247,7 +247,7 @@ def _options(
 
 
 def execute(arguments: Sequence[str], session: Session) -> int:
-    """Run one command; gives its exit code.
+    """Run one command; returns its exit code.
 
     Raises:
         OdfError: it failed.

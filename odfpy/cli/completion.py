@@ -1,9 +1,9 @@
 """`odf completion bash|zsh|fish`: what the Tab key offers, and the scripts that make shells ask for it.
 
-A shell asks by running `odf` with the variable `_ODF_COMPLETE` set to its name and the words typed so far as arguments,
-the last of them unfinished (bash gives the whole line, since it breaks words at colons). The answer is `files`, where
-the shell's own completion of files is wanted, or `words` and then lines of `word<Tab>what it means`. Nothing is ever
-said besides, and no command is run.
+A shell runs `odf` with the variable `_ODF_COMPLETE` set to the shell's name and the words typed so far as arguments,
+the last of them unfinished (bash passes the complete line, since it splits words at colons). The output is `files`, if
+the shell should complete file names, or `words` followed by lines of `word<Tab>description`. Nothing else is printed,
+and no command is run.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def completion(
 
 
 def answer(root: Any, shell: str, words: Sequence[str]) -> str:
-    """Return what a shell is told.
+    """Return the output for a shell.
 
     Args:
-        root: the command line, as Typer has it.
-        shell: which one asks.
+        root: the root command of Typer.
+        shell: name of the shell.
         words: what is typed, without `odf`; for bash one text, with it.
     """
     *done, unfinished = _split(words[0])[1:] if shell == "bash" else words

@@ -1,4 +1,4 @@
-"""The declaration of commands: Typer, and what all commands of `odf` have in common.
+"""The declaration of commands with Typer, and the common behaviour of all commands.
 
 - Options of the whole program (`-w`, `-q`, `-v`) stand before the command or after it.
 - The help of a command ends with examples, each on a line of its own.

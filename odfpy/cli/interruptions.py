@@ -1,7 +1,7 @@
-"""Handling of Ctrl-C, whatever the command is at.
+"""Handling of Ctrl-C, whatever the command is doing.
 
-Python tells of a signal between two of its own steps. Native code that it has called (a database, a library that is
-being loaded) has to come back before that, or ask by itself.
+Python handles signals between two bytecode instructions. Native code that it has called (a database, a library that is
+being loaded) has to return before that, or check by itself.
 """
 
 # Nothing is imported here that takes time: it is the first thing that a command does.
@@ -59,7 +59,7 @@ def end() -> None:
 
 
 def tell() -> int:
-    """Say that the command was interrupted, where there is no session yet that could; gives the exit code."""
+    """Say that the command was interrupted, where there is no session yet that could; returns the exit code."""
     end()
     with suppress(OSError, AttributeError):  # standard error is closed, or takes nothing
         sys.stderr.write(f"error: {MESSAGE}\n")

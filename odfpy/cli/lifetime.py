@@ -34,7 +34,7 @@ def put_off_collection() -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process without taking the interpreter apart, which is of use only to a program that goes on.
+    """End the process without taking the interpreter apart, which is of use only to a program that continues.
 
     What has to be done at the end is done: threads that work are waited for, what is registered with `atexit` runs, and
     output is flushed. Where that fails, the command has been told of it before.

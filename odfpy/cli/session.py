@@ -1,4 +1,4 @@
-"""The session of a command: the workspace, and where to print."""
+"""The session of a command: its workspace and its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backends that answer questions: a workspace on this machine, a server over REST, a server over Flight."""
+"""Backends that execute queries: a local workspace, a server over REST, a server over Flight."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetFacts:
-    """Facts about a dataset that need no rows; None where the backend does not tell.
+    """Facts about a dataset that need no rows; None where the backend does not report them.
 
     Attributes:
         name: the name it goes by there.
@@ -48,7 +48,7 @@ class DatasetFacts:
 
 
 class RowStream(Protocol):
-    """Rows as they come."""
+    """Streamed rows of a result."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -59,7 +59,7 @@ class RowStream(Protocol):
 
 
 class Backend(Protocol):
-    """A place with datasets that answers questions. Errors are those of the query service, of transfers or of HTTP."""
+    """A location with datasets that executes queries. Raises errors of queries, transfers or HTTP."""
 
     @property
     def place(self) -> str:

@@ -85,7 +85,7 @@ class Connection:
             parameters: values for `?`, in order.
             engine: `spark` or `datafusion`; that of the connection by default.
             as_at: as the question would have been answered at a system time, or at a block that its dataset has.
-            limit: rows at most.
+            limit: maximum number of rows.
             timeout: seconds until it is stopped.
 
         Raises:
@@ -127,7 +127,7 @@ class Connection:
         """A dataset by its name or id.
 
         Raises:
-            DatasetNotFound: with a suggestion.
+            DatasetNotFound: it does not exist; the message suggests a similar name.
             UsageError: it is not text.
         """
         if not isinstance(name, str):

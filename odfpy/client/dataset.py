@@ -1,4 +1,4 @@
-"""A dataset as an object: its columns, how far it is, its rows as they are and were."""
+"""A dataset as an object: its columns, its progress, and its current and past rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server over Arrow Flight SQL as a place with datasets; the client is Apache Arrow's, `adbc-driver-flightsql`."""
+"""A server over Arrow Flight SQL as a backend; the client is Apache Arrow's, `adbc-driver-flightsql`."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ _KINDS: Final[dict[str, type[OdfError]]] = {
 
 @dataclass(frozen=True)
 class FlightBackend(Remote):
-    """An implementation of `Backend`. Each question has a connection of its own, so that threads may share it.
+    """The backend for a Flight SQL server. Each query has its own connection; thread-safe.
 
     Attributes:
-        url: of the server.
+        url: url of the server.
         token: what it is shown.
     """
 
@@ -230,7 +230,7 @@ def _within(seconds: float) -> dict[str, str]:
 
 
 class _Cut:
-    """The first rows of an answer, of which the server itself gives all."""
+    """The first rows of a result that the server returns completely."""
 
     def __init__(self, source: FlightBackend, reader: pa.RecordBatchReader, query: Query) -> None:
         self.schema = reader.schema

@@ -1,4 +1,4 @@
-"""Tables as frames of pandas and Polars, with the values that they have."""
+"""Conversion of tables to data frames of pandas and Polars without changing values."""
 
 from __future__ import annotations
 

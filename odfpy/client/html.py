@@ -1,4 +1,4 @@
-"""Pieces of HTML for notebooks. Whatever comes from data is escaped."""
+"""HTML fragments for notebooks. All data are escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lineage of a dataset, to look at and to walk through."""
+"""The lineage of a dataset, for display and traversal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odfpy.coordinator.storage.results import LineageNode
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Lineage:
-    """A dataset and what it is derived from.
+    """A dataset and its inputs, recursively.
 
     Attributes:
         node: the dataset, with its inputs below it.

@@ -1,4 +1,4 @@
-"""A workspace on this machine as a place with datasets."""
+"""A local workspace as a backend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odfpy.query.stored_rows import StoredRows, stored_rows
 
 @dataclass(frozen=True, slots=True)
 class LocalBackend:
-    """An implementation of `Backend`."""
+    """The backend for a local workspace."""
 
     workspace: Workspace
 

@@ -1,4 +1,4 @@
-"""The IPython magic `%odf` and `%%odf`: SQL in a cell. `%load_ext odfpy` makes it known."""
+"""The IPython magics `%odf` and `%%odf`: SQL in a cell. Enabled by `%load_ext odfpy`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TARGET: Final = re.compile(r"\s*>\s*(\S+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class MagicLine:
-    """The first line of a cell.
+    """The parsed first line of a cell.
 
     Attributes:
         options: their values, by name.

@@ -1,4 +1,4 @@
-"""The part of the interface that no server has."""
+"""The part of the backend interface that no server supports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Remote:
-    """A part of `odfpy.client.backend.Backend`: places that are not folders of this machine."""
+    """A base class of backends for servers, which are not folders of this machine."""
 
     @property
     def place(self) -> str:

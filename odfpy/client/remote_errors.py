@@ -1,4 +1,4 @@
-"""Errors that servers tell of, as the errors that they are."""
+"""Errors reported by servers, converted to the corresponding exceptions."""
 
 from __future__ import annotations
 

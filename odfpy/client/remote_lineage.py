@@ -1,4 +1,4 @@
-"""The lineage of a dataset on a server, read off the chains there."""
+"""The lineage of a dataset on a server, read from the chains there."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lineage_at(base: str, client: HttpClient, name: str, there: Sequence[Dataset
 
 
 class _Server:
-    """The datasets of a server; what each is derived from is asked once."""
+    """The datasets of a server; the inputs of each are requested once."""
 
     def __init__(self, base: str, client: HttpClient, there: Mapping[str, DatasetFacts]) -> None:
         self._base = base

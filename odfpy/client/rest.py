@@ -1,4 +1,4 @@
-"""A server (`odf serve`, or another node with the same calls) as a place with datasets, over REST."""
+"""A server (`odf serve`, or another node with the same API) as a backend, over REST."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NotAnAnswer(TransferError, code="E750"):
 
 @dataclass(frozen=True)
 class RestBackend(Remote):
-    """An implementation of `Backend`.
+    """The backend for a server over REST.
 
     Attributes:
         base: URL of the server.
@@ -188,7 +188,7 @@ class RestBackend(Remote):
 
 @dataclass(frozen=True, slots=True)
 class _Gathered:
-    """An answer that is there."""
+    """A result that was received completely."""
 
     table: pa.Table
 

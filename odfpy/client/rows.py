@@ -1,4 +1,4 @@
-"""Rows that come of a question, in the frame that somebody likes."""
+"""Rows of a query result, convertible to several kinds of data frames."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SHOWN_ROWS: Final = 10
 
 
 class Rows:
-    """Rows of an answer. They are asked for when they are first needed, and kept; `batches` keeps none.
+    """The rows of a result. They are fetched on first use, and cached; `batches` caches nothing.
 
-    Anything that takes Arrow takes it, too, by the Arrow PyCapsule interface: `pl.from_arrow(rows)`, for example.
+    Every library that supports the Arrow PyCapsule interface accepts them: `pl.from_arrow(rows)`, for example.
 
     Attributes:
         query: the question.

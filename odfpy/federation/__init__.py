@@ -1,7 +1,7 @@
-"""Federation: one question over the data of many organizations, each of which shows what it wants (ADR 0042).
+"""Federation: one SQL query over the data of many organizations, each of which decides what it shows (ADR 0042).
 
-Subpackages: `model` (documents), `store` (state), `sources` (where data is read), `sql` (questions in the words of
-each), `relay` (who asks, what is answered, and the tickets that rows are read with), `execution` (a query and its
-answer), `evidence` (answers that are kept, to be verified later), `spark` (frames of Spark), and `demo` (a web to be
-tried).
+Subpackages: `model` (declarative documents), `store` (persistent state), `sources` (adapters of databases and files),
+`sql` (fragments of queries, rewritten for each relay and source), `relay` (planning, answers, tickets), `execution`
+(running a query from the client's side), `evidence` (signed answers that are stored and can be verified later), `spark`
+(a Spark data source), and `demo` (a reference deployment to try it out).
 """

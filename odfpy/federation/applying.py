@@ -1,6 +1,7 @@
-"""Applying documents: read, checked as a whole, compared, taken in one transaction, and recorded.
+"""Applying documents: read them, validate them together, compute the changes, commit these in one transaction, log
+them.
 
-Each apply, and each change of users and certificates, is a row of the dataset `odf.web` of the workspace.
+Each apply, and each change of users and certificates, becomes a row of the workspace's dataset `odf.web`.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ _INTERVAL: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An apply that was checked, and not done yet.
+    """A validated apply that has not been executed yet.
 
     Attributes:
-        steps: what there is to do.
-        revision: of the relay, for which they were planned.
+        steps: the changes to make.
+        revision: revision of the relay's state that the steps were planned for.
     """
 
     steps: Sequence[Step]
@@ -55,16 +56,16 @@ class Prepared:
 
 
 def prepare(store: WebStore, places: Iterable[Path], odf: Path, *, prune: bool) -> Prepared:
-    """Read documents, check them with what is there, and find out what there is to do. Nothing is changed.
+    """Read documents, validate them against the current state, and compute the steps. Changes nothing.
 
     Args:
         store: the state of the relay.
         places: files and folders.
-        odf: folder `.odf` of the workspace, of which no document may show anything.
-        prune: whether what is not declared goes.
+        odf: the `.odf` folder of the workspace, which no document may expose.
+        prune: whether objects that are not declared are removed.
 
     Raises:
-        InvalidDocument: something is wrong; the message names file, line, object and key.
+        InvalidDocument: a document is invalid; the message names file, line, object and key.
     """
     state = store.applies.state()
     declared = read_documents(places)
@@ -74,12 +75,12 @@ def prepare(store: WebStore, places: Iterable[Path], odf: Path, *, prune: bool) 
 
 
 def record(workspace: Workspace, store: WebStore, relay: str) -> None:
-    """Bring all changes that are not there yet into the dataset `odf.web`. What fails is tried again the next time.
+    """Append all changes that are not yet recorded to the dataset `odf.web`. Failed ones are retried the next time.
 
     Args:
-        workspace: whose relay it is.
+        workspace: the relay's workspace.
         store: the state of the relay.
-        relay: its name.
+        relay: name of the relay.
 
     Raises:
         OdfError: they cannot be written to the disk.
@@ -104,7 +105,7 @@ def record(workspace: Workspace, store: WebStore, relay: str) -> None:
 
 
 def _check_places(declared: Declared, odf: Path) -> None:
-    """Check that a document shows nothing of the folder in which the workspace has its keys."""
+    """Check that a document exposes nothing of the folder that holds the workspace's keys."""
     if not isinstance(declared.spec, LocalData):
         return
     connection = declared.spec.connection

@@ -1,6 +1,6 @@
-"""A small authority for a web: certificates for its relays and users.
+"""A small certificate authority for a web of relays: it issues certificates for relays and users.
 
-Keys are of the curve P-256, and never leave the folder that they are made in, which only its owner can read.
+Keys use the curve P-256. They never leave the folder they are created in, which only its owner can read.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Issued:
 
 
 class Authority:
-    """An authority with its key.
+    """A certificate authority with its private key.
 
     Attributes:
         facts: its certificate.
@@ -77,10 +77,10 @@ class Authority:
 
     @classmethod
     def new(cls, name: str) -> tuple[Authority, Issued]:
-        """A new authority, and what to keep of it.
+        """Create an authority; returns it with the files to store.
 
         Args:
-            name: of the web, or of the relay whose users it is for.
+            name: name of the web, or of the relay whose users it certifies.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _subject(f"{name} authority", {})
@@ -96,7 +96,7 @@ class Authority:
 
     @classmethod
     def open(cls, certificate: Path, key: Path) -> Authority:
-        """The authority of two files.
+        """Load the authority from two files.
 
         Raises:
             InvalidCertificate: they cannot be read, or do not belong to each other.
@@ -114,16 +114,16 @@ class Authority:
         fields: Mapping[str, str] | None = None,
         hosts: Sequence[str] = (),
     ) -> Issued:
-        """A certificate for a user, or for a relay.
+        """Issue a certificate for a user or a relay.
 
         Args:
-            name: whose it is.
-            days: how long it is good.
+            name: common name of the subject.
+            days: how long it is valid.
             fields: further fields of the subject: `O`, `OU`, `C`.
-            hosts: names and addresses of a server; without any it is for clients only.
+            hosts: host names and addresses of a server; a certificate without any is for clients only.
 
         Raises:
-            InvalidCertificate: a field cannot be in a certificate.
+            InvalidCertificate: a field is not allowed in a certificate.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         names = [_host(one) for one in hosts] or [x509.UniformResourceIdentifier(f"urn:odf:user:{_urn(name)}")]
@@ -143,10 +143,10 @@ class Authority:
 
 
 def load_pair(certificate: Path, key: Path) -> tuple[x509.Certificate, object]:
-    """A certificate and its key.
+    """Load a certificate and its key.
 
     Raises:
-        InvalidCertificate: a file cannot be read, or the key is another one's.
+        InvalidCertificate: a file cannot be read, or the key belongs to another certificate.
     """
     found = load_pem(_read(certificate))
     try:
@@ -159,15 +159,15 @@ def load_pair(certificate: Path, key: Path) -> tuple[x509.Certificate, object]:
 
 
 def write_new(path: Path, text: str, *, mode: int) -> None:
-    """Write a file that is not there yet.
+    """Write a new file; never overwrite one.
 
     Args:
-        path: of the file.
-        text: what goes into it.
-        mode: who may read it.
+        path: path of the file.
+        text: content of the file.
+        mode: permission bits of the file.
 
     Raises:
-        AlreadyExists: it is there.
+        AlreadyExists: the file exists.
         OdfError: it cannot be written.
     """
     try:

@@ -1,10 +1,10 @@
-"""The web as one database: SQL over the entities of a relay, answered by all relays that have rows of them.
+"""The web as one database: SQL over the entities of a relay, executed on all relays that have rows of them.
 
 with connect("grpc+tls://na.example.com:50051", "ann.pem", "ann.key", "ca.pem") as web:
     with web.sql("SELECT returnflag, sum(quantity) AS q FROM lineitem GROUP BY returnflag") as answer:
         answer.missing, answer.to_arrow()
 
-The query is split here: its fragments travel, and what they bring is put together by DataFusion on this machine.
+The query is split on this machine: its fragments travel to the relays, and DataFusion combines their results here.
 """
 
 from __future__ import annotations
@@ -36,41 +36,41 @@ if TYPE_CHECKING:
 
 
 def connect(relay: str, certificate: str | Path, key: str | Path, authorities: str | Path) -> Web:
-    """A connection to a web, by one of its relays.
+    """Connect to a web through one of its relays.
 
     Args:
-        relay: where it is: `grpc+tls://HOST:PORT`.
-        certificate: PEM file of one's certificate.
+        relay: location of the relay: `grpc+tls://HOST:PORT`.
+        certificate: PEM file of the user's certificate.
         key: PEM file of its key.
-        authorities: PEM file of the authorities of the relays.
+        authorities: PEM file of the authorities that relays' certificates must be issued by.
 
     Raises:
-        InvalidCertificate: a file cannot be read, or they do not go together.
+        InvalidCertificate: a file cannot be read, or certificate and key do not match.
     """
     credentials = Credentials.load(Path(certificate), Path(key))
     return Web(relay, credentials, _read(authorities))
 
 
 class Web:
-    """A web, as one relay of it shows it. For all threads.
+    """A connection to a web, through one of its relays: runs queries and stores their answers. Thread-safe.
 
     Attributes:
-        relay: where it is asked.
-        credentials: of whoever asks.
-        authorities: certificates in PEM form, of which those of the relays must be.
-        asker: the user.
-        later: the user's queries that are fetched later.
+        relay: location of the relay that is queried.
+        credentials: of the caller.
+        authorities: certificates in PEM form; those of the relays must be issued by one of them.
+        asker: the user, as a client of relays.
+        later: the user's deferred queries, whose rows are fetched later.
     """
 
     def __init__(self, relay: str, credentials: Credentials, authorities: bytes) -> None:
         """
         Args:
-            relay: where it is asked.
-            credentials: of whoever asks.
-            authorities: certificates in PEM form, of which those of the relays must be.
+            relay: location of the relay that is queried.
+            credentials: of the caller.
+            authorities: certificates in PEM form; those of the relays must be issued by one of them.
 
         Raises:
-            UsageError: no relay can be there.
+            UsageError: the location is not that of a relay.
         """
         if not LOCATION.fullmatch(relay):
             raise UsageError(f"Not the place of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
@@ -92,13 +92,13 @@ class Web:
         self._connections.close()
 
     def entities(self, *, seconds: float = SECONDS) -> Mapping[str, pa.Schema]:
-        """The entities of the relay, by name.
+        """Return the entities of the relay, by name.
 
         Args:
-            seconds: to wait.
+            seconds: maximum time to wait.
 
         Raises:
-            RelayUnavailable: it does not answer.
+            RelayUnavailable: the relay does not respond.
         """
         return self.asker.entities(seconds)
 
@@ -114,23 +114,24 @@ class Web:
         signed: bool = False,
         control: CancellationToken | None = None,
     ) -> WebAnswer:
-        """Ask a query, or have one explained: `EXPLAIN SELECT ...`, `EXPLAIN ANALYZE SELECT ...`.
+        """Run a query, or explain it with `EXPLAIN SELECT ...` or `EXPLAIN ANALYZE SELECT ...`.
 
         Args:
-            query: SQL of DataFusion over the entities.
-            require_complete: whether an answer without the rows of a relay is an error.
-            seconds: for all of it.
-            memory: bytes that putting the answer together may take.
-            received: bytes of Arrow data that all relays together may send; one that sends more is missing.
-            single_use: whether tickets are to be good for one reading.
-            signed: whether relays are to sign what they give, so that the answer can be kept.
-            control: stops it from elsewhere; then the relays are told.
+            query: a query in DataFusion's SQL over the entities.
+            require_complete: whether the missing rows of any relay are an error.
+            seconds: time limit for the whole operation.
+            memory: bytes that assembling the answer may use.
+            received: maximum bytes of Arrow data from all relays together; a relay that sends too much counts as
+                missing.
+            single_use: whether each ticket can be redeemed only once.
+            signed: whether relays sign what they return, so that the answer can be stored as evidence.
+            control: lets another thread cancel the query; the relays are notified of that.
 
         Raises:
             InvalidQuery: the query is invalid.
-            RelayUnavailable: the relay does not answer.
-            IncompleteAnswer: a relay is missing, and that is not wanted.
-            QueryCancelled, QueryTimedOut: it was stopped.
+            RelayUnavailable: the relay does not respond.
+            IncompleteAnswer: a relay is missing, and the answer must be complete.
+            QueryCancelled, QueryTimedOut: the query was stopped.
         """
         options = QueryOptions(require_complete, seconds, memory, received, single_use, signed)
         return execute(self.asker, query, options, control)
@@ -142,17 +143,17 @@ class Web:
         name: str,
         options: QueryOptions = DEFAULTS,
     ) -> Verification:
-        """Ask a query, and keep the answer as a dataset, with what the relays have signed.
+        """Run a query, and store the answer as a dataset together with the relays' signatures.
 
         Args:
-            query: SQL of DataFusion over the entities.
+            query: a query in DataFusion's SQL over the entities.
             workspace: where the answer goes.
             name: of its dataset.
             options: bounds; relays sign in any case.
 
         Raises:
-            AlreadyExists, UsageError: the name is taken, or a column cannot be one of a dataset; nobody was asked.
-            OdfError: what `sql` and `keep` raise.
+            AlreadyExists, UsageError: the name is taken, or a column cannot be in a dataset; no relay was queried.
+            OdfError: whatever `sql` and `keep` raise.
         """
         from odfpy.federation.evidence.keeping import check_columns
 
@@ -165,15 +166,15 @@ class Web:
 
     @staticmethod
     def check_free(workspace: Workspace, name: str) -> None:
-        """Check that an answer can be kept under a name, before anything is asked or fetched.
+        """Check that an answer can be stored under a name, before anything is queried or fetched.
 
         Args:
-            workspace: where it is to go.
-            name: of its dataset.
+            workspace: the workspace that stores the answer.
+            name: name of its dataset.
 
         Raises:
             AlreadyExists: the name is taken.
-            InvalidValue: it is not a name of a dataset.
+            InvalidValue: it is not a valid dataset name.
         """
         from odfpy.federation.evidence.place import AnswerPlace
 
@@ -186,11 +187,11 @@ class Web:
         name: str,
         options: QueryOptions = DEFAULTS,
     ) -> Verification:
-        """Keep an answer as a dataset, with what the relays have signed; it is verified at once.
+        """Store an answer as a dataset, with the relays' signatures; it is verified immediately.
 
         Args:
-            answer: to a query that was asked with signatures, now or to be fetched later.
-            workspace: where it goes.
+            answer: answer to a query with signatures; may be deferred.
+            workspace: the workspace that stores it.
             name: of its dataset.
             options: whether it must be complete, and the memory that putting it together may take.
 
@@ -198,8 +199,8 @@ class Web:
             AlreadyExists: the name is taken.
             UsageError: the answer is not signed, or has columns that no dataset can have.
             IncompleteAnswer: a relay is missing, and that is not wanted.
-            AnswerNotKept: it cannot be verified afterwards.
-            OdfError: the datasets cannot be written; nothing of them stays.
+            AnswerNotKept: the stored answer does not pass verification.
+            OdfError: the datasets cannot be written; all of them are removed.
         """
         from odfpy.federation.evidence.keeping import keep
 
@@ -217,13 +218,13 @@ class Web:
 def verify(
     workspace: Workspace, name: str, authorities: str | Path, *, control: CancellationToken | None = None
 ) -> Verification:
-    """Verify an answer that was kept: offline, from its datasets alone.
+    """Verify a stored answer: offline, from its datasets alone.
 
     Args:
-        workspace: that it is in.
+        workspace: the workspace that it is in.
         name: name or id of its dataset.
-        authorities: PEM file of the authorities of the relays, and of whoever has asked.
-        control: stops it from elsewhere.
+        authorities: PEM file of the authorities that issued the certificates of the relays and of the requester.
+        control: lets another thread cancel it.
 
     Raises:
         InvalidCertificate: the file cannot be read.

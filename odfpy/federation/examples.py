@@ -1,4 +1,4 @@
-"""Documents to begin with: a relay over one file, which its operator changes into their own."""
+"""Example documents: a relay over one file, as a starting point for operators."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ spec:
 
 
 def write_examples(folder: Path) -> bool:
-    """Write the documents into a folder; gives whether they were. One that has files already stays as it is.
+    """Write the documents into a folder, unless it has files already; returns whether they were written.
 
     Raises:
         OdfError: they cannot be written.

@@ -1,8 +1,8 @@
-"""The relay of a workspace: its name, its certificate and key, and whom it trusts.
+"""The relay of a workspace: its name, its certificate and key, and the authorities it trusts.
 
-.odf/relay/relay.json      the name, and where the rest is
+.odf/relay/relay.json      the name, and the paths of the other files
 .odf/relay/relay.pem       the certificate of the relay, and relay.key its key
-.odf/relay/ca.pem          the authorities that it trusts, and ca.key the key of its own one
+.odf/relay/ca.pem          the trusted authorities, and ca.key the key of the relay's own authority
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _HERE: Final = ("localhost", "127.0.0.1")
 
 @dataclass(frozen=True, slots=True)
 class RelayIdentity:
-    """The identity of a relay.
+    """The identity of a relay, stored in its workspace; used by its servers and commands.
 
     Attributes:
-        name: how peers know it.
+        name: the name that peers know it by.
         certificate: file of its certificate, for servers and clients.
         key: file of its key.
-        authorities: file of the certificates that it trusts.
-        authority_key: file of the key of its own authority; None where another one issues certificates.
+        authorities: file of the trusted authorities' certificates.
+        authority_key: file of the key of its own authority; None where another authority issues certificates.
     """
 
     name: str
@@ -45,13 +45,13 @@ class RelayIdentity:
 
     @classmethod
     def open(cls, odf: Path) -> RelayIdentity:
-        """The relay of a workspace.
+        """Load the relay of a workspace.
 
         Args:
             odf: its folder `.odf`.
 
         Raises:
-            NoRelay: it has none.
+            NoRelay: the workspace has none.
             OdfError: the file cannot be read.
         """
         path = _file(odf)
@@ -70,12 +70,12 @@ class RelayIdentity:
 
     @classmethod
     def make(cls, odf: Path, name: str, hosts: Sequence[str] = ()) -> RelayIdentity:
-        """Make the relay of a workspace, with an authority of its own.
+        """Create the relay of a workspace, with its own authority.
 
         Args:
             odf: its folder `.odf`.
-            name: how peers know it.
-            hosts: names and addresses by which others reach it, beside this machine's own.
+            name: the name that peers know it by.
+            hosts: host names and addresses by which others reach it, in addition to those of this machine.
 
         Raises:
             AlreadyExists: the workspace has one.
@@ -90,18 +90,18 @@ class RelayIdentity:
 
     @classmethod
     def given(cls, odf: Path, name: str, certificate: Path, key: Path, authorities: Path) -> RelayIdentity:
-        """Make the relay of a workspace, with a certificate that somebody else has issued.
+        """Create the relay of a workspace, with a certificate from another authority.
 
         Args:
             odf: its folder `.odf`.
-            name: how peers know it.
-            certificate: file of its certificate; the file stays where it is.
+            name: the name that peers know it by.
+            certificate: file of its certificate; the file is not moved or copied.
             key: file of its key.
-            authorities: file of the certificates that it trusts.
+            authorities: file of the trusted authorities' certificates.
 
         Raises:
             AlreadyExists: the workspace has one.
-            InvalidCertificate: a file is invalid, or the key is another one's.
+            InvalidCertificate: a file is invalid, or the key belongs to another certificate.
         """
         _new(odf, name)
         load_pair(certificate, key)
@@ -110,17 +110,17 @@ class RelayIdentity:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of its certificate, by which others know it."""
+        """Return the fingerprint of its certificate, by which others recognize it."""
         return facts_of(self._pair()).fingerprint
 
     @property
     def expires(self) -> str:
-        """The end of its certificate."""
+        """Return when its certificate expires."""
         return str(facts_of(self._pair()).not_after)
 
     @property
     def trusted(self) -> list[str]:
-        """The certificates of the authorities that it trusts, in PEM form.
+        """Return the certificates of the trusted authorities, in PEM form.
 
         Raises:
             InvalidCertificate: the file has none.
@@ -129,10 +129,10 @@ class RelayIdentity:
 
     @property
     def authority(self) -> Authority:
-        """Its own authority.
+        """Return its own authority.
 
         Raises:
-            InvalidCertificate: another one issues certificates.
+            InvalidCertificate: another authority issues its certificates.
         """
         if self.authority_key is None:
             raise InvalidCertificate(
@@ -142,15 +142,16 @@ class RelayIdentity:
         return Authority.open(self.authorities, self.authority_key)
 
     def trust(self, file: Path) -> list[CertificateFacts]:
-        """Trust the authorities of a file, beside those before; gives those that are new. A server learns of it when it
-        begins again.
+        """Trust the authorities of a file, in addition to those so far; returns the new ones. A running server notices
+        after a
+        restart.
 
         Args:
             file: PEM file.
 
         Raises:
-            InvalidCertificate: it has none, or one is not a certificate of an authority.
-            OdfError: what is trusted cannot be written.
+            InvalidCertificate: it has no certificates, or one is not that of an authority.
+            OdfError: the list of trusted authorities cannot be written.
         """
         if self.authority_key is None:
             raise InvalidCertificate(
@@ -176,7 +177,7 @@ class RelayIdentity:
         return load_pair(self.certificate, self.key)[0]
 
     def written(self, odf: Path) -> RelayIdentity:
-        """Make it the relay of a workspace.
+        """Save it as the relay of a workspace.
 
         Args:
             odf: folder `.odf` of the workspace.

@@ -1,9 +1,9 @@
-"""Any Apache Arrow Flight server, from Python and from Spark.
+"""A client of any Apache Arrow Flight server, for Python and Spark.
 
 >>> from odfpy.flight import FlightService, Request
 >>> FlightService("grpc://127.0.0.1:50050").read(Request(table="orders"))
 
-Needs pyarrow, and nothing else of odfpy but its errors. `odfpy.flight.spark` has the source `flight` of Spark.
+Only requires pyarrow, and odfpy's errors. `odfpy.flight.spark` provides Spark's data source `flight`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ways of a client to say who it is. They are plug-ins: a class, named by a word or by `module:Class`."""
+"""Authentication methods of a client. They are plug-ins: a class, named by a keyword or as `module:Class`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ Credentials = Mapping[str, str]
 
 
 class Authenticator(ABC):
-    """A way to say who asks. Values of a class that are equal share what servers have given them.
+    """An authentication method. Equal instances share the tokens that servers have issued.
 
-    A subclass is a frozen dataclass that can be pickled. `headers` is called once for a connection, and again when a
-    server no longer takes what it has given.
+    Subclasses are frozen dataclasses that can be pickled. `headers` is called once for a connection, and again when a
+    server
+    rejects the previous headers.
     """
 
     NAME: ClassVar[str]
@@ -34,10 +35,10 @@ class Authenticator(ABC):
     @classmethod
     @abstractmethod
     def from_options(cls, options: Mapping[str, str], tls: Tls) -> Authenticator:
-        """Make one from options of Spark.
+        """Create an instance from Spark's options.
 
         Args:
-            options: names in small letters.
+            options: options with names in lower case.
             tls: certificates, from the same options.
 
         Raises:
@@ -46,21 +47,21 @@ class Authenticator(ABC):
 
     @abstractmethod
     def headers(self, client: Any, credentials: Credentials, timeout: float | None) -> Headers:
-        """Return the headers that calls have.
+        """Return the headers for calls.
 
         Args:
             client: pyarrow's client of the location.
-            credentials: of the query; empty where none are given.
-            timeout: seconds that a call may take.
+            credentials: credentials of the query; empty if there are none.
+            timeout: time limit of a call, in seconds.
 
         Raises:
-            FlightRefused: there are no credentials, or the server does not take them.
+            FlightRefused: credentials are missing, or the server rejects them.
         """
 
 
 @dataclass(frozen=True)
 class NoAuthentication(Authenticator):
-    """Say nothing; with credentials that come with the query, say those."""
+    """Send no credentials, except those of the query, if any."""
 
     NAME = "none"
 
@@ -77,10 +78,10 @@ class NoAuthentication(Authenticator):
 
 @dataclass(frozen=True)
 class SimpleUserPass(Authenticator):
-    """Exchange user and password for a token, by the basic handshake; those of the query come first.
+    """Exchange user and password for a token, by the basic handshake; credentials of the query take precedence.
 
     Attributes:
-        user: name.
+        user: user name.
         password: of the user.
     """
 
@@ -101,7 +102,7 @@ class SimpleUserPass(Authenticator):
 
 @dataclass(frozen=True)
 class Bearer(Authenticator):
-    """Show a token; that of the query comes first.
+    """Send a bearer token; that of the query takes precedence.
 
     Attributes:
         token: without the word "Bearer".
@@ -123,7 +124,7 @@ class Bearer(Authenticator):
 
 @dataclass(frozen=True)
 class ClientCertificate(Authenticator):
-    """Be known by the certificate of the connection; credentials of the query are said as well."""
+    """Authenticate by the client certificate of the connection; credentials of the query are sent, too."""
 
     NAME = "mtls"
 
@@ -145,7 +146,7 @@ class ClientCertificate(Authenticator):
 
 @dataclass(frozen=True)
 class PerUser(Authenticator):
-    """Say who has asked the query, and nothing for those who do not tell."""
+    """Send the credentials of the query's user, and nothing without them."""
 
     NAME = "per-user"
 
@@ -172,7 +173,7 @@ AUTHENTICATORS: Final[dict[str, type[Authenticator]]] = {
 
 
 def authenticator_of(options: Mapping[str, str], tls: Tls) -> Authenticator:
-    """The authenticator that options name.
+    """Return the authenticator that options select.
 
     Args:
         options: of Spark, names in small letters.
@@ -190,11 +191,11 @@ def authenticator_of(options: Mapping[str, str], tls: Tls) -> Authenticator:
 
 
 def plug_in(name: str, kind: type[Any]) -> Any:
-    """The class that `module:Class` names, or None for a name of another form.
+    """Return the class named by `module:Class`, None for names of another form.
 
     Args:
-        name: of the class.
-        kind: what it is a subclass of.
+        name: name of the class.
+        kind: required base class.
 
     Raises:
         UsageError: there is no such class.

@@ -1,7 +1,7 @@
-"""Rows in the types in which Spark takes them (`odfpy.flight.types`): the same values, laid out plainly.
+"""Conversion of rows to the types that Spark accepts (`odfpy.flight.types`): the same values, in plain layouts.
 
-Lists, maps and structs are taken apart and put together again here. pyarrow's casts of nested types do not know all of
-what may be inside of them, and make broken arrays of some.
+Lists, maps and structs are decomposed and rebuilt here, since pyarrow's casts of nested types do not support all inner
+types, and produce invalid arrays for some.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _INTERVAL_BYTES: Final = [("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<
 
 
 def plain_batch(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
-    """Rows in exactly the columns that Spark expects, by place.
+    """Convert rows to exactly the columns that Spark expects, by position.
 
     Args:
-        batch: as a server has sent it.
-        wanted: types that Spark takes.
+        batch: batch as received.
+        wanted: types that Spark accepts.
 
     Raises:
         NotForSpark: a value does not fit into the type; the message names the column.
@@ -44,10 +44,10 @@ def plain_batch(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
 
 
 def plain_array(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Values in a type that Spark takes. What is finer than a microsecond is cut off.
+    """Convert values to a type that Spark accepts. Anything finer than a microsecond is truncated.
 
     Raises:
-        ArrowException: a value does not fit, or there is no way from one type to the other.
+        ArrowException: a value does not fit, or the conversion is not supported.
     """
     if column.type.equals(wanted):
         return column
@@ -88,7 +88,7 @@ def _map(column: pa.MapArray, wanted: pa.MapType) -> pa.Array:
 
 
 def _offsets(lists: pa.Array) -> pa.Array:
-    """The places where lists begin among the values of all of them; null lists have no values."""
+    """Return the offsets of lists in their values; null lists have no values."""
     lengths = pc.fill_null(pc.list_value_length(lists).cast(pa.int32()), 0)
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum_checked(lengths)])
 
@@ -98,7 +98,7 @@ def _nulls(column: pa.Array) -> pa.Array | None:
 
 
 def _parts(intervals: pa.Array) -> pa.StructArray:
-    """Months, days and nanoseconds of intervals, which Arrow has side by side in sixteen bytes."""
+    """Return months, days and nanoseconds of intervals, which Arrow stores together in sixteen bytes."""
     import numpy as np
 
     first, end = intervals.offset, intervals.offset + len(intervals)
@@ -108,7 +108,7 @@ def _parts(intervals: pa.Array) -> pa.StructArray:
 
 
 def _in_microseconds(arrow: pa.DataType) -> pa.DataType:
-    """The same type without what is finer than Spark's, which is cut off before the cast that minds losses."""
+    """Return the type with microseconds; finer digits are truncated before the cast, which checks for losses."""
     if types.is_date64(arrow):
         return pa.date32()
     if getattr(arrow, "unit", None) != "ns":

@@ -1,4 +1,4 @@
-"""Failures of calls, as pyarrow has them and as ours."""
+"""Translation of pyarrow's errors."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _HINTS: Final[tuple[tuple[type[Exception], str], ...]] = (
 
 
 def as_ours(error: Exception, location: str) -> FlightFailed:
-    """An error of pyarrow as ours.
+    """Translate an error of pyarrow.
 
     Args:
-        error: what it has raised.
-        location: of the server.
+        error: the error.
+        location: location of the server.
     """
     said = reason(error)
     if isinstance(error, REFUSED):
@@ -43,5 +43,5 @@ def as_ours(error: Exception, location: str) -> FlightFailed:
 
 
 def reason(error: BaseException) -> str:
-    """Return what an error says, without the words of gRPC around it."""
+    """Return the message of an error, without gRPC's additions."""
     return _WORDS_OF_GRPC.sub("", str(error)).strip() or type(error).__name__

@@ -1,4 +1,4 @@
-"""Conditions on columns, all of which hold for the rows that are wanted.
+"""Filters: conditions on columns, all of which must be true for requested rows.
 
 They travel as JSON in options of Spark: `[["amount", ">", {"decimal": "1.50"}], ["name", "in", ["a", "b"]]]`.
 """
@@ -28,12 +28,12 @@ Scalar = bool | int | float | Decimal | str | bytes | date | datetime | time
 
 @dataclass(frozen=True)
 class Filter:
-    """A condition on a column, as SQL means it: it does not hold for null, save for `is null`.
+    """A condition on a column, with SQL semantics: false for null, except for `is null`.
 
     Attributes:
-        column: its name.
+        column: name of the column.
         operator: one of `OPERATORS`.
-        value: what the column is compared with: a tuple of values for `in`, None for `is null` and `is not null`.
+        value: right operand: a tuple of values for `in`, None for `is null` and `is not null`.
     """
 
     column: str
@@ -60,19 +60,19 @@ class Filter:
 
 
 def filters_of(conditions: Iterable[Filter | Sequence[Any]]) -> tuple[Filter, ...]:
-    """Conditions written as `(column, operator, value)`.
+    """Create filters from tuples `(column, operator, value)`.
 
     Args:
-        conditions: all of them hold for the rows that are wanted.
+        conditions: conditions that must all be true.
 
     Raises:
-        InvalidValue: there is no such operator, or the value does not go with it.
+        InvalidValue: the operator is unknown, or does not fit the value.
     """
     return tuple(one if isinstance(one, Filter) else _filter_of(one) for one in conditions)
 
 
 def filters_to_json(conditions: Iterable[Filter | Sequence[Any]]) -> str:
-    """Conditions as the text that the option `filters` takes.
+    """Encode filters for the option `filters`.
 
     Args:
         conditions: as of `filters_of`.
@@ -81,7 +81,7 @@ def filters_to_json(conditions: Iterable[Filter | Sequence[Any]]) -> str:
 
 
 def filters_from_json(text: str) -> tuple[Filter, ...]:
-    """Conditions from the option `filters`.
+    """Decode the option `filters`.
 
     Raises:
         InvalidValue: the text is not such a list.
@@ -125,7 +125,7 @@ _WORDS: Final[Mapping[str, Callable[[str], Scalar]]] = {
 
 
 def _plain(value: Any) -> Any:
-    """A value in words of JSON; what JSON does not have is an object of one entry."""
+    """Return a value as JSON; types without a JSON equivalent become an object with one entry."""
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
     if isinstance(value, Decimal):

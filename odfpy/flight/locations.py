@@ -1,4 +1,4 @@
-"""Locations: where a server is, and where it says that the rows of an endpoint are."""
+"""Locations of servers, and of the servers that endpoints name."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SAME: Final = "arrow-flight-reuse-connection:"
 
 
 def checked(location: str) -> str:
-    """The URI of a server, as a person has written it.
+    """Return the URI of a server, as entered by a user, after validation.
 
     Raises:
-        InvalidValue: it is not of Flight.
+        InvalidValue: it is not a Flight URI.
     """
     scheme, separator, rest = location.partition("://")
     if not separator or scheme.lower() not in _SCHEMES or not rest:
@@ -27,14 +27,14 @@ def checked(location: str) -> str:
 
 
 def locations_of(named: Sequence[str], server: str) -> tuple[list[str], list[str]]:
-    """Locations to be tried in turn, and what speaks against the others.
+    """Return the locations to try in turn, and the reasons against the others.
 
-    No location, or `arrow-flight-reuse-connection://?`, is the server that has been asked. Who was asked in secret is
-    not sent to places where the credentials would travel openly.
+    No location, or `arrow-flight-reuse-connection://?`, means the same server. If that was reached over TLS, locations
+    without TLS are excluded, since credentials would be sent unencrypted.
 
     Args:
-        named: URIs of an endpoint.
-        server: who has named them.
+        named: URIs in an endpoint.
+        server: the server that has named them.
     """
     usable, others = [], []
     for one in named or (_SAME,):

@@ -1,4 +1,4 @@
-"""Options of Spark as a service and a request. Names are those of Presto's connectors where these have some."""
+"""Options of Spark, parsed into a service and a request. Names are those of Presto's connectors, where these exist."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ _OURS: Final = ("arrow-flight.", "flight.", "odf.")
 
 @dataclass(frozen=True)
 class Source:
-    """A server and a request, as options of Spark say them.
+    """A server and a request, as specified by Spark's options.
 
     Attributes:
         service: the server.
         request: the rows.
-        stream_column: by which new rows are known; None where FlightInfo grows by endpoints.
-        transactions: whether each task writes in a transaction of its own.
+        stream_column: column that identifies new rows of a stream; None where the FlightInfo grows by endpoints.
+        transactions: whether each task writes in its own transaction.
         single_use: whether the server's tickets can be redeemed only once.
     """
 
@@ -82,10 +82,10 @@ class Source:
 
 
 def source_of(given: Mapping[str, str]) -> Source:
-    """The service and the request that options say.
+    """Parse options into a service and a request.
 
     Args:
-        given: options; their names may be in any case.
+        given: options; names are case-insensitive.
 
     Raises:
         UsageError, InvalidValue: an option is missing, misspelt or wrong; the message names it.
@@ -170,7 +170,7 @@ def _request(options: Mapping[str, str]) -> Request:
 
 
 def _columns(text: str) -> tuple[str, ...]:
-    """Names between commas, or a JSON list of names that have commas themselves."""
+    """Parse comma-separated names, or a JSON list of names that contain commas themselves."""
     if not text.lstrip().startswith("["):
         return tuple(name.strip() for name in text.split(",") if name.strip())
     try:
@@ -181,7 +181,7 @@ def _columns(text: str) -> tuple[str, ...]:
 
 
 def _in_the_servers_case(service: FlightService, request: Request) -> Request:
-    """The same request, with columns called as the server calls them, which costs a question."""
+    """Return the request with the server's spelling of columns, which costs a call."""
     if not request.columns and not request.filters:
         return request
     every = Request(request.table, request.schema, request.catalog, request.query)
@@ -201,12 +201,12 @@ def _below(options: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def truth_of(options: Mapping[str, str], name: str, *, otherwise: bool) -> bool:
-    """The value of an option that is true or false.
+    """Parse a boolean option.
 
     Args:
-        options: of Spark.
-        name: of the option.
-        otherwise: its value where it is not given.
+        options: all options.
+        name: name of the option.
+        otherwise: default value.
 
     Raises:
         InvalidValue: it is neither.

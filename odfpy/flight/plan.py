@@ -1,4 +1,4 @@
-"""Plans: what a server says about rows before it sends them."""
+"""Plans: a server's description of the rows before it sends them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A part of the rows, and where it is. Pickled, it is a few hundred bytes.
+    """A part of the rows, with its locations. Pickled, it is a few hundred bytes.
 
     Attributes:
         data: pyarrow's endpoint, serialized.
-        number: of it in its plan.
+        number: index in its plan.
     """
 
     data: bytes
@@ -22,17 +22,17 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class FlightPlan:
-    """The answer to a request: columns, and endpoints that give rows when they are asked.
+    """A server's answer to a request: the columns, and the endpoints that return the rows.
 
     Attributes:
-        schema: the columns that the request wants. All may be null: what servers say about that is often wrong.
-        declared: the columns that every stream has, as the server has declared them.
-        picked: places of the columns that are wanted among those; None for all of them as they are.
-        endpoints: parts of the rows.
-        rows: how many there are, None if the server does not say.
-        size: how many bytes they have, None if the server does not say.
-        ordered: whether the rows are in order when the endpoints are read in order.
-        metadata: what the application says beside.
+        schema: the requested columns. All are nullable: servers' declarations of that are often wrong.
+        declared: the columns of every stream, as declared by the server.
+        picked: indices of the requested columns among those; None for all of them, unchanged.
+        endpoints: the parts of the rows.
+        rows: number of rows, None if the server does not report it.
+        size: size in bytes, None if the server does not report it.
+        ordered: whether the rows are ordered when endpoints are read in order.
+        metadata: application metadata.
     """
 
     schema: pa.Schema

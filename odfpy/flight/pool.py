@@ -1,4 +1,4 @@
-"""Clients of servers, reused by location; those that are used least often are closed first."""
+"""A pool of Flight clients by location; the least used ones are closed first."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class PooledClient:
     """A connection to a location.
 
     Attributes:
-        location: of the server, as a URI.
+        location: location of the server, as a URI.
         client: pyarrow's.
-        tokens: headers that the server has given in exchange for credentials; they end with the connection.
+        tokens: headers that the server has issued in exchange for credentials; they are dropped with the connection.
         uses: how often it was borrowed.
-        borrowers: how many have it at the moment.
+        borrowers: number of current borrowers.
     """
 
     location: str
@@ -38,31 +38,31 @@ class PooledClient:
 
 
 class ClientPool:
-    """Clients of servers, for all threads of a process.
+    """The Flight clients of a process; thread-safe.
 
-    A pool has more clients than its size only while more are at work.
+    A pool only exceeds its size while more clients are in use.
     """
 
     def __init__(self, size: int = 32, options: Sequence[tuple[str, int]] = ()) -> None:
-        """Make an empty pool.
+        """Create an empty pool.
 
         Args:
-            size: clients that are kept.
-            options: of gRPC, for all of them.
+            size: maximum number of idle clients.
+            options: gRPC options for all clients.
         """
         self._size = size
         self._options = list(options)
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._clients: dict[tuple[str, Tls], PooledClient] = {}  # the one that was borrowed last is the last
+        self._clients: dict[tuple[str, Tls], PooledClient] = {}  # most recently borrowed last
 
     @contextmanager
     def client(self, location: str, tls: Tls) -> Iterator[PooledClient]:
-        """Lend the client of a location, which is not closed before the block is left.
+        """Lend the client of a location, which stays open while the `with` block runs.
 
         Args:
-            location: of the server, as a URI.
-            tls: options of the connection; clients with other options are others.
+            location: location of the server, as a URI.
+            tls: options of the connection; clients are only shared for equal options.
         """
         found = self._borrow(location, tls if location.startswith(_ENCRYPTED) else Tls())
         try:
@@ -71,20 +71,20 @@ class ClientPool:
             self._give_back(found)
 
     def close(self) -> None:
-        """Close the clients that nobody has at the moment; what is borrowed is closed when it comes back."""
+        """Close idle clients; borrowed ones are closed when they are returned."""
         with self._lock:
             ended = list(self._clients.values())
             self._clients.clear()
         _close(one for one in ended if not one.borrowers)
 
     def locations(self) -> list[str]:
-        """Return the locations that the pool has clients of; the one that was borrowed last comes last."""
+        """Return the locations of the pool's clients; the most recently borrowed one is last."""
         with self._lock:
             return [location for location, _ in self._clients]
 
     def _borrow(self, location: str, tls: Tls) -> PooledClient:
         with self._lock:
-            if self._process != os.getpid():  # connections of a parent process are not for its children
+            if self._process != os.getpid():  # connections must not be shared with forked processes
                 self._clients, self._process = {}, os.getpid()
             found = self._clients.pop((location, tls), None) or PooledClient(location, self._connected(location, tls))
             self._clients[location, tls] = found
@@ -106,7 +106,7 @@ class ClientPool:
         return fl.FlightClient(location, **tls.arguments(), generic_options=self._options)
 
     def _evict(self) -> list[PooledClient]:
-        """Take out those that are too many: the least often borrowed, and among them what was borrowed first."""
+        """Remove clients beyond the limit: the least often used, and among these the least recently used."""
         ended = []
         while len(self._clients) > self._size:
             idle = [(key, one) for key, one in self._clients.items() if not one.borrowers]

@@ -1,8 +1,9 @@
-"""The rows of an endpoint: every location in turn, and no row twice.
+"""Reading an endpoint: tries all locations, and never returns a row twice.
 
-Flight does not promise that a ticket gives the same rows in the same order when it is redeemed again. So a stream that
-breaks off cannot go on where it was: it begins again, which is allowed only while none of its rows has been handed
-over. Rows are held back until the endpoint has ended, or until they are too large to be held.
+Flight does not guarantee that a ticket returns the same rows in the same order when it is redeemed again. So a stream
+that breaks off cannot be resumed: it is restarted, which is only possible before any of its rows was passed on. Rows
+    are
+buffered until the endpoint is complete, or the buffer is full.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ _PAUSE: Final = 0.2
 def read_endpoint(
     server: Server, plan: FlightPlan, endpoint: Endpoint, held_bytes: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of an endpoint in the columns that the plan wants.
+    """Yield the rows of an endpoint, in the columns of the plan.
 
     Args:
-        server: that has named it.
-        plan: what the server has declared.
-        endpoint: a part of it.
-        held_bytes: bytes that are held back before the first row is handed over; None for all.
+        server: the server that has planned it.
+        plan: the plan.
+        endpoint: the endpoint.
+        held_bytes: maximum bytes to buffer before the first row is passed on; None for all.
     """
     found = fl.FlightEndpoint.deserialize(endpoint.data)
     usable, failures = _locations(found, server)
@@ -65,14 +66,14 @@ def read_endpoint(
 
 
 def first_schema(server: Server, endpoint: Endpoint) -> pa.Schema:
-    """The columns that a stream has; its rows are not read.
+    """Return the columns of a stream, without reading its rows.
 
     Args:
-        server: that has named it.
+        server: the server that has planned it.
         endpoint: one of a plan.
 
     Raises:
-        FlightFailed: none of its locations tells.
+        FlightFailed: no location returns them.
     """
     found = fl.FlightEndpoint.deserialize(endpoint.data)
     usable, failures = _locations(found, server)
@@ -86,14 +87,14 @@ def first_schema(server: Server, endpoint: Endpoint) -> pa.Schema:
 
 
 def pick(declared: pa.Schema, columns: Sequence[str]) -> list[int] | None:
-    """Places of the columns that are wanted among those that a server declares; None for all of them as they are.
+    """Return the indices of the requested columns among the declared ones; None for all of them, unchanged.
 
     Args:
-        declared: by the server, which may have left out the others already.
-        columns: names; none for all.
+        declared: columns declared by the server, which may have dropped others already.
+        columns: requested names; all if empty.
 
     Raises:
-        UsageError: one is not there.
+        UsageError: a column does not exist.
     """
     if not columns or list(columns) == declared.names:
         return None
@@ -104,7 +105,7 @@ def pick(declared: pa.Schema, columns: Sequence[str]) -> list[int] | None:
 
 
 def _rows(server: Server, location: str, ticket: Any, plan: FlightPlan) -> Iterator[pa.RecordBatch]:
-    """The rows that one location gives, once."""
+    """Yield the rows from one location, without retries."""
     with _opened(server, location, ticket) as stream:
         _check(stream.schema(), plan.declared, location)
         for batch in stream:
@@ -114,7 +115,7 @@ def _rows(server: Server, location: str, ticket: Any, plan: FlightPlan) -> Itera
 
 @contextmanager
 def _opened(server: Server, location: str, ticket: Any) -> Iterator[ReadAhead]:
-    """A stream; its connection is not closed before the block is left."""
+    """Open a stream; its connection stays open while the `with` block runs."""
     with server.client(location) as client:
         opened = partial(server.call, client, lambda one, options: one.do_get(ticket, options), timeout=None)
         with closing(ReadAhead(opened, server.limits.patience)) as stream:
@@ -133,7 +134,7 @@ def _none_left(found: Any, endpoint: Endpoint, failures: list[str]) -> NoLocatio
 
 
 def _held_back(rows: Iterator[pa.RecordBatch], bound: int | None) -> Iterator[pa.RecordBatch]:
-    """The same batches: the first ones only when there are too many to be held, or when they were all."""
+    """Yield the same batches, but buffered until they exceed the limit or are complete."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in rows:
@@ -147,7 +148,7 @@ def _held_back(rows: Iterator[pa.RecordBatch], bound: int | None) -> Iterator[pa
 
 
 def _check(found: pa.Schema, declared: pa.Schema, location: str) -> None:
-    """Compare names and types, in order; what columns are called in lists and maps, and metadata, is not looked at."""
+    """Compare names and types, in order; names inside lists and maps, and metadata, are ignored."""
     if found.equals(declared):
         return
     if found.names != declared.names:
@@ -155,7 +156,7 @@ def _check(found: pa.Schema, declared: pa.Schema, location: str) -> None:
     else:
         differing = [(one, two) for one, two in zip(found, declared, strict=True) if not one.type.equals(two.type)]
         if not differing:
-            return  # they only differ in what may be null
+            return  # only nullability differs
         sent, said = differing[0]
         what = f"column {said.name!r} of type {sent.type} instead of {said.type}"
     raise SchemaBroken(

@@ -10,16 +10,16 @@ from odfpy.flight.filters import Filter
 
 @dataclass(frozen=True)
 class Request:
-    """The rows that are wanted: of a table, or of a query in the server's own words.
+    """The requested rows: of a table, or of a query in the server's own language.
 
     Attributes:
-        table: its name, in one piece: nothing in it is taken for a dot between schema and table.
-        schema: where the table is, if the server has schemas.
-        catalog: where the schema is.
-        query: instead of a table.
-        columns: of the table, in this order; all of them if there are none.
-        filters: conditions that all hold for the rows.
-        limit: rows at most.
+        table: name of the table; dots in it do not separate schema and table.
+        schema: schema of the table, if the server has schemas.
+        catalog: catalog of the schema.
+        query: a query, instead of a table.
+        columns: columns of the table, in this order; all if empty.
+        filters: conditions that must all be true.
+        limit: maximum number of rows.
     """
 
     table: str | None = None
@@ -38,5 +38,5 @@ class Request:
 
     @property
     def what(self) -> str:
-        """Return words for the table or the query, for messages."""
+        """Describe the table or query, for messages."""
         return f"table {self.table!r}" if self.table is not None else "the query"

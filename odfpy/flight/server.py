@@ -1,4 +1,4 @@
-"""A Flight server, and calls to it: with credentials, within limits of time, and with errors of ours."""
+"""A Flight server, and calls to it: with credentials, timeouts, and translated errors."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of patience and of memory.
+    """Limits on time and memory.
 
     Attributes:
-        call: seconds that a question may take, such as GetFlightInfo.
-        patience: seconds that a stream of rows may be silent before the next location is tried.
+        call: timeout of a call such as GetFlightInfo, in seconds.
+        patience: seconds without data after which the next location is tried.
         rounds: how often all locations of an endpoint are tried.
-        held_bytes: bytes of an endpoint that are held back before the first row is handed over. As long as nothing is
-            handed over, an endpoint that fails can begin again.
-        at_once: endpoints that `read` asks at the same time.
+        held_bytes: bytes of an endpoint that are buffered before the first row is passed on. Until then, an endpoint
+            that fails can be restarted.
+        at_once: number of endpoints that `read` reads concurrently.
     """
 
     call: float = 60.0
@@ -42,17 +42,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class Server:
-    """A server, and how it is spoken to. Threads may share it; pickled, it leaves its connections behind.
+    """A server, and how to call it. Thread-safe; connections are not pickled.
 
     Attributes:
         location: the server's URI.
-        commands: its words.
-        authenticator: who asks.
-        tls: certificates.
-        limits: of patience and memory.
-        headers: that every call has.
-        credentials: of the user who asks; they come before those of the authenticator.
-        pool: where connections are kept.
+        commands: encoding of requests.
+        authenticator: authentication method.
+        tls: TLS options.
+        limits: limits on time and memory.
+        headers: headers of every call.
+        credentials: credentials of the query's user; take precedence over those of the authenticator.
+        pool: pool of connections.
     """
 
     location: str
@@ -68,20 +68,20 @@ class Server:
         object.__setattr__(self, "location", checked(self.location))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the connections here: who gets the server elsewhere has the shared pool there."""
+        """Drop the connections: in another process, the server uses the shared pool there."""
         return {name: value for name, value in self.__dict__.items() if name != "pool"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, pool=SHARED)
 
     def ask(self, question: Callable[[Any, Any], _Answer]) -> _Answer:
-        """Ask something that takes no longer than it may.
+        """Make a call within the time limit.
 
         Args:
-            question: takes pyarrow's client and the options of its calls; asked again if a token has run out.
+            question: takes pyarrow's client and call options; called again if a token has expired.
 
         Raises:
-            FlightFailed, FlightRefused: the server does not answer; the message has its reason.
+            FlightFailed, FlightRefused: the server does not respond, or refuses; the message has the reason.
         """
         try:
             with self.client() as client:
@@ -90,20 +90,20 @@ class Server:
             raise as_ours(error, self.location) from error
 
     def client(self, location: str | None = None) -> AbstractContextManager[PooledClient]:
-        """Return a connection, for a block.
+        """Borrow a connection; a context manager.
 
         Args:
-            location: another one than that of the server.
+            location: a location other than the server's.
         """
         return self.pool.client(location or self.location, self.tls)
 
     def call(self, client: PooledClient, question: Callable[[Any, Any], _Answer], timeout: float | None) -> _Answer:
-        """Ask something over a connection; errors are pyarrow's.
+        """Make a call over a connection; raises pyarrow's errors.
 
         Args:
-            client: of some location.
-            question: as of `ask`.
-            timeout: seconds that the call may take, None for no end.
+            client: client of some location.
+            question: as in `ask`.
+            timeout: timeout of the call in seconds, None for none.
         """
         try:
             return question(client.client, self._options(client, timeout))
@@ -114,7 +114,7 @@ class Server:
 
     def _options(self, client: PooledClient, timeout: float | None) -> Any:
         headers = client.tokens.get(self._asker)
-        if headers is None:  # the first call, or the first one after a refusal
+        if headers is None:  # the first call, or the first one after a rejection
             headers = self.authenticator.headers(client.client, self.credentials, self.limits.call)
             client.tokens[self._asker] = headers
         own = [(name.lower().encode(), value.encode()) for name, value in self.headers]

@@ -1,4 +1,4 @@
-"""A Flight server as seen by those who ask it."""
+"""The client's view of a Flight server: plans, reads and writes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from odfpy.flight.writing import write_rows
 
 
 class FlightService(Server):
-    """A server, and how it is spoken to. Threads may share it.
+    """A Flight server, the entry point of this package. Thread-safe.
 
     >>> service = FlightService("grpc://127.0.0.1:50050")
     >>> service.read(Request(table="orders", columns=("id",), filters=filters_of([("amount", ">", 10)])))
     """
 
     def plan(self, request: Request, columns: Sequence[str] = ()) -> FlightPlan:
-        """Ask for the columns and endpoints of some rows. No row is sent.
+        """Request the columns and endpoints of some rows; no rows are sent.
 
         Args:
-            request: the rows.
-            columns: that are picked when rows arrive; by default those of the request.
+            request: the requested rows.
+            columns: columns to select from the received rows; by default those of the request.
 
         Raises:
-            UsageError, InvalidValue: the request cannot be said to this server.
-            FlightFailed: the server cannot be reached, or does not know the table, or the query is wrong.
+            UsageError, InvalidValue: the request cannot be expressed for this server.
+            FlightFailed: the server is unreachable, the table unknown, or the query invalid.
         """
         descriptor = self.commands.descriptor(request)
         info = self.ask(lambda client, options: client.get_flight_info(descriptor, options))
@@ -52,30 +52,30 @@ class FlightService(Server):
         )
 
     def batches(self, plan: FlightPlan, endpoint: Endpoint) -> Iterator[pa.RecordBatch]:
-        """The rows of an endpoint, each once. All locations are tried; what has been handed over does not come again.
+        """Yield the rows of an endpoint, each once. All locations are tried.
 
         Args:
-            plan: as the server has given it.
-            endpoint: a part of it.
+            plan: the plan from the server.
+            endpoint: an endpoint of the plan.
 
         Raises:
-            NoLocationLeft: none of the locations gives the rows; nothing was handed over.
-            StreamBroken: the rows have ended too early.
-            SchemaBroken: they have other columns than the plan says.
-            FlightRefused: the server does not take the credentials.
+            NoLocationLeft: no location returns the rows; none was passed on.
+            StreamBroken: the stream broke off after rows were passed on.
+            SchemaBroken: the rows have other columns than planned.
+            FlightRefused: the server rejects the credentials.
         """
         return read_endpoint(self, plan, endpoint, self.limits.held_bytes)
 
     def read(self, request: Request) -> pa.Table:
-        """All rows in a table, endpoints at the same time.
+        """Read all rows into a table, endpoints concurrently.
 
         Args:
-            request: the rows.
+            request: the requested rows.
 
         Raises:
-            NoLocationLeft: none of the locations of an endpoint gives the rows; streams that break off begin again.
-            SchemaBroken: they have other columns than the plan says.
-            FlightRefused: the server does not take the question or the credentials.
+            NoLocationLeft: no location of an endpoint returns the rows; broken streams are restarted.
+            SchemaBroken: the rows have other columns than planned.
+            FlightRefused: the server rejects the request or the credentials.
         """
         plan = self.plan(request)
 
@@ -87,40 +87,40 @@ class FlightService(Server):
         return pa.Table.from_batches([batch for part in parts for batch in part], plan.schema)
 
     def stream(self, request: Request) -> pa.RecordBatchReader:
-        """All rows as they come, endpoint by endpoint: more than fits into memory.
+        """Stream all rows, endpoint by endpoint, for results that exceed the memory.
 
         Args:
-            request: the rows.
+            request: the requested rows.
 
         Raises:
-            NoLocationLeft: the server does not answer; also while rows are taken.
-            StreamBroken: the rows have ended too early, while they are taken.
-            SchemaBroken: they have other columns than the plan says, while they are taken.
-            FlightRefused: the server does not take the question or the credentials.
+            NoLocationLeft: the server does not respond; may also be raised while rows are consumed.
+            StreamBroken: the stream broke off, while rows are consumed.
+            SchemaBroken: the rows have other columns than planned, while they are consumed.
+            FlightRefused: the server rejects the request or the credentials.
         """
         plan = self.plan(request)
         rows = (batch for endpoint in plan.endpoints for batch in self.batches(plan, endpoint))
         return pa.RecordBatchReader.from_batches(plan.schema, rows)
 
     def write(self, table: str, rows: pa.Table | pa.RecordBatchReader, *, replace: bool = False) -> int:
-        """Add rows to a table, in one call.
+        """Append rows to a table, in one call.
 
         Args:
-            table: its name.
-            rows: what is added.
-            replace: whether rows that are there are to go.
+            table: name of the table.
+            rows: the rows to append.
+            replace: whether to delete existing rows.
 
         Returns:
-            The number of rows that the server says it has taken.
+            The number of rows that the server reports as written.
 
         Raises:
-            FlightWriteFailed: the server has not taken them all.
+            FlightWriteFailed: the server has not accepted all rows.
         """
         batches: Iterable[pa.RecordBatch] = rows.to_batches() if isinstance(rows, pa.Table) else rows
         return write_rows(self, Request(table), rows.schema, batches, replace_rows=replace)
 
     def _schema_beside(self, descriptor: Any, endpoints: tuple[Endpoint, ...]) -> pa.Schema:
-        """The columns of a server that leaves them out of FlightInfo: GetSchema has them, or else the first stream."""
+        """Return the columns if FlightInfo lacks them: from GetSchema, or else from the first stream."""
         try:
             return self.ask(lambda client, options: client.get_schema(descriptor, options)).schema
         except FlightFailed as error:

@@ -1,4 +1,4 @@
-"""Streams of rows, read ahead by threads of their own, so that a server that says nothing is noticed."""
+"""Streams of rows, read ahead by threads, so that a silent server can be detected."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class StreamTimeout(Exception):
 
 
 class ReadAhead:
-    """The batches of a stream. Leaving it ends the stream, whatever state it is in."""
+    """The batches of a stream, read ahead by a thread. Leaving the context stops the stream in any state."""
 
     def __init__(self, open_stream: Callable[[], Any], patience: float | None) -> None:
-        """Begin to read.
+        """Start to read.
 
         Args:
-            open_stream: gives a reader of pyarrow; called in the thread that reads, since it waits for the server.
-            patience: seconds that the stream may be silent, None for no end.
+            open_stream: opens pyarrow's reader; called in the thread, since it waits for the server.
+            patience: seconds without data before a timeout, None for no timeout.
         """
         self._open = open_stream
         self._patience = patience
@@ -36,24 +36,24 @@ class ReadAhead:
         threading.Thread(target=self._read, name="flight-stream", daemon=True).start()
 
     def schema(self) -> pa.Schema:
-        """Return the columns of the stream. To be called first, and once.
+        """Return the columns of the stream. Must be called first, and once.
 
         Raises:
-            StreamTimeout, pyarrow's errors: the server is silent, or has ended the stream.
+            StreamTimeout, pyarrow's errors: the server is silent, or has aborted the stream.
         """
         return self._next()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The batches as they come, in order; raises as `schema`."""
+        """Yield the batches in order; raises like `schema`."""
         while (found := self._next()) is not _END:
             yield found
 
     def close(self) -> None:
-        """End the stream. A server that is silent is left to its thread, which ends when it speaks."""
+        """Stop the stream. The thread of a silent server ends when data arrive."""
         self._given_up.set()
         if self._reader is not None:
             self._reader.cancel()
-        while True:  # the thread may wait for room
+        while True:  # the thread may wait for space in the queue
             try:
                 self._found.get_nowait()
             except Empty:
@@ -76,7 +76,7 @@ class ReadAhead:
                 if self._given_up.is_set():
                     self._reader.cancel()
                     return
-                if chunk.data is not None:  # a message may be metadata alone
+                if chunk.data is not None:  # a message may consist of metadata only
                     self._found.put(chunk.data)
             self._found.put(_END)
         except BaseException as error:  # noqa: BLE001  it belongs to whoever reads

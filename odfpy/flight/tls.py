@@ -1,4 +1,4 @@
-"""Certificates: whom a client believes, and by what it is known."""
+"""TLS options of a client: trusted authorities, and the client's certificate."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from odfpy.errors import UsageError
 
 @dataclass(frozen=True)
 class Tls:
-    """Options of encrypted connections; others do not look at them.
+    """Options of encrypted connections; ignored by others.
 
     Attributes:
-        roots: certificates of the authorities that are believed, in PEM; those of the system if there are none.
-        verify: False believes any server. Only for tests: whoever is in between reads everything.
-        certificate: of the client, in PEM, for servers that know clients by it.
-        key: of that certificate.
-        host_name: by which the server's certificate is checked, if not by that of the location.
+        roots: trusted certificate authorities, in PEM; those of the system if empty.
+        verify: False disables verification. Only for tests: anyone in between can read everything.
+        certificate: client certificate, in PEM.
+        key: private key of that certificate.
+        host_name: host name to verify the server's certificate against, if it differs from that of the location.
     """
 
     roots: bytes | None = None
@@ -41,14 +41,14 @@ class Tls:
         key: str | Path | None = None,
         host_name: str | None = None,
     ) -> Tls:
-        """Options whose certificates are in files.
+        """Load options with certificates from files.
 
         Args:
-            roots: PEM file of authorities.
-            verify: whether the server's certificate is checked.
-            certificate: PEM file of the client's certificate.
+            roots: PEM file of trusted authorities.
+            verify: whether to verify the server's certificate.
+            certificate: PEM file of the client certificate.
             key: PEM file of its key.
-            host_name: by which the server's certificate is checked.
+            host_name: host name to verify the server's certificate against.
 
         Raises:
             UsageError: a file cannot be read, or a certificate has no key.
@@ -56,7 +56,7 @@ class Tls:
         return cls(_content(roots), verify, _content(certificate), _content(key), host_name)
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of pyarrow's client."""
+        """Return the arguments for pyarrow's client."""
         return {
             "tls_root_certs": self.roots,
             "cert_chain": self.certificate,

@@ -36,7 +36,7 @@ def write_rows(
     Args:
         server: whose table it is.
         request: the table.
-        schema: of the rows.
+        schema: schema of the rows.
         batches: the rows.
         replace_rows: whether rows that are there are to go.
         transaction: in which the rows are added, if the server has transactions.

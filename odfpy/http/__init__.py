@@ -1,5 +1,5 @@
-"""Reading over HTTP: kept-alive connections, limited redirects, time-outs, bounded answers. Standard library only.
+"""HTTP client: connection reuse, restricted redirects, timeouts, limits on responses. Only uses the standard library.
 
-The transfer of datasets and the fetching of sources share this client. It asks and changes nothing; what an answer
-means is for the caller to say. Import `odfpy.http.client` where it is needed: TLS takes a while to load.
+Used for transfers of datasets and for fetching from sources. What a response means is up to the caller. Import
+`odfpy.http.client` only where it is needed: loading TLS takes a while.
 """

@@ -1,4 +1,4 @@
-"""A client that asks servers for documents, over connections that are kept and used again."""
+"""An HTTP client with connection reuse."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _PUBLIC_HEADERS = ("accept", "if-modified-since", "if-none-match", "if-range", "
 
 
 class HttpResponse(io.RawIOBase):
-    """An answer: status, headers, and the body as a stream. Close it after use.
+    """A response: status, headers, and the body as a stream. Must be closed after use.
 
-    A body that is cut short, too slow or too long raises the client's error while it is read.
+    Reading a body that is truncated, too slow or too long raises the client's error.
 
     Attributes:
-        status: the status code.
-        headers: the headers; looking one up does not regard case.
-        url: where the answer came from, after redirects, without user and password.
-        shown: what to call the document in messages.
-        space: how near to this machine the server is.
-        length: bytes of the document if the server announces them.
+        status: status code.
+        headers: headers; lookup is case-insensitive.
+        url: URL of the response after redirects, without user and password.
+        shown: name of the document in messages.
+        space: address space of the server.
+        length: length of the body, if the server has announced it.
     """
 
     def __init__(
@@ -72,22 +72,22 @@ class HttpResponse(io.RawIOBase):
             self._finish()
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next bytes, at least one except at the end, at most `size`; without a size, all the rest."""
+        """Read at least one byte except at the end, at most `size`; without a size, the rest."""
         return self.readall() if size is None or size < 0 else self._read(size)
 
     def readinto(self, buffer: Any) -> int:
-        """The next bytes, at least one except at the end."""
+        """Read at least one byte, except at the end."""
         view = memoryview(buffer).cast("B")
         data = self._read(len(view))
         view[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
-        """Give up what is left of the body. A thread that waits for it is woken, and gets an error."""
+        """Discard the rest of the body. A thread that waits for it is woken, and gets an error."""
         if not self._released:
             self._connection.interrupt()
         with self._lock:
@@ -95,7 +95,7 @@ class HttpResponse(io.RawIOBase):
             super().close()
 
     def check(self, encodings: Collection[str]) -> None:
-        """Refuse a document by its headers: one that is encoded, or whose length is beyond the limit."""
+        """Reject a document by its headers: one with a content encoding, or longer than the limit."""
         encoding = self.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding != "identity" and encoding not in encodings:
             raise self._failure(
@@ -106,7 +106,7 @@ class HttpResponse(io.RawIOBase):
             raise self._failure(f"{self.length} bytes are announced, {self._max_size} are allowed")
 
     def skip(self) -> None:
-        """Read the rest if it is short, so that the connection can be used again; else give it up."""
+        """Read the rest if it is short, so that the connection can be reused; otherwise close it."""
         self._max_size = None
         if self.length is not None and self.length <= _SMALL_BODY:
             self.readall()
@@ -156,18 +156,18 @@ class HttpResponse(io.RawIOBase):
 
 
 class HttpClient:
-    """Asks servers for documents; threads may share it.
+    """Sends requests to servers; thread-safe.
 
     Proxies are taken from the environment (`http_proxy`, `https_proxy`, `no_proxy`).
 
     Attributes:
-        error: the class of the errors that it raises.
-        interrupted: the class of those that another try may not meet: a dropped connection, a time-out.
+        error: class of the exceptions that it raises.
+        interrupted: class of exceptions that a retry may avoid: a dropped connection, a timeout.
         timeout: seconds to wait for a connection, or for the next bytes.
-        authorize: the header `Authorization` for a server where the URL has no user; it is not sent where that
-            server redirects to.
-        admit: raises where a redirect may not lead to a URL.
-        nearest: how near to this machine a server may be, where somebody else says what to ask for.
+        authorize: returns the header `Authorization` for a server if the URL has no user; never sent to the target of a
+            redirect to another server.
+        admit: raises an error if a redirect must not lead to a URL.
+        nearest: the nearest permitted address space of servers, if the URLs are not trusted.
     """
 
     def __init__(
@@ -199,19 +199,19 @@ class HttpClient:
         label: str | None = None,
         encodings: Collection[str] = (),
     ) -> HttpResponse:
-        """Ask for a document, following redirects. Any other status is an answer, not an error.
+        """Request a document, following redirects. Any other status is a response, not an error.
 
-        A redirect may not lead nearer to this machine than where it comes from (`odfpy.http.spaces`).
+        A redirect must not lead to a nearer address space than it comes from (`odfpy.http.spaces`).
 
         Args:
             url: an http or https URL; a user name and password in it are sent, and left out of messages.
-            headers: more headers; only those that cannot hold secrets follow a redirect to another place.
-            max_size: bytes of the body beyond which there is an error.
-            label: what to call the document in messages, if its path or query may hold secrets.
-            encodings: content encodings that are welcome; the body is given as it comes.
+            headers: additional headers; only those that cannot contain secrets follow a redirect to another server.
+            max_size: maximum length of the body.
+            label: name of the document in messages, if its path or query may contain secrets.
+            encodings: accepted content encodings; the body is not decoded.
 
         Raises:
-            self.error: no connection, no answer in time, no HTTP, too many redirects, too long.
+            self.error: the connection fails, times out, violates HTTP, has too many redirects, or the body is too long.
         """
         answer = self._follow("GET", url, headers, max_size, label)
         if answer.status in _DOCUMENTS:
@@ -219,7 +219,7 @@ class HttpClient:
         return answer
 
     def head(self, url: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
-        """Ask for the headers of a document; otherwise as `get`."""
+        """Request the headers of a document; otherwise like `get`."""
         return self._follow("HEAD", url, headers, None)
 
     def post(
@@ -231,16 +231,16 @@ class HttpClient:
         max_size: int | None = None,
         label: str | None = None,
     ) -> HttpResponse:
-        """Put a question that is too long for a URL; otherwise as `get`, but a redirect is an answer.
+        """Send a query that is too long for a URL; otherwise like `get`, but a redirect is a response.
 
-        The question must change nothing on the server: if a connection breaks, it is put again.
+        The request must be idempotent: it is repeated if the connection breaks.
 
         Args:
-            url: address of the endpoint.
-            body: the question.
-            headers: headers beside those of every request.
-            max_size: most bytes of the answer; None for the limit of the client.
-            label: what messages call the address; the URL by default.
+            url: URL of the endpoint.
+            body: body of the request.
+            headers: additional headers.
+            max_size: maximum length of the response; None for the client's limit.
+            label: name of the URL in messages; the URL by default.
         """
         target = parse_url(url, self.error, label)
         authorization = target.authorization or self.authorize(target.origin)
@@ -252,17 +252,17 @@ class HttpClient:
     def put(
         self, url: str, body: BinaryIO, size: int, headers: Mapping[str, str], *, label: str | None = None
     ) -> HttpResponse:
-        """Put a document where it belongs. It is sent once: a redirect is an answer, a broken connection an error.
+        """Upload a document. It is sent once: a redirect is a response, a broken connection an error.
 
         Args:
-            url: where to.
+            url: target URL.
             body: the document, which has `size` bytes.
-            size: bytes.
-            headers: more headers.
-            label: what to call the document in messages, if its path or query may hold secrets.
+            size: size in bytes.
+            headers: additional headers.
+            label: name of the document in messages, if its path or query may contain secrets.
 
         Raises:
-            self.error: no connection, no answer in time, no HTTP.
+            self.error: the connection fails, times out, or violates HTTP.
         """
         return self.send("PUT", url, body, size, headers, label=label)
 
@@ -277,16 +277,16 @@ class HttpClient:
         max_size: int = _SMALL_BODY,
         label: str | None = None,
     ) -> HttpResponse:
-        """Send something by another method; otherwise as `put`.
+        """Send a request with another method; otherwise like `put`.
 
         Args:
             method: PUT, PATCH or POST.
-            url: where to.
-            body: what is sent, which has `size` bytes.
-            size: bytes.
-            headers: more headers.
-            max_size: bytes that the answer may have.
-            label: what messages call the address; the URL by default.
+            url: target URL.
+            body: body of the request, which has `size` bytes.
+            size: size in bytes.
+            headers: additional headers.
+            max_size: maximum length of the response.
+            label: name of the URL in messages; the URL by default.
         """
         target = parse_url(url, self.error, label)
         fields = {**headers, **({"Authorization": target.authorization} if target.authorization else {})}
@@ -305,12 +305,12 @@ class HttpClient:
             raise
 
     def close(self) -> None:
-        """Close the connections that are not in use. The client stays usable."""
+        """Close idle connections. The client stays usable."""
         with self._lock:
             _close_all(self._idle)
 
     def keep(self, connection: HttpConnection) -> None:
-        """Take back a connection that has no answer in progress."""
+        """Return an idle connection to the pool."""
         with self._lock:
             self._idle.append(connection)
             surplus = self._idle.pop(0) if len(self._idle) > _MAX_IDLE else None
@@ -362,12 +362,12 @@ class HttpClient:
             except BaseException as error:
                 connection.close()
                 if kept is not None and isinstance(error, (ConnectionError, ssl.SSLError)):
-                    continue  # a server may close a kept connection at any time: ask again
+                    continue  # a server may close an idle connection at any time: retry
                 self._tell(error, f"Cannot read {target.shown}")
                 raise
 
     def _tell(self, error: BaseException, problem: str) -> None:
-        """Raise an error of a connection as one of ours."""
+        """Translate an error of a connection."""
         if isinstance(error, (OSError, http.client.HTTPException, ValueError)):
             failure = self.interrupted if may_pass(error) else self.error
             raise failure(f"{problem}: {reason(error)}", hint=hint(error)) from error
@@ -384,7 +384,7 @@ class HttpClient:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        # Certificates are checked against those of the machine; loading them is slow, so once for all connections.
+        # Certificates are verified against the system's; loading these is slow, so once for all connections.
         return ssl.create_default_context()
 
 

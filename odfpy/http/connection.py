@@ -1,4 +1,4 @@
-"""A kept-alive connection to a server, that no server can hold on to forever."""
+"""A persistent connection to a server, with limits on how long the server can block it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _HEADERS = {"User-Agent": "odfpy", "Accept": "*/*", "Accept-Encoding": "identity
 
 
 class HttpConnection:
-    """A connection to an origin, directly or through the proxy that the environment names.
+    """A connection to an origin, directly or through the proxy configured in the environment.
 
     Attributes:
-        origin: what it leads to.
+        origin: origin that it leads to.
     """
 
     def __init__(
@@ -60,16 +60,16 @@ class HttpConnection:
     def exchange(
         self, method: str, target: Target, headers: Mapping[str, str], body: bytes | BinaryIO | None = None
     ) -> http.client.HTTPResponse:
-        """Send a request and read the head of its answer. A server may answer before it has taken the whole body.
+        """Send a request and read the head of the response. A server may respond before it has read the whole body.
 
         Args:
             method: method of the request.
-            target: what is asked for.
+            target: request target.
             headers: all headers of the request.
             body: bytes or a file to send, None for neither.
 
         Raises:
-            OSError, http.client.HTTPException, ValueError: as the standard library has it; see `reason`.
+            OSError, http.client.HTTPException, ValueError: errors of the standard library; see `reason`.
         """
         path = str(target) if self._absolute else target.path
         given = {name.lower() for name in headers}
@@ -85,10 +85,10 @@ class HttpConnection:
 
     @property
     def space(self) -> AddressSpace:
-        """Return how near to this machine what it leads to is; connects for that where the name does not tell.
+        """Return the address space of the origin; connects if the name does not determine it.
 
         Raises:
-            OSError, http.client.HTTPException, ValueError: as the standard library has it; see `reason`.
+            OSError, http.client.HTTPException, ValueError: errors of the standard library; see `reason`.
         """
         if self._space is None:
             space = space_of_host(self.origin.host)
@@ -99,7 +99,7 @@ class HttpConnection:
         return self._space
 
     def is_quiet(self) -> bool:
-        """Return whether the connection is quiet: no bytes that nobody asked for, and not ended."""
+        """Return whether the connection is idle: open, and without unexpected bytes."""
         if self._socket is None:
             return False
         watch = select.poll()
@@ -107,10 +107,10 @@ class HttpConnection:
         return not watch.poll(0)
 
     def surplus(self) -> bytes:
-        """Some of what has come after the end of the last answer, although nothing was asked; nothing is waited for."""
+        """Return bytes received after the end of the last response, without waiting."""
         buffered = self._answer.surplus() if isinstance(self._answer, _PacedResponse) else b""
         if not buffered and self._socket is not None:
-            with contextlib.suppress(OSError, ValueError):  # nothing has come, or TLS, which does not let us look ahead
+            with contextlib.suppress(OSError, ValueError):  # there are none, or TLS, which does not support peeking
                 self._socket.settimeout(0)
                 buffered = self._socket.recv(64, socket.MSG_PEEK)
             with contextlib.suppress(OSError):
@@ -118,7 +118,7 @@ class HttpConnection:
         return buffered
 
     def interrupt(self) -> None:
-        """Wake a thread that waits for more bytes; it finds the connection broken."""
+        """Wake a thread that waits for bytes; it gets an error."""
         if self._socket is not None:
             with contextlib.suppress(OSError):  # it may be closed already
                 self._socket.shutdown(socket.SHUT_RDWR)
@@ -130,7 +130,7 @@ class HttpConnection:
 
 
 class _PacedResponse(http.client.HTTPResponse):
-    """The standard library's answer, over a reader that gives up on trickling servers and endless headers."""
+    """The standard library's response, reading through a reader that limits slow servers and endless headers."""
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -143,7 +143,7 @@ class _PacedResponse(http.client.HTTPResponse):
         self._paced.limit = None
 
     def surplus(self) -> bytes:
-        """Return what the buffer holds; call it at the end."""
+        """Return what is in the buffer; to be called at the end."""
         if self.fp is not None:
             self._paced.is_shut = True
             self._left = self.fp.peek()
@@ -155,11 +155,11 @@ class _PacedResponse(http.client.HTTPResponse):
 
 
 class MinimumRateReader(io.RawIOBase):
-    """Bytes from a socket that may come slowly, but not too slowly. Only the time spent waiting for them counts.
+    """Reads from a socket with a minimum rate. Only the time spent waiting counts.
 
     Attributes:
-        limit: how many may come.
-        is_shut: whether nothing more is to be asked of the socket.
+        limit: maximum number of bytes.
+        is_shut: whether the socket must no longer be read.
     """
 
     def __init__(self, raw: io.RawIOBase, limit: int | None = MAX_HEAD) -> None:
@@ -190,7 +190,7 @@ class MinimumRateReader(io.RawIOBase):
 
 
 def space_at(origin: Origin, peer: socket.socket, error: type[OdfError]) -> AddressSpace:
-    """Return how near to this machine an origin is, to which somebody else has connected, perhaps through a proxy.
+    """Return the address space of an origin, for a socket that another library has connected, perhaps through a proxy.
 
     Args:
         origin: the origin.
@@ -213,7 +213,7 @@ def _proxy_of(origin: Origin, error: type[OdfError]) -> Target | None:
 
 
 def reason(error: Exception) -> str:
-    """Return what went wrong, for a message to people."""
+    """Return a human-readable reason."""
     match error:
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted ({error.verify_message})"
@@ -231,13 +231,13 @@ def reason(error: Exception) -> str:
 
 
 def may_pass(error: Exception) -> bool:
-    """Return whether another try may not meet the same: the connection was dropped, or nothing came in time."""
+    """Return whether a retry may succeed: the connection was dropped, or timed out."""
     passing = (ConnectionError, TimeoutError, EOFError, ssl.SSLEOFError, http.client.IncompleteRead)
     return isinstance(error, passing) and not isinstance(error, ConnectionRefusedError)
 
 
 def hint(error: Exception) -> str:
-    """Return what to try."""
+    """Return a hint for the user."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return "If the certificate is from an authority of your own, name its file in SSL_CERT_FILE."
     return "Is the address right, and is there a network connection?"

@@ -1,4 +1,4 @@
-"""Limits on the behaviour of places that something is copied from, for all clients of a process."""
+"""Limits on slow or oversized downloads, for all clients of a process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class TransferLimits:
     """Limits of copies.
 
     Attributes:
-        least_speed: bytes per second; whoever sends less, over the time of a window, is given up.
-        window: seconds.
-        most_unpacked: bytes that a data file may have when its pages are unpacked.
+        least_speed: bytes per second; slower connections, averaged over a window, are closed.
+        window: length of the window in seconds.
+        most_unpacked: maximum uncompressed bytes of the pages of a data file.
     """
 
     least_speed: int = TransferSection.least_speed
@@ -22,7 +22,7 @@ class TransferLimits:
 
 
 class Pace:
-    """Watches how fast bytes come. Only the time that is spent waiting for them counts."""
+    """Monitors the rate of received bytes. Only the time spent waiting for them counts."""
 
     def __init__(self) -> None:
         self._limits = limits_in_force()
@@ -30,10 +30,10 @@ class Pace:
         self._count = 0
 
     def wait(self, seconds: float, count: int) -> None:
-        """Some bytes have come, after so many seconds.
+        """Record bytes received after some seconds of waiting.
 
         Raises:
-            TimeoutError: they come too slowly.
+            TimeoutError: the rate is too low.
         """
         self._waited += seconds
         self._count += count
@@ -52,10 +52,10 @@ class _InForce:
 
 
 def limits_in_force() -> TransferLimits:
-    """The limits of this process."""
+    """Return the limits of this process."""
     return _InForce.limits
 
 
 def set_limits(limits: TransferLimits) -> None:
-    """Choose the limits of this process."""
+    """Set the limits of this process."""
     _InForce.limits = limits

@@ -1,7 +1,7 @@
-"""A download that goes on where it was when the connection breaks.
+"""Downloads that are resumed when the connection breaks.
 
-What is downloaded is known by its hash, so that a server that goes on with something else is found out by whoever
-reads. A server that cannot go on (no `Range`) sends all again, and what came before is passed over.
+Content is identified by its hash, so that a server that resumes with other content is detected by the caller. A server
+without support for `Range` sends everything again, and what was read before is skipped.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class TransferInterrupted(TransferError, code="E614"):
 
 
 class ResumableDownload(io.RawIOBase):
-    """The bytes of a document, over as many connections as it takes. Close it after use.
+    """The bytes of a document, over as many connections as needed. Must be closed after use.
 
-    Errors are those of the client, and `TransferError` where all tries have failed.
+    Errors are those of the client, and `TransferError` when all attempts have failed.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class ResumableDownload(io.RawIOBase):
     ) -> None:
         """
         Args:
-            ask: for the document, with more headers; its errors are `TransferInterrupted` where another try may help.
-            require: raises an error unless the answer has the status 200; it closes the answer then.
-            where: the document is, for messages.
-            start: the first byte that is wanted.
+            ask: requests the document, with additional headers; raises `TransferInterrupted` if a retry may succeed.
+            require: raises an error unless the response has the status 200; it closes the response then.
+            where: location of the document, for messages.
+            start: offset of the first byte.
         """
         super().__init__()
         self._ask = ask
@@ -70,11 +70,11 @@ class ResumableDownload(io.RawIOBase):
         self._connect()
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next bytes, at least one except at the end, at most `size`; without a size, all the rest."""
+        """Read at least one byte except at the end, at most `size`; without a size, the rest."""
         if size is None or size < 0:
             return self.readall()
         while True:
@@ -86,20 +86,21 @@ class ResumableDownload(io.RawIOBase):
                 continue
             self._count += len(data)
             if self._count - self._good_at >= PROGRESS:
-                # Only real progress makes up for failures: a server that breaks off after each byte would be asked for
-                # ever.
+                # Only real progress resets the count of failures: otherwise a server that disconnects after each byte
+                # would be
+                # retried forever.
                 self._good_at, self._good_since, self._failures = self._count, time.monotonic(), 0
             return data
 
     def readinto(self, buffer: Any) -> int:
-        """The next bytes, at least one except at the end."""
+        """Read at least one byte, except at the end."""
         view = memoryview(buffer).cast("B")
         data = self.read(len(view))
         view[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
-        """Give up what is left. A thread that waits for it is woken, and gets an error."""
+        """Discard the rest. A thread that waits for it is woken, and gets an error."""
         self._given_up.set()
         if self._answer is not None:
             self._answer.close()
@@ -121,22 +122,23 @@ class ResumableDownload(io.RawIOBase):
             return
 
     def _reached(self) -> HttpResponse:
-        """An answer whose next byte is the one that is wanted."""
+        """Return a response that is positioned at the next byte."""
         answer = self._ask({"Range": f"bytes={self._count}-"} if self._count else {})
         if answer.status in PASSING:
             answer.close()
             raise TransferInterrupted(f"{self._where}: the server answers with status {answer.status}")
         if self._count and answer.status == _PARTIAL:
             begin = _RANGE.match(answer.headers.get("Content-Range", ""))
-            # RFC 9110 lets a server send another range than the one asked for; taken as ours, it would be mixed up
-            # bytes.
+            # RFC 9110 lets a server send another range than requested; taken for the requested one, it would corrupt
+            # the
+            # content.
             if begin is None or int(begin[1]) != self._count:
                 answer.close()
                 raise TransferError(f"{self._where}: the server does not go on at byte {self._count}, as it was asked")
             return answer
         self._require(answer)
-        # The server sends all of it again, since it knows no ranges: what has been handed on is passed over. Objects
-        # are named by their hash, so that other bytes this time are found out in the end.
+        # A server without range support sends everything again: skip what was read before. Objects are named by their
+        # hash, so that changed content is detected in the end.
         left = self._count
         while left:
             passed = answer.read(min(left, _CHUNK))

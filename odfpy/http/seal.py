@@ -1,7 +1,7 @@
-"""Sealed texts: what a server gives away to have it back, as a token of a page, in the url of a file, or as a ticket.
+"""Sealed texts: opaque tokens that a server issues and gets back, as page tokens, in file URLs, or as tickets.
 
-Nobody else can read or change them. A key that is made here lives as long as the server does, and what is sealed with
-it ends then.
+Nobody else can read or change them. Without a given key, a random one is used, and tokens become invalid when the
+server stops.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _MAX_LENGTH = 8192
 
 
 class Seal:
-    """Seals trees of JSON, and opens what it has sealed."""
+    """Seals JSON trees, and opens what it has sealed."""
 
     def __init__(self, key: bytes | None = None, *, longest: int = _MAX_LENGTH) -> None:
         """
         Args:
-            key: 32 bytes, where several servers open each other's; random by default.
-            longest: characters that a sealed text has at most; longer ones are not looked at.
+            key: 32 bytes, shared by servers that open each other's tokens; random by default.
+            longest: maximum length of a sealed text; longer ones are rejected.
         """
         self._longest = longest
         self._cipher = AESGCM(key or AESGCM.generate_key(256))
@@ -35,20 +35,20 @@ class Seal:
         """Seal a tree.
 
         Args:
-            tree: of JSON.
-            use: what it is for, such as a path; it opens for nothing else.
+            tree: JSON tree.
+            use: purpose, such as a path; the text can only be opened for the same purpose.
         """
         nonce = os.urandom(_NONCE)
         body = self._cipher.encrypt(nonce, json.dumps(tree, separators=(",", ":")).encode(), use.encode())
         return _text_of(nonce + body)
 
     def open(self, text: str, use: str) -> Any | None:
-        """Return what was sealed for a use, None for any other text."""
+        """Return the tree that was sealed for a purpose, None for any other text."""
         if len(text) > self._longest:
             return None
         try:
             data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-            if _text_of(data) != text:  # base64 skips foreign characters: what is good once must not have other texts
+            if _text_of(data) != text:  # base64 ignores invalid characters: tokens must have one spelling
                 return None
             return json.loads(self._cipher.decrypt(data[:_NONCE], data[_NONCE:], use.encode()))
         except (NotBase64, InvalidTag, ValueError):
@@ -56,5 +56,5 @@ class Seal:
 
 
 def _text_of(data: bytes) -> str:
-    """Bytes in base64, without padding: some clients pass "=" on as it is, others as %3D."""
+    """Encode bytes in base64 without padding: clients differ in whether they escape "="."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -1,8 +1,9 @@
-"""Address spaces: how near to this machine an address is, and where a server may lead from there.
+"""Address spaces: how close an address is to this machine, and where an untrusted server may lead.
 
-Somebody else's server says where to go on: by a redirect, or by the URL of a file. It must not lead to what only this
-machine reaches, such as a service on loopback, or the secrets that a cloud hands out at 169.254.169.254. So it may lead
-only to addresses that are as public as its own, or more (Fetch standard, "Private network access").
+Servers name further locations: by a redirect, or by the URL of a file. These must not be services that only this
+    machine
+can reach, such as on loopback, or the credentials that clouds serve at 169.254.169.254. So they must be in an address
+space that is as public as the server's own, or more (Fetch standard, "Private network access").
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class AddressSpace(IntEnum):
-    """The reach of an address; a greater one is nearer to this machine."""
+    """The reach of an address; greater values are closer to this machine."""
 
     PUBLIC = 0
     PRIVATE = 1
@@ -29,12 +30,12 @@ class AddressSpace(IntEnum):
 
     @property
     def shown(self) -> str:
-        """For messages."""
+        """Return the name for messages."""
         return self.name.lower().replace("_", "-")
 
 
 def space_of(address: str) -> AddressSpace:
-    """The space of an IP address as text.
+    """Return the address space of an IP address.
 
     Raises:
         ValueError: it is not an IP address.
@@ -48,7 +49,7 @@ def space_of(address: str) -> AddressSpace:
 
 
 def space_of_peer(peer: socket.socket) -> AddressSpace:
-    """The space of what a socket is connected to: what the name led to, not what it might lead to next time.
+    """Return the address space of a connected socket's peer, since resolving the name again could give another address.
 
     Raises:
         OSError: it is not connected.
@@ -57,7 +58,7 @@ def space_of_peer(peer: socket.socket) -> AddressSpace:
 
 
 def space_of_host(host: str) -> AddressSpace:
-    """The space of a host as far as its name tells, for what a proxy connects to: other names count as public."""
+    """Return the address space of a host name, for connections through a proxy: unknown names count as public."""
     if host.rstrip(".").lower().rpartition(".")[2] == "localhost":
         return AddressSpace.LOOPBACK
     try:
@@ -67,13 +68,13 @@ def space_of_host(host: str) -> AddressSpace:
 
 
 def require_no_nearer(shown: str, space: AddressSpace, nearest: AddressSpace, error: type[OdfError]) -> None:
-    """Make sure that where a server leads is no nearer to this machine than the server.
+    """Check that a location is not closer to this machine than the server that has named it.
 
     Args:
-        shown: what it leads to, for messages.
-        space: where that is.
-        nearest: where the server is.
-        error: the class of the error.
+        shown: the location, for messages.
+        space: address space of the location.
+        nearest: address space of the server.
+        error: class of the error to raise.
     """
     if space > nearest:
         raise error(
@@ -84,7 +85,7 @@ def require_no_nearer(shown: str, space: AddressSpace, nearest: AddressSpace, er
 
 
 def _plain(address: _Address) -> _Address:
-    """The IPv4 address in one that only wraps it."""
+    """Return the IPv4 address embedded in an IPv6 address."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.ipv4_mapped is not None:

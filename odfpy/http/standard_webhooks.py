@@ -1,4 +1,4 @@
-"""Calls that say whom they are from, as Standard Webhooks has it (standardwebhooks.com).
+"""Signed webhook calls according to Standard Webhooks (standardwebhooks.com).
 
 A call has the headers `webhook-id`, `webhook-timestamp` and `webhook-signature`: `v1,` and the HMAC-SHA256 of
 `<id>.<timestamp>.<body>` in base64. Caller and receiver share a secret.
@@ -19,7 +19,7 @@ _SECRET_SIZE = 32
 
 
 def new_secret() -> str:
-    """Return a new secret, as receivers have it."""
+    """Return a new secret, in the form that receivers expect."""
     return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_SIZE)).decode()
 
 
@@ -27,11 +27,11 @@ def signed_headers(secret: str, id_: str, timestamp: int, body: bytes, *, receiv
     """Return the headers of a call.
 
     Args:
-        secret: what it is signed with, as the receiver has it.
-        id_: of the call; the same when it is repeated, so that receivers can drop what they have.
-        timestamp: seconds since 1970.
-        body: what is sent, JSON.
-        receiver: what messages call the receiver.
+        secret: shared secret of the receiver.
+        id_: id of the call; the same when it is repeated, so that receivers can drop duplicates.
+        timestamp: seconds since the epoch.
+        body: the JSON body.
+        receiver: name of the receiver in messages.
 
     Raises:
         MalformedManifest: the secret is damaged.

@@ -1,4 +1,4 @@
-"""http and https URLs, taken apart for a request, and made fit for messages."""
+"""Parsing of http and https URLs, and their safe form for messages."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL taken apart.
+    """A parsed URL.
 
     Attributes:
-        origin: what to connect to.
+        origin: origin to connect to.
         path: path and query, quoted.
-        authorization: value for the header of that name, if the URL held a user name.
-        label: what to call it in messages, where path or query may hold secrets.
+        authorization: value of the header `Authorization`, if the URL contains a user name.
+        label: name for messages, if path or query may contain secrets.
     """
 
     origin: Origin
@@ -46,25 +46,25 @@ class Target:
     label: str | None = None
 
     def __str__(self) -> str:
-        """The URL without user and password."""
+        """Return the URL without user and password."""
         return f"{self.origin}{self.path}"
 
     @property
     def shown(self) -> str:
-        """Return what to call it in messages."""
+        """Return the name for messages."""
         return self.label or str(self)
 
 
 def parse_url(url: str, error: type[OdfError], label: str | None = None) -> Target:
-    """Take an http or https URL apart; `label` is what to call it in messages.
+    """Parse an http or https URL.
 
     Args:
         url: the text.
         error: the class of error to raise.
-        label: what messages call it; the text by default.
+        label: name for messages; the text by default.
 
     Raises:
-        error: it is not one.
+        error: it is invalid.
     """
     try:
         parts = urlsplit(url)
@@ -82,15 +82,15 @@ def parse_url(url: str, error: type[OdfError], label: str | None = None) -> Targ
 
 
 def follow(target: Target, location: str, error: type[OdfError]) -> Target:
-    """Return where a redirect leads to; `location` is the header as the standard library decodes it.
+    """Return the target of a redirect.
 
     Args:
-        target: what was asked for.
+        target: the requested URL.
         location: the header as the standard library decodes it.
         error: the class of error to raise.
 
     Raises:
-        error: not to a place that may be followed.
+        error: the redirect must not be followed.
     """
     quoted = quote(location.encode("latin-1", "replace"), safe=_SAFE + "?#[]")
     try:
@@ -107,10 +107,10 @@ def follow(target: Target, location: str, error: type[OdfError]) -> Target:
 
 
 def without_user(url: str) -> str:
-    """The URL without user and password, fit for messages and to be remembered."""
+    """Return the URL without user and password, safe for messages and storage."""
     return _USER.sub(r"\1", url)
 
 
 def shown_url(url: str) -> str:
-    """The URL without user and query, which may be secrets."""
+    """Return the URL without user and query, which may be secret."""
     return without_user(url).partition("?")[0]

@@ -1,1 +1,1 @@
-"""Places where participants exchange datasets, and how datasets move between them."""
+"""Remote repositories, where participants exchange datasets, and the transfer of datasets to and from them."""

@@ -1,10 +1,10 @@
-"""Access tokens of the person who runs this, by server: what servers of datasets are shown, `Authorization: Bearer`.
+"""The current user's access tokens for servers of datasets, sent as `Authorization: Bearer`.
 
-The environment variable `ODF_TOKEN` comes first, then the file that `odf login` writes:
+The environment variable `ODF_TOKEN` takes precedence over the file that `odf login` writes:
 
     $XDG_CONFIG_HOME/odf/credentials.yaml      mode 0600 (by default in ~/.config)
 
-A token is sent to the server that it is for, and never follows a redirect to another one.
+A token is only sent to the server that it was issued for, never to the target of a redirect to another one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from odfpy.values import dataclass
 
 VARIABLE = "ODF_TOKEN"
 _SMART = re.compile(r"(?i)odf\+(https?://)")
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{1,8192}")  # what a header may hold (RFC 6750)
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{1,8192}")  # characters allowed in a header (RFC 6750)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _CredentialsDocument:
 
 
 def server_of(url: str) -> str:
-    """The server that a URL leads to, as `scheme://host:port`; `odf+https://` is the same as `https://`.
+    """Return the server of a URL, as `scheme://host:port`; `odf+https://` is equivalent to `https://`.
 
     Raises:
         InvalidValue: not an http or https URL.
@@ -45,10 +45,10 @@ def server_of(url: str) -> str:
 
 
 def authorization(url_or_origin: str | Origin) -> str | None:
-    """The value of the header `Authorization` for a server, None where no token is known.
+    """Return the value of the header `Authorization` for a server, None without a token.
 
     Raises:
-        InvalidValue: `ODF_TOKEN` holds no token.
+        InvalidValue: `ODF_TOKEN` is not a valid token.
         MalformedManifest: the file is damaged.
     """
     token = token_for(url_or_origin)
@@ -56,13 +56,13 @@ def authorization(url_or_origin: str | Origin) -> str | None:
 
 
 def token_for(url_or_origin: str | Origin) -> str | None:
-    """The token for a server, None where none is known.
+    """Return the token for a server, None if there is none.
 
     Args:
-        url_or_origin: any URL there, or where it leads to.
+        url_or_origin: any URL on the server, or its origin.
 
     Raises:
-        InvalidValue: `ODF_TOKEN` holds no token, or not a URL.
+        InvalidValue: `ODF_TOKEN` is not a valid token, or the argument is not a URL.
         MalformedManifest: the file is damaged.
     """
     server = server_of(url_or_origin) if isinstance(url_or_origin, str) else _key(url_or_origin)
@@ -71,7 +71,7 @@ def token_for(url_or_origin: str | Origin) -> str | None:
 
 
 def advice(url: str) -> str:
-    """Return what to try where a server refuses a request, which depends on whether it was shown a token."""
+    """Return a hint for a request that a server has rejected, depending on whether a token was sent."""
     if os.environ.get(VARIABLE):
         return (
             f"It does not take the token in {VARIABLE} for this: was it copied whole, has it ended, has it the scope?"
@@ -82,10 +82,10 @@ def advice(url: str) -> str:
 
 
 def check_token(text: str, what: str) -> str:
-    """The text without space around it, if it can be a token. Messages never show it.
+    """Return the text without surrounding space, if it is a valid token. Messages never contain it.
 
     Raises:
-        InvalidValue: it cannot.
+        InvalidValue: it is not.
     """
     text = text.strip()
     if not _TOKEN.fullmatch(text):
@@ -96,17 +96,17 @@ def check_token(text: str, what: str) -> str:
 
 
 class Credentials:
-    """The file with the tokens."""
+    """The file of access tokens."""
 
     def __init__(self) -> None:
         self.path = configuration_folder() / "credentials.yaml"
 
     def servers(self) -> tuple[str, ...]:
-        """The servers that tokens are known for."""
+        """Return the servers that have tokens."""
         return tuple(sorted(self._load()))
 
     def get(self, server: str) -> str | None:
-        """The token for a server, as `server_of` names it.
+        """Return the token for a server, as named by `server_of`.
 
         Raises:
             MalformedManifest: the file is damaged.
@@ -114,25 +114,25 @@ class Credentials:
         return self._load().get(server)
 
     def save(self, server: str, token: str) -> None:
-        """Remember a token."""
+        """Store a token."""
         self._change(lambda known: {**known, server: token})
 
     def forget(self, server: str) -> bool:
-        """Forget the token for a server; gives whether there was one."""
+        """Delete the token for a server; returns whether there was one."""
         found = self.get(server) is not None
         if found:
             self._change(lambda known: {name: token for name, token in known.items() if name != server})
         return found
 
     def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        with changing(self.path):  # two logins at once must not lose one of them
+        with changing(self.path):  # two concurrent logins must not lose one of them
             servers = tuple(_Server(url, token) for url, token in sorted(change(self._load()).items()))
             save_document(self.path, "Credentials", _CredentialsDocument(servers))
 
     def _load(self) -> dict[str, str]:
         try:
             document = load_document(self.path, "Credentials", _CredentialsDocument)
-        except MalformedManifest:  # its message may quote the line at fault, and so a token
+        except MalformedManifest:  # its message may quote the invalid line, and so a token
             raise MalformedManifest(
                 f"{self.path} cannot be read: it does not have the form that odf has written",
                 hint="Remove the file, and run `odf login` again.",

@@ -1,7 +1,7 @@
-"""Divergence of two metadata chains: the blocks that each side has and the other lacks.
+"""Divergence of two metadata chains: the blocks that only one of them has.
 
-Both chains are walked backwards from their heads in step, by sequence number, until they meet: only the blocks that
-differ are read, and the common ancestor is known when the walk ends.
+Both chains are walked backwards from their heads in step, by sequence number, until they meet: only blocks that differ
+are read, and the walk ends at the common ancestor.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ MAX_BYTES_PER_BLOCK = 4096
 
 @dataclass(frozen=True, slots=True)
 class EncodedBlock:
-    """A block and its own bytes, which go to the other side unaltered."""
+    """A block with its encoded bytes, which are transferred unchanged."""
 
     hashed: HashedBlock
     data: bytes
 
     @property
     def number(self) -> int:
-        """Sequence number."""
+        """Return the sequence number."""
         return self.hashed.block.sequence_number
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The common history of two chains, and what each has after it.
+    """The common ancestor of two chains, and the blocks of each after it.
 
     Attributes:
-        ancestor: the last block of both, None when they have none in common.
-        ancestor_number: its sequence number, -1 when there is none.
-        source: blocks after it that only the source has, oldest first.
-        target: blocks after it that only the target has, oldest first.
+        ancestor: the last common block, None if they have no common block.
+        ancestor_number: its sequence number, -1 if there is none.
+        source: later blocks of the source, oldest first.
+        target: later blocks of the target, oldest first.
     """
 
     ancestor: Multihash | None
@@ -72,14 +72,14 @@ def compare_chains(
     """Walk back from two heads until the chains meet.
 
     Args:
-        source: one side.
-        source_head: where it begins.
-        target: the other side.
-        target_head: where it begins, None for an empty one.
+        source: one dataset.
+        source_head: its head.
+        target: the other dataset.
+        target_head: its head, None if it is empty.
 
     Raises:
-        ObjectNotFound, HashMismatch, MalformedData, IntegrityError: a block is missing or not what it should be; the
-            message says where it is.
+        ObjectNotFound, HashMismatch, MalformedData, IntegrityError: a block is missing or invalid; the message names
+            its location.
     """
     ours = _Walk(source.blocks, source_head)
     theirs = _Walk(target.blocks, target_head)
@@ -89,18 +89,18 @@ def compare_chains(
 
 
 def records_of(blocks: Iterable[HashedBlock]) -> int:
-    """Rows in the slices of some blocks."""
+    """Return the number of rows in the slices of some blocks."""
     slices = (new_data_of(block.block.event) for block in blocks)
     return sum(item.offset_interval.num_rows for item in slices if item is not None)
 
 
 class _Walk:
-    """One side of the walk.
+    """The walk on one side.
 
     Attributes:
-        name: the block where it stands, None when it has gone past the first one.
-        number: the block's sequence number, -1 past the first one. It falls by one with every step, so that a walk
-            ends whatever the links say.
+        name: the current block, None before the first one.
+        number: its sequence number, -1 before the first one. It decreases by one with every step, so that the walk
+            terminates even if links are wrong.
     """
 
     def __init__(self, blocks: ObjectStore, head: Multihash | None) -> None:
@@ -115,7 +115,7 @@ class _Walk:
             self.number = self._here.number
 
     def step(self) -> None:
-        """Go to the block before."""
+        """Move to the previous block."""
         assert self.name is not None  # noqa: S101 - two walks that have both ended stand at the same place
         here = self._here or self._read(self.name)
         previous = here.hashed.block.prev_block_hash
@@ -129,7 +129,7 @@ class _Walk:
         self._here, self.name, self.number = None, previous, self.number - 1
 
     def passed(self) -> tuple[EncodedBlock, ...]:
-        """The blocks behind, oldest first."""
+        """Return the visited blocks, oldest first."""
         return tuple(reversed(self._passed))
 
     def _read(self, name: Multihash) -> EncodedBlock:
@@ -146,10 +146,10 @@ class _Walk:
 
 
 def read_block(blocks: ObjectStore, name: Multihash) -> EncodedBlock:
-    """A block from a place that is not trusted: bounded, hashed, decoded.
+    """Read a block from an untrusted source: limits its size, verifies its hash, decodes it.
 
     Raises:
-        ObjectNotFound, HashMismatch, MalformedData, IntegrityError: the message says where it is.
+        ObjectNotFound, HashMismatch, MalformedData, IntegrityError: the message names its location.
     """
     where = blocks.describe(name)
     try:

@@ -15,7 +15,7 @@ from odfpy.files import read_regular, replace_file
 
 VERSION = 1
 
-_NO_FILE: Final = (errno.EINVAL, errno.EISDIR)  # a pipe, a folder: see `open_regular`
+_NO_FILE: Final = (errno.EINVAL, errno.EISDIR)  # a pipe or folder: see `open_regular`
 
 T = TypeVar("T")
 
@@ -23,17 +23,17 @@ T = TypeVar("T")
 def load_document(
     path: Path, kind: str, type_: type[T], check: Callable[[T, Place], None] = lambda _content, _place: None
 ) -> T | None:
-    """The content of a file, None when there is no such file.
+    """Return the content of a file, None if it does not exist.
 
     Args:
-        path: the file.
+        path: path of the file.
         kind: the `kind` of the manifest.
-        type_: the class of its content.
-        check: looks at the content, which is at a place of the file, and raises `TreeError` where it is wrong.
+        type_: class of its content.
+        check: validates the content, and raises `TreeError` for an invalid position.
 
     Raises:
-        MalformedManifest: it is not a manifest of the kind; the message names file and line.
-        OdfError: it cannot be read, or is not a file.
+        MalformedManifest: it is not a manifest of that kind; the message names file and line.
+        OdfError: it cannot be read, or is not a regular file.
     """
     try:
         text = read_regular(path).decode()
@@ -60,15 +60,15 @@ def load_document(
 
 
 def save_document(path: Path, kind: str, content: Any) -> None:
-    """Write a file as a whole, or not at all.
+    """Write a file atomically.
 
     Args:
-        path: the file.
+        path: path of the file.
         kind: the `kind` of the manifest.
-        content: a value of the class that the kind stands for.
+        content: a value of the class that belongs to the kind.
     """
     text = dump({"kind": kind, "version": VERSION, "content": to_tree(content)})
-    replace_file(path, text.encode(), mode=0o600)  # URLs of earlier releases may hold passwords
+    replace_file(path, text.encode(), mode=0o600)  # URLs stored by earlier releases may contain passwords
 
 
 def _content(tree: Any, kind: str) -> Any:

@@ -1,4 +1,4 @@
-"""Listening to a server of datasets: which heads it tells (`<dataset>/events`, server-sent events)."""
+"""Subscribing to the heads of a dataset on a server (`<dataset>/events`, server-sent events)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class NoEvents(TransferError, code="E634"):
 
 
 def heads_told(url: str) -> Iterator[str]:
-    """The heads that a server tells, as text, the present one first, until the stream breaks off or ends.
+    """Yield the heads that a server reports, as text, starting with the current one, until the stream ends.
 
     Args:
-        url: the dataset.
+        url: URL of the dataset.
 
     Raises:
-        NoEvents: it is not such a server.
-        TransferError: the server cannot be reached, or lets us wait for too long.
+        NoEvents: the server does not support it.
+        TransferError: the server is unreachable, or times out.
     """
     base = _SMART.sub(r"\1", url).rstrip("/")
     if not _WEB.match(base):
@@ -53,7 +53,7 @@ def heads_told(url: str) -> Iterator[str]:
 
 
 def _lines(answer: HttpResponse) -> Iterator[str]:
-    """Lines without their ends; comments are left out."""
+    """Yield lines without line ends and comments."""
     rest = b""
     while data := answer.read(_MAX_LINE_LENGTH):
         *lines, rest = (rest + data).split(b"\n")

@@ -1,4 +1,4 @@
-"""Moving a dataset between this machine and another place, by the protocol that is spoken there."""
+"""Transfer of a dataset between this machine and a remote, by the protocol of the remote."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def fetch_dataset(
     files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring a dataset up to that at a URL; see `transfer`.
+    """Update a dataset from the one at a URL; see `transfer`.
 
     Args:
-        url: address of the dataset.
-        target: the dataset here.
-        force: whether a history that has diverged is overwritten.
-        expected_id: the id that the dataset must have, None for any.
-        seen: the head that was seen there last, None for none.
-        required: who must have signed the head, None for nobody.
-        clock: the time here, of which blocks may not be far ahead; None for no check.
-        files: the linked objects that are wanted.
-        progress: is told of bytes that have arrived.
+        url: URL of the dataset.
+        target: the local dataset.
+        force: whether to overwrite a diverged history.
+        expected_id: required id of the dataset, None for any.
+        seen: the remote's head when last seen, None if never.
+        required: signers required for the head, None for none.
+        clock: current time; blocks must not be far ahead of it; None for no check.
+        files: which linked objects to transfer.
+        progress: called with the number of bytes received.
     """
     base = smart_base(url)
     if base is None:
@@ -51,7 +51,7 @@ def fetch_dataset(
             files=files,
             progress=progress,
         )
-    from odfpy.repository.smart_transfer.client import pull_from_node  # loads what only nodes need
+    from odfpy.repository.smart_transfer.client import pull_from_node  # only imports it for nodes
 
     return pull_from_node(
         base,
@@ -75,15 +75,15 @@ def send_dataset(
     files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring the dataset at a URL up to this one; see `transfer`.
+    """Update the dataset at a URL from this one; see `transfer`.
 
     Args:
-        source: only read.
-        url: where to.
-        force: let what is there become the same as this, even when that drops blocks there.
-        public: whether everybody may read the dataset, if it is new there; only nodes care.
-        files: the linked objects that go along; none where rows link to none.
-        progress: called with bytes done and bytes in all.
+        source: the local dataset, only read.
+        url: URL of the dataset.
+        force: whether to overwrite the remote history, even if that drops blocks there.
+        public: visibility of the dataset if it is new there; only used by nodes.
+        files: which linked objects to transfer; none where rows link to none.
+        progress: called with the transferred and the total number of bytes.
     """
     base = smart_base(url)
     if base is None:

@@ -1,4 +1,4 @@
-"""Trying an access token before it is kept, and getting one for a password."""
+"""Validating an access token before it is stored, and obtaining one for a password."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class LoginRefused(TransferError, code="E632"):
 
 @dataclass(frozen=True, slots=True)
 class KnownToken:
-    """The server's account of a token.
+    """A token as the server describes it.
 
     Attributes:
-        name: what it is called there.
-        scope: what it is good for.
+        name: its name at the server.
+        scope: what it permits.
     """
 
     name: str
@@ -30,15 +30,15 @@ class KnownToken:
 
 
 def try_token(server: str, token: str) -> KnownToken | None:
-    """Show a token to a server; None if it is one that says nothing about tokens, such as a plain web server.
+    """Present a token to a server; None if the server does not support tokens, such as a plain web server.
 
     Args:
         server: `scheme://host:port`.
         token: the token.
 
     Raises:
-        LoginRefused: the server does not know it.
-        TransferError: the server cannot be reached.
+        LoginRefused: the server rejects it.
+        TransferError: the server is unreachable.
     """
     client = HttpClient(TransferError)
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
@@ -51,16 +51,16 @@ def try_token(server: str, token: str) -> KnownToken | None:
 
 
 def token_for_password(server: str, name: str, password: str) -> str:
-    """Log in to a server as a user, the way that the reference's servers have, too; gives the token.
+    """Log in to a server as a user, by the reference implementation's endpoint; returns the token.
 
     Args:
         server: `scheme://host:port`.
-        name: of the user.
-        password: theirs.
+        name: name of the user.
+        password: password of the user.
 
     Raises:
-        LoginRefused: the server does not know them, has no such logins, or has seen too many wrong ones.
-        TransferError: the server cannot be reached.
+        LoginRefused: the server rejects them, does not support logins, or has seen too many failed attempts.
+        TransferError: the server is unreachable.
     """
     credentials = json.dumps({"login": name, "password": password})
     body = json.dumps({"loginMethod": "password", "loginCredentialsJson": credentials}).encode()

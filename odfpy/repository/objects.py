@@ -1,4 +1,4 @@
-"""Copying from one place to another: blocks, and the files that they speak of."""
+"""Copying blocks, and the files that they reference, from one dataset to another."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ BytesProgress = Callable[[int, int], None]
 
 
 class ObjectKind(Enum):
-    """A kind of file in a dataset."""
+    """The kinds of files in a dataset."""
 
     DATA_SLICE = "DataSlice"
     CHECKPOINT = "Checkpoint"
 
     def store(self, layout: DatasetLayout) -> ObjectStore:
-        """Return where a dataset keeps files of this kind."""
+        """Return the store of a dataset for files of this kind."""
         return layout.data if self is ObjectKind.DATA_SLICE else layout.checkpoints
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectOfBlock:
-    """A file that a block speaks of.
+    """A file that a block references.
 
     Attributes:
-        kind: what it is.
+        kind: kind of the file.
         name: its physical hash.
-        size: its size in bytes, as the block announces it.
+        size: its size in bytes, as recorded in the block.
         block: the block, for messages.
     """
 
@@ -56,19 +56,19 @@ class ObjectOfBlock:
     block: Multihash
 
     def is_in(self, layout: DatasetLayout) -> bool:
-        """Return whether a dataset has it, of the announced size."""
+        """Return whether a dataset has the file, with the recorded size."""
         try:
-            # Not hashed again: nothing takes this name in a store before it has been hashed.
+            # Not hashed again: stores only give a file this name after hashing it.
             return self.kind.store(layout).size(self.name) == self.size
         except ObjectNotFound:
             return False
 
 
 def objects_of_blocks(blocks: Iterable[HashedBlock]) -> list[ObjectOfBlock]:
-    """The files that some blocks speak of, each once.
+    """Return the files that some blocks reference, each once.
 
     Raises:
-        IntegrityError: a file that cannot be, by its hash or its sizes; the message names block and file.
+        IntegrityError: a file with an invalid hash or contradicting sizes; the message names block and file.
     """
     found: dict[tuple[ObjectKind, Multihash], ObjectOfBlock] = {}
     for hashed in blocks:
@@ -97,10 +97,10 @@ def _objects_of(hashed: HashedBlock) -> Iterable[ObjectOfBlock]:
 
 
 def missing_objects(objects: Iterable[ObjectOfBlock], layout: DatasetLayout) -> list[ObjectOfBlock]:
-    """Those of the files that a dataset lacks, in their order; asked for several at a time.
+    """Return the files that a dataset lacks, in order; checks several concurrently.
 
     Raises:
-        OdfError: the first that went wrong.
+        OdfError: the first error.
     """
     wanted = list(objects)
     here: set[ObjectOfBlock] = set()
@@ -108,7 +108,7 @@ def missing_objects(objects: Iterable[ObjectOfBlock], layout: DatasetLayout) -> 
     def look(item: ObjectOfBlock) -> None:
         if item.is_in(layout):
             here.add(item)
-            item.kind.store(layout).touch(item.name)  # nobody may take it for garbage until a head leads to it
+            item.kind.store(layout).touch(item.name)  # protects it from garbage collection until a head leads to it
 
     run_all([partial(look, item) for item in wanted])
     return [item for item in wanted if item not in here]
@@ -117,26 +117,26 @@ def missing_objects(objects: Iterable[ObjectOfBlock], layout: DatasetLayout) -> 
 def copy_objects(
     source: DatasetLayout, target: DatasetLayout, objects: list[ObjectOfBlock], progress: BytesProgress
 ) -> None:
-    """Copy files, several at a time, each hashed while it flows. All that arrived whole stay, also after an error.
+    """Copy files concurrently, each hashed while it is copied. Complete ones are kept, even after an error.
 
     Args:
-        source: the dataset that has them.
-        target: the dataset that gets them.
+        source: the dataset to copy from.
+        target: the dataset to copy to.
         objects: the files.
-        progress: is told of bytes that have arrived.
+        progress: called with the number of bytes received.
 
     Raises:
-        OdfError: the first that went wrong, when all others have come to rest; nothing half copied is left.
+        OdfError: the first error, after all other copies have stopped; incomplete files are removed.
     """
     copying = _Copying(source, target, sum(item.size for item in objects), progress)
     run_all([partial(copying.copy, item) for item in objects], copying.stop)
 
 
 def copy_blocks(blocks: Iterable[EncodedBlock], target: DatasetLayout) -> None:
-    """Store blocks that a dataset lacks; no chain has them until its head moves, so that their order does not matter.
+    """Store blocks that a dataset lacks, in any order: they are in no chain until the head moves.
 
     Raises:
-        OdfError: the first that went wrong.
+        OdfError: the first error.
     """
     blocks = list(blocks)
     if not target.blocks.insert_all([(block.hashed.hash, block.data) for block in blocks]):
@@ -151,20 +151,20 @@ def _copy_block(block: EncodedBlock, target: ObjectStore) -> None:
 
 
 def run_all(jobs: list[Callable[[], object]], stop: Callable[[], object] = lambda: None) -> None:
-    """Do some jobs, several at a time: most of their time is waiting for a network or a disk.
+    """Run some jobs concurrently: they mostly wait for a network or a disk.
 
     Args:
-        jobs: what to do.
-        stop: called after the first error, to bring those that run to an early end; no other job begins.
+        jobs: the jobs.
+        stop: called after the first error, to stop running jobs early; no other job starts.
 
     Raises:
-        BaseException: the first error of any of them, when all have come to rest.
+        BaseException: the first error of any of them, after all have stopped.
     """
     if len(jobs) <= 1:
         for job in jobs:
             job()
         return
-    from concurrent.futures import ThreadPoolExecutor, wait  # not needed when nothing is new
+    from concurrent.futures import ThreadPoolExecutor, wait  # not needed if nothing is new
 
     together = _Together(stop)
     with ThreadPoolExecutor(min(MAX_PARALLEL, len(jobs)), "odf-transfer") as pool:
@@ -176,7 +176,7 @@ def run_all(jobs: list[Callable[[], object]], stop: Callable[[], object] = lambd
 
 
 class _Together:
-    """Jobs that end with the first of them that fails."""
+    """Concurrent jobs that stop when the first of them fails."""
 
     def __init__(self, stop: Callable[[], object]) -> None:
         self._stop = stop
@@ -184,7 +184,7 @@ class _Together:
         self._lock = threading.Lock()
 
     def run(self, job: Callable[[], object]) -> None:
-        """Do one of them, unless another one has failed."""
+        """Run a job, unless another one has failed."""
         if self._first is None:
             try:
                 job()
@@ -192,7 +192,7 @@ class _Together:
                 self.fail(error)
 
     def fail(self, error: BaseException) -> None:
-        """Remember an error and stop the others, if it is the first: what they say of that is no news."""
+        """Record an error and stop the other jobs, if it is the first: errors caused by that are ignored."""
         with self._lock:
             if self._first is not None:
                 return
@@ -200,13 +200,13 @@ class _Together:
         self._stop()
 
     def raise_first(self) -> None:
-        """Raise the error that ended it all, if there was one."""
+        """Raise the first error, if there was one."""
         if self._first is not None:
             raise self._first
 
 
 class _Copying:
-    """Some copies in progress."""
+    """A running set of copies."""
 
     def __init__(self, source: DatasetLayout, target: DatasetLayout, total: int, progress: BytesProgress) -> None:
         self._source = source
@@ -222,21 +222,21 @@ class _Copying:
             except (HashMismatch, ObjectTooLarge) as error:
                 raise error.with_context(source.describe(item.name)) from error
         found = target.size(item.name)
-        # `insert_stream` refuses what is too long. What is too short has the right hash, so the block is wrong.
+        # `insert_stream` rejects what is too long. A file that is too short has the right hash, so the block is wrong.
         if found != item.size:
             raise IntegrityError(f"Block {item.block}: its file {item.name} has {found} bytes, not {item.size}")
 
     def stop(self) -> None:
-        """Let every copy fail soon, also those that wait for a server."""
+        """Let every copy fail soon, including those that wait for a server."""
         self._monitor.stop()
 
 
 class StreamMonitor:
-    """Streams that are read side by side: counted together and stopped together.
+    """Streams that are read concurrently: their bytes are counted together, and they are stopped together.
 
     Attributes:
-        total: bytes of all that is expected.
-        done: bytes that have come.
+        total: expected total number of bytes.
+        done: number of received bytes.
     """
 
     def __init__(self, total: int, progress: BytesProgress) -> None:
@@ -248,7 +248,7 @@ class StreamMonitor:
         self._lock = threading.RLock()
 
     def stop(self) -> None:
-        """Let everything that is read fail soon, also what waits for a server."""
+        """Let all reads fail soon, including those that wait for a server."""
         with self._lock:
             self._stopped = True
             streams = list(self._open)
@@ -257,7 +257,7 @@ class StreamMonitor:
 
     @contextmanager
     def over(self, stream: BinaryIO, where: str) -> Iterator[BinaryIO]:
-        """A stream, counted, closed at the end or when all is stopped; its errors name the place."""
+        """Wrap a stream: counts its bytes, closes it at the end or on stop; errors name the location."""
         with stream:
             with self._lock:
                 self._open.add(stream)
@@ -268,10 +268,10 @@ class StreamMonitor:
                     self._open.discard(stream)
 
     def advance(self, count: int) -> None:
-        """Note bytes that have come.
+        """Count received bytes.
 
         Raises:
-            TransferError: all is stopped.
+            TransferError: the monitor was stopped.
         """
         with self._lock:
             self.check()
@@ -280,13 +280,13 @@ class StreamMonitor:
             self._progress(self.done, self.total)
 
     def check(self) -> None:
-        """Raise an error if all is stopped."""
+        """Raise an error if the monitor was stopped."""
         if self._stopped:
             raise TransferError("Stopped, since another file could not be copied")
 
 
 class _Watched:
-    """A stream whose bytes are counted, and whose errors are told as errors of reading."""
+    """A stream whose bytes are counted, and whose errors are reported as read errors."""
 
     def __init__(self, monitor: StreamMonitor, stream: BinaryIO, where: str) -> None:
         self._monitor = monitor

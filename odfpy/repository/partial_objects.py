@@ -1,8 +1,8 @@
-"""Large objects that come in pieces over several tries: what has arrived is kept beside the objects until it is whole.
+"""Resumable downloads of large objects: what has arrived is stored next to the objects until it is complete.
 
-    data/.part-<hash>    the first bytes of an object, as far as they have come
+    data/.part-<hash>    the first bytes of an object, as far as they have arrived
 
-Nobody takes such a file for an object. What it holds is hashed again when the rest comes, so that nothing wrong stays.
+Such a file never counts as an object. Its content is hashed again on resumption, so that damage is detected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OpenAt = Callable[[int], AbstractContextManager[BinaryIO]]
 
 
 class PartialObject:
-    """An object that is coming into a folder of objects. Only one at a time may write it."""
+    """An object that is being received into a folder of objects, by one writer at a time."""
 
     def __init__(self, store: LocalObjectStore, name: Multihash) -> None:
         self._store = store
@@ -42,25 +42,25 @@ class PartialObject:
 
     @property
     def arrived(self) -> int:
-        """Bytes that have come so far."""
+        """Return the number of bytes received so far."""
         try:
             return self.path.stat().st_size
         except FileNotFoundError:
             return 0
 
     def receive(self, open_at: OpenAt, size: int | None = None) -> int:
-        """Get the rest of the object, and let it be there. Whatever has come stays when that breaks off.
+        """Receive the rest of the object, and publish it. Received bytes are kept if the transfer is interrupted.
 
         Args:
-            open_at: asked for the object from some byte on, and again from the first one if something wrong is here.
-            size: most bytes, None for any number.
+            open_at: opens the object at an offset; called again with 0 if the received part turns out to be wrong.
+            size: maximum size, None for any.
 
         Returns:
-            Bytes of the object.
+            Size of the object.
 
         Raises:
-            HashMismatch, ObjectTooLarge: another object came; nothing stays.
-            DatasetLocked: somebody else is receiving it.
+            HashMismatch, ObjectTooLarge: the content is wrong; it is discarded.
+            DatasetLocked: another process is receiving it.
             OdfError: it is not complete.
         """
         with self._writing() as file:
@@ -68,22 +68,22 @@ class PartialObject:
             if begin > 0 and (size is None or begin <= size):
                 with suppress(HashMismatch, ObjectTooLarge):
                     return self._finish(file, open_at, begin, size)
-                # What an earlier try has left may be what is wrong: once more, from the first byte on.
+                # The part of an earlier attempt may be wrong: start again, from the first byte.
             with self._nothing_wrong():
                 return self._finish(file, open_at, 0, size)
 
     def extend(self, stream: BinaryIO, begin: int, size: int) -> bool:
-        """Take in the bytes from an offset on, as many as come; gives whether the object is whole now, and there.
+        """Append the bytes of a stream; returns whether the object is now complete and published.
 
         Args:
-            stream: the bytes.
-            begin: offset of the first of them; 0 begins anew.
-            size: bytes of the object.
+            stream: stream of the bytes.
+            begin: offset of the first byte; 0 starts again.
+            size: size of the object.
 
         Raises:
-            HashMismatch, ObjectTooLarge: another object came; nothing stays.
-            DatasetLocked: somebody else is receiving it.
-            PartElsewhere: it is at another byte.
+            HashMismatch, ObjectTooLarge: the content is wrong; it is discarded.
+            DatasetLocked: another process is receiving it.
+            PartElsewhere: the received part ends at another offset.
         """
         with self._writing() as file:
             if begin not in (0, os.fstat(file.fileno()).st_size):
@@ -98,14 +98,14 @@ class PartialObject:
     def _finish(self, file: BinaryIO, open_at: OpenAt, begin: int, size: int | None) -> int:
         hasher = self._hashed(file, begin)
         count = begin
-        if size is None or begin < size:  # else all has come, and servers have no answer to what comes after it
+        if size is None or begin < size:  # otherwise it is complete, and servers reject a range beyond the end
             with open_at(begin) as stream:
                 count = self._append(file, stream, hasher, begin, size)
         self._place(file, hasher, count)
         return count
 
     def _hashed(self, file: BinaryIO, count: int) -> Hasher:
-        """Keep the first bytes and hash them."""
+        """Keep the first bytes of a file, and hash them."""
         file.truncate(count)
         file.seek(0)
         hasher = self._name.algorithm.hasher()
@@ -134,7 +134,7 @@ class PartialObject:
 
     @contextmanager
     def _nothing_wrong(self) -> Iterator[None]:
-        """Let nothing stay of what turns out to be another object."""
+        """Discard the part if it turns out to be wrong."""
         try:
             yield
         except (HashMismatch, ObjectTooLarge):
@@ -151,7 +151,7 @@ class PartialObject:
             raise OdfError(f"Cannot write {self.path}: {error.strerror or error}") from error
 
     def _opened(self) -> BinaryIO:
-        """The file, with its lock: whose name still is the one of the file that was locked."""
+        """Open and lock the file, making sure that the path still refers to the locked file."""
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
             file = os.fdopen(descriptor, "r+b")
@@ -163,7 +163,7 @@ class PartialObject:
             with suppress(FileNotFoundError):
                 if self.path.stat().st_ino == os.fstat(descriptor).st_ino:
                     return file
-            file.close()  # whoever had it has finished meanwhile
+            file.close()  # the previous owner has completed it in the meantime
 
 
 class PartElsewhere(Exception):
@@ -171,7 +171,7 @@ class PartElsewhere(Exception):
 
 
 def forgotten_parts(folder: Path) -> Iterator[Path]:
-    """The parts in a folder that nobody has gone on with for a good while."""
+    """Return the parts in a folder that were not resumed for a long time."""
     for path in sorted(folder.glob(f"{PART}*")):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime >= KEPT:
@@ -179,25 +179,25 @@ def forgotten_parts(folder: Path) -> Iterator[Path]:
 
 
 def upload_object(store: ObjectStore, name: Multihash, size: int, stream: BinaryIO, begin: int) -> None:
-    """Take in an object that somebody sends, or the rest of it. A part of a large one stays when that breaks off.
+    """Receive an object from a client, or the rest of it. The part of a large one is kept if the upload is interrupted.
 
     Args:
-        store: where it goes.
-        name: its hash.
-        size: bytes of the object.
-        stream: the bytes.
-        begin: offset of the first of them.
+        store: store for the object.
+        name: hash of the object.
+        size: size of the object.
+        stream: stream of the bytes.
+        begin: offset of the first byte.
 
     Raises:
-        HashMismatch, ObjectTooLarge: another object came; nothing stays.
-        PartElsewhere: what has come before ends elsewhere.
+        HashMismatch, ObjectTooLarge: the content is wrong; it is discarded.
+        PartElsewhere: the received part ends at another offset.
         OdfError: it cannot be written.
     """
     if isinstance(store, LocalObjectStore) and (begin or size >= LARGE):
         try:
             is_whole = PartialObject(store, name).extend(stream, begin, size)
         except DatasetLocked:
-            # Somebody else sends the same: they do not wait for each other, unless this is a rest.
+            # Concurrent uploads of the same object do not wait for each other, unless this one resumes a part.
             if begin:
                 raise PartElsewhere(f"{name} is being written") from None
         else:

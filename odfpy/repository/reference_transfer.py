@@ -1,4 +1,4 @@
-"""Branches and tags go where they are asked to go, beside the head of a dataset that already exists."""
+"""Transfer of branches and tags, independent of the head of an existing dataset."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def fetch_reference(
     files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring a branch or tag of the dataset at a URL here; see `copy_reference`.
+    """Fetch a branch or tag of the dataset at a URL; see `copy_reference`.
 
     Args:
-        url: address of the dataset.
-        target: the dataset here.
+        url: URL of the dataset.
+        target: the local dataset.
         name: the branch or tag.
-        force: whether a history that has diverged is overwritten.
-        expected_id: the id that the dataset must have, None for any.
-        required: who must have signed the head, None for nobody.
-        clock: the time here, of which blocks may not be far ahead; None for no check.
-        files: the linked objects that are wanted.
-        progress: is told of bytes that have arrived.
+        force: whether to overwrite a diverged history.
+        expected_id: required id of the dataset, None for any.
+        required: signers required for the head, None for none.
+        clock: current time; blocks must not be far ahead of it; None for no check.
+        files: which linked objects to transfer.
+        progress: called with the number of bytes received.
     """
-    base = smart_base(url)  # nodes are asked as other servers are
+    base = smart_base(url)  # nodes are read like other servers
     source = open_dataset(url) if base is None else http_dataset(base)
     return copy_reference(
         source,
@@ -77,24 +77,24 @@ def send_reference(
     files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring a branch or tag to the dataset at a URL; see `copy_reference`.
+    """Send a branch or tag to the dataset at a URL; see `copy_reference`.
 
     Args:
-        source: the dataset here.
-        url: address of the dataset.
+        source: the local dataset.
+        url: URL of the dataset.
         name: the branch or tag.
-        force: whether a history that has diverged is overwritten.
-        files: the linked objects that go along.
-        progress: is told of bytes that have arrived.
+        force: whether to overwrite a diverged history.
+        files: which linked objects to transfer.
+        progress: called with the number of bytes sent.
 
     Raises:
-        TransferError: it is on a node that only takes heads.
+        TransferError: it is on a node that only accepts heads.
     """
     base = smart_base(url)
     if base is None:
         return copy_reference(source, open_dataset(url), name, force=force, files=files, progress=progress)
     from odfpy.repository.places.node import TAKES_REFERENCES, node_dataset, summary_of
-    from odfpy.repository.smart_transfer.client import push_to_node  # loads what only nodes need
+    from odfpy.repository.smart_transfer.client import push_to_node  # only imports it for nodes
 
     summary = summary_of(base)
     if summary is None or TAKES_REFERENCES not in summary.takes:
@@ -122,23 +122,23 @@ def copy_reference(
     files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring a branch or tag from one place to another, with all that it leads to.
+    """Copy a branch or tag from one dataset to another, with everything that it leads to.
 
     Args:
-        source: read only, and not trusted.
-        target: has the dataset already; its head stays where it is.
+        source: only read, and not trusted.
+        target: has the dataset already; its head is not moved.
         name: the branch or tag.
-        force: move a tag, or a branch that has diverged.
-        expected_id: the id that the dataset must have.
-        required: by whom what comes must be signed.
-        clock: as for `transfer`.
-        files: the linked objects that are wanted.
-        progress: called with bytes done and bytes in all.
+        force: whether to move a tag, or a diverged branch.
+        expected_id: required id of the dataset.
+        required: signers required for the copied blocks.
+        clock: as in `transfer`.
+        files: which linked objects to transfer.
+        progress: called with the transferred and the total number of bytes.
 
     Raises:
         ReferenceNotThere: the source has no such branch or tag.
-        AlreadyExists: the target has such a tag at another block, or a branch of the name of the tag.
-        TransferError, IntegrityError: as for `transfer`.
+        AlreadyExists: the target has that tag at another block, or a branch with the name of the tag.
+        TransferError, IntegrityError: as in `transfer`.
     """
 
     def carry(at: DatasetLayout, force: bool) -> TransferResult:
@@ -181,8 +181,8 @@ def _copied(
             f" that of a {name.prefix} too",
             hint="Give one of them another name.",
         )
-    moved = carry(source.at(block), force or known is None)  # one that is new drops nothing
-    if target.refs.get(name.reference) is None:  # it is where the head is
+    moved = carry(source.at(block), force or known is None)  # a new reference drops nothing
+    if target.refs.get(name.reference) is None:  # it equals the head
         target.refs.compare_and_swap(name.reference, None, block)
         moved = replace(moved, outcome=TransferOutcome.UPDATED, old_head=None, new_head=block)
     return moved if known is not None else replace(moved, num_dropped=0, num_dropped_records=0)

@@ -1,4 +1,4 @@
-"""Named repositories of a workspace, and where each dataset is pulled from and pushed to.
+"""Named repositories of a workspace, and the remotes that each dataset is pulled from and pushed to.
 
 .odf/repos/<name>.yaml                    one repository
 .odf/datasets/<id>/info/aliases.yaml      pull and push aliases of a dataset
@@ -34,11 +34,11 @@ AliasKind: TypeAlias = Literal["pull", "push"]
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A place where datasets are exchanged, under a local name.
+    """A remote repository, with its name in this workspace.
 
     Attributes:
-        name: the name it goes by in this workspace.
-        url: where it is; a dataset is at `<url>/<name>` or `<url>/<account>/<name>`.
+        name: its name in this workspace.
+        url: its URL; a dataset is at `<url>/<name>` or `<url>/<account>/<name>`.
     """
 
     name: RepositoryName
@@ -46,7 +46,7 @@ class Repository:
 
     @property
     def public_url(self) -> str:
-        """The URL without user and password, to be shown."""
+        """Return the URL without user and password, for display."""
         return without_user(self.url)
 
 
@@ -57,20 +57,20 @@ class _RepositoryDocument:
 
 
 class RepositoryRegistry:
-    """The named repositories of a workspace, each a file of one folder."""
+    """The named repositories of a workspace, one file for each."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def add(self, name: str, url: str) -> Repository:
-        """Give a path or URL a name.
+        """Add a repository.
 
         Raises:
-            InvalidValue: not a name, or not a place; or one with a password, which would be remembered.
+            InvalidValue: an invalid name or location; or a URL with a password, which would be stored.
             AlreadyExists: the name is taken.
         """
         repository = Repository(RepositoryName(name), normalize_url(url))
-        if repository.url != repository.public_url:  # those of earlier releases may have one
+        if repository.url != repository.public_url:  # URLs stored by earlier releases may have one
             raise InvalidValue(
                 f"User and password do not belong into the URL of a repository: {repository.public_url}",
                 hint="They would be remembered. `odf login URL` keeps a token for a server; a pull takes user and"
@@ -86,10 +86,10 @@ class RepositoryRegistry:
         return repository
 
     def get(self, name: str) -> Repository:
-        """The repository of that name.
+        """Return the repository of a name.
 
         Raises:
-            RepositoryNotFound: with a suggestion.
+            RepositoryNotFound: it does not exist; the message suggests a similar name.
         """
         repository = self._load(RepositoryName(name))
         if repository is None:
@@ -99,15 +99,15 @@ class RepositoryRegistry:
         return repository
 
     def list(self) -> tuple[Repository, ...]:
-        """All repositories, in the order of their names."""
+        """Return all repositories, by name."""
         found = (self._read(path) for path in sorted(self._folder.glob("[!.]*.yaml")))
         return tuple(sorted((item for item in found if item is not None), key=lambda item: item.name))
 
     def delete(self, name: str) -> Repository:
-        """Forget a repository; what is in it stays.
+        """Remove a repository from the list; its content stays.
 
         Raises:
-            RepositoryNotFound: with a suggestion.
+            RepositoryNotFound: it does not exist; the message suggests a similar name.
         """
         repository = self.get(name)
         self._path(repository.name).unlink(missing_ok=True)
@@ -135,34 +135,34 @@ class _AliasesDocument:
 
 
 class Aliases:
-    """The places that a dataset is pulled from and pushed to, the latest first; they do not travel with it.
+    """The remotes that a dataset is pulled from and pushed to, latest first; local, not transferred with the dataset.
 
-    Users and passwords in URLs are not remembered, though earlier releases have.
+    Users and passwords in URLs are not stored, although earlier releases did.
     """
 
     def __init__(self, path: Path) -> None:
         """
         Args:
-            path: the file, `info/aliases.yaml` in the dataset's folder; it comes to be with the first alias.
+            path: path of the file, `info/aliases.yaml` in the dataset's folder; created with the first alias.
         """
         self._path = path
 
     @classmethod
     def of(cls, folder: Path) -> Aliases:
-        """Those of the dataset in a folder."""
+        """Return the aliases of the dataset in a folder."""
         return cls(folder / "info" / "aliases.yaml")
 
     def list(self, kind: AliasKind) -> tuple[str, ...]:
-        """Remote references and URLs, the latest first."""
+        """Return remote references and URLs, latest first."""
         document = self._load()
         return (document.pull if kind == "pull" else document.push) or ()
 
     def shown(self, kind: AliasKind) -> tuple[str, ...]:
-        """The same, to be shown."""
+        """Return the same for display."""
         return tuple(map(without_user, self.list(kind)))
 
     def add(self, kind: AliasKind, remote: str) -> str:
-        """Remember a place as the latest; gives back the form in which it is remembered.
+        """Store a remote as the latest; returns its normalized form.
 
         Raises:
             InvalidValue: not a remote reference, path or URL.
@@ -172,7 +172,7 @@ class Aliases:
         return remote
 
     def kinds_of(self, remote: str) -> tuple[AliasKind, ...]:
-        """The kinds that a place is remembered as: to pull from, to push to, both or none.
+        """Return the kinds that a remote is stored as: pull, push, both or none.
 
         Raises:
             InvalidValue: not a remote reference, path or URL.
@@ -181,10 +181,10 @@ class Aliases:
         return tuple(kind for kind in kinds if normalize_remote(remote) in map(_normal, self.list(kind)))
 
     def remove(self, kind: AliasKind, remote: str) -> None:
-        """Forget a place.
+        """Remove a remote.
 
         Raises:
-            UsageError: it is not among those remembered.
+            UsageError: it is not stored.
         """
         remote = normalize_remote(remote)
         if remote not in map(_normal, self.list(kind)):
@@ -199,14 +199,14 @@ class Aliases:
         known = self.list(kind)
         if change(known) == known:
             return
-        with changing(self._path):  # pushes to several places go on at once
+        with changing(self._path):  # pushes to several remotes run concurrently
             document, remotes = self._load(), change(self.list(kind))
             changed = replace(document, pull=remotes) if kind == "pull" else replace(document, push=remotes)
             save_document(self._path, "DatasetAliases", changed)
 
 
 def _normal(remembered: str) -> str:
-    """A place that an earlier release may have remembered in another form."""
+    """Normalize a remote that an earlier release may have stored in another form."""
     try:
         return normalize_remote(remembered)
     except OdfError:
@@ -214,10 +214,10 @@ def _normal(remembered: str) -> str:
 
 
 def normalize_remote(text: str) -> str:
-    """A remote reference in the form in which it is remembered: `repository/[account/]name`, or a URL without user.
+    """Normalize a remote reference: `repository/[account/]name`, or a URL without user.
 
     Raises:
-        InvalidValue: none of these; relative paths begin with `./` or `../`.
+        InvalidValue: it is neither; relative paths begin with `./` or `../`.
     """
     if is_path(text) or is_url(text):
         return without_user(normalize_url(text))
@@ -225,16 +225,16 @@ def normalize_remote(text: str) -> str:
 
 
 def resolve_remote(text: str, registry: RepositoryRegistry) -> str:
-    """The URL of a dataset.
+    """Return the URL of a dataset.
 
     Args:
         text: `repository/[account/]name`, a URL, or a path that begins with `/`, `./`, `../` or `~`.
         registry: the named repositories.
 
     Raises:
-        InvalidValue: none of these.
-        RepositoryNotFound: with a suggestion.
-        TransferError: a kind of place, or a reference by id, that only a later release can look up.
+        InvalidValue: it is none of these.
+        RepositoryNotFound: it does not exist; the message suggests a similar name.
+        TransferError: a kind of location, or a reference by id, that is not supported yet.
     """
     if is_path(text) or is_url(text):
         return normalize_url(text)

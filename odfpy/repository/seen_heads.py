@@ -1,6 +1,6 @@
-"""Heads of other places when they were last seen, so that one that goes back is noticed.
+"""The last seen heads of remotes, so that a rollback is noticed.
 
-info/remotes.yaml    in the dataset's folder: places by URL, each with the last block that it was seen to have
+info/remotes.yaml    in the dataset's folder: URLs of remotes, each with the last seen head
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class _PlacesDocument:
 
 
 class SeenHeads:
-    """The heads of one dataset in other places. They are local: they do not travel with it."""
+    """The last seen heads of one dataset at remotes. They are local: not transferred with the dataset."""
 
     def __init__(self, path: Path) -> None:
         """
         Args:
-            path: the file; it comes to be when a first place has been looked at.
+            path: path of the file; created when the first head is seen.
         """
         self._path = path
 
     def get(self, url: str) -> Multihash | None:
-        """The head that a place had, None when it has not been looked at.
+        """Return the last seen head of a remote, None if there is none.
 
         Raises:
             MalformedManifest: the file is damaged; the message names it.
@@ -52,13 +52,13 @@ class SeenHeads:
             raise MalformedManifest(f"{self._path}: {error.message}", hint="Remove the file.") from error
 
     def remember(self, url: str, head: Multihash) -> None:
-        """A place has been seen to have a head."""
+        """Store the head of a remote."""
         place = _Place(without_user(url), str(head))
         if place in self._places()[:1]:
             return
-        if not self._path.parent.parent.is_dir():  # the dataset was deleted meanwhile
+        if not self._path.parent.parent.is_dir():  # the dataset was deleted in the meantime
             return
-        with changing(self._path):  # pushes to several places go on at once
+        with changing(self._path):  # pushes to several remotes run concurrently
             others = (one for one in self._places() if one.url != place.url)
             save_document(self._path, _KIND, _PlacesDocument((place, *others)))
 

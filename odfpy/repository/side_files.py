@@ -1,4 +1,4 @@
-"""Side files in other places, several of them at once, since each question takes its time."""
+"""Side files of remote datasets, read concurrently because of latency."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odfpy.repository.objects import run_all
 
 
 class RemoteSideFiles(SideFiles):
-    """Small files that are far away."""
+    """Remote side files: small files next to the chain, such as signatures."""
 
     def read_all(self, paths: Sequence[str], limit: int) -> dict[str, bytes]:
         found: dict[str, bytes | None] = dict.fromkeys(paths)

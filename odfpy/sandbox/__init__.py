@@ -1,1 +1,1 @@
-"""Confinement of processes on Linux (namespaces, Landlock, limits), for what somebody else's manifest makes us run."""
+"""Sandboxes for processes on Linux (namespaces, Landlock, limits), for commands from untrusted manifests."""

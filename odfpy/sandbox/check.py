@@ -1,4 +1,4 @@
-"""A program that finds out, by building one, whether this system permits a sandbox."""
+"""A program that determines whether this system permits a sandbox, by building one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The view that a command from a manifest gets of the machine: a small one.
+"""The restricted view of the machine for a command from a manifest.
 
 Its environment has the path to programs and what makes programs behave alike everywhere, nothing else. Its folder, its
 home and its place for temporary files is a fresh one. Where the kernel lets us (user namespaces, which some

@@ -1,4 +1,4 @@
-"""Landlock: a process gives up rights on files for good, and those that it starts do too (Linux 5.13).
+"""Landlock: a process irrevocably gives up access to files, including for its child processes (Linux 5.13).
 
 Rights belong to what is below a folder as it was when the process gave up the others.
 """

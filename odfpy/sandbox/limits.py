@@ -1,4 +1,4 @@
-"""Limits on the resources of confined processes: those that the kernel keeps, and a watch for the others.
+"""Resource limits of sandboxed processes: those enforced by the kernel, and a monitor for the others.
 
 The kernel limits one process at a time. What all of them hold together is measured from outside, as is what they
 write; see `Usage`.
@@ -29,7 +29,7 @@ _FIELD: Final = re.compile(r"^(RssAnon|RssShmem|NSpid):\s+(.*?)(?: kB)?$", re.MU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
-    """Limits.
+    """The limits of a sandbox.
 
     Attributes:
         memory: bytes of memory, of all processes together and of each.
@@ -88,7 +88,7 @@ def _lower(what: int, limit: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A process, as the kernel tells of it.
+    """A process, as reported by the kernel.
 
     Attributes:
         pid: its number here.

@@ -1,4 +1,4 @@
-"""Runs a program that reads some files and writes to one folder only.
+"""Runs a program that may only read some files, and write to one folder.
 
 python -I locked.py FOLDER READS... -- COMMAND...
 

@@ -1,4 +1,4 @@
-"""A filter of system calls, for what runs in a sandbox: what nobody there needs does not exist (seccomp).
+"""A seccomp filter for sandboxes: system calls that nothing inside needs are disabled.
 
 It closes what namespaces leave open: sockets that belong to no network namespace (AF_VSOCK leads to the host of a
 virtual machine), memory that the limits do not see (files without a name, shared memory of System V), and io_uring,
@@ -28,7 +28,7 @@ USUAL: Final = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """The system calls of a processor.
+    """The system calls of a processor architecture.
 
     Attributes:
         architecture: its number (`AUDIT_ARCH_...`).
@@ -74,7 +74,7 @@ def forbid_odd_calls(families: Sequence[int] = USUAL) -> bool:
 
 def _program(machine: _Machine, families: Sequence[int]) -> list[bytes]:
     """The filter: instructions of the Berkeley Packet Filter over `struct seccomp_data`."""
-    # As on an older kernel: a library that tries such a call goes on without it, and a kill would end Java.
+    # As on an older kernel: a library that tries such a call continues without it, and a kill would end Java.
     absent = _ERROR | errno.ENOSYS
     calls = (*machine.forbidden, *_FORBIDDEN)
     return [

@@ -1,4 +1,4 @@
-"""Running a function where it can do no harm: in processes that see, reach and use only what they are given.
+"""Running a function in a sandbox: in processes that only see, reach and use what they are given.
 
     owner       starts the supervisor, and is outside of everything
     supervisor  holds the namespaces, shows files for a request and takes them away again
@@ -52,7 +52,7 @@ class SandboxError(OSError):
 
 
 class Sandbox:
-    """Confined processes, seen from outside.
+    """Sandboxed processes, as seen from outside.
 
     Attributes:
         pid: the process to kill so that all of them end.

@@ -1,4 +1,4 @@
-"""The system calls of confinement that Python has no functions for (some before 3.12). Each raises OSError."""
+"""System calls for sandboxes that Python has no functions for (some before 3.12). Each raises OSError."""
 
 from __future__ import annotations
 

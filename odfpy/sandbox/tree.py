@@ -1,4 +1,4 @@
-"""The file system of a sandbox: an empty one, into which parts of the real one are mounted under their own names.
+"""The file system of a sandbox: an empty one, with parts of the real one mounted under their own paths.
 
 It exists twice. The supervisor's copy can be changed; that of the confined processes is read-only and follows it, so
 that files for one request appear there and vanish again while they run.

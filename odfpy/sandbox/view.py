@@ -1,4 +1,4 @@
-"""The view that a confined process gets of the machine."""
+"""The view of the machine inside a sandbox."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIBRARIES: Final = ("site-packages", "dist-packages")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The visible files, under their own names; all others do not exist.
+    """The visible files, under their own paths; no others exist inside.
 
     Attributes:
         reads: files and folders that can be read, none of them in another.

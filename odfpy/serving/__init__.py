@@ -1,1 +1,1 @@
-"""`odf serve`: datasets of workspaces for other participants, over HTTP. Needs the extra `serve`."""
+"""`odf serve`: a server that offers datasets of workspaces over HTTP and Flight SQL. Requires the extra `serve`."""

@@ -1,15 +1,15 @@
 """The server as an ASGI application.
 
     /health, /metrics, /token           the server itself
-    /metrics/datasets                   how fresh its datasets are
-    /datasets                           what it has
-    /query, /verify                     questions in SQL, and answers that can be checked
-    /ui/...                             pages for people
-    /docs, /openapi.json                what there is to ask for, for people and for programs
-    /platform/...                       sessions and logins, and what admins do
-    /delta-sharing/...                  the Delta Sharing protocol, an application of its own
-    /v0/archive/...                     the archive of files, if one is meant or only one is there
-    /mcp                                the Model Context Protocol, if `odf serve --mcp` says so: mounted
+    /metrics/datasets                   freshness of its datasets
+    /datasets                           list of its datasets
+    /query, /verify                     SQL queries, and answers that can be verified
+    /ui/...                             web pages
+    /docs, /openapi.json                documentation of the API, for people and for programs
+    /platform/...                       sessions, logins and administration
+    /delta-sharing/...                  the Delta Sharing protocol, a separate application
+    /v0/archive/...                     the archive of files, if one is configured or only one exists
+    /mcp                                the Model Context Protocol, with `odf serve --mcp`: a mounted application
     /{name}/..., /{account}/{name}/...  a dataset
 
 A dataset's routers are mounted under both forms of its name.
@@ -123,14 +123,14 @@ def create_app(
     tickets: SignInTickets | None = None,
     mounted_apps: Mapping[str, MountedAppFactory] | None = None,
 ) -> FastAPI:
-    """The application that serves the datasets of some workspaces.
+    """Create the application that serves the datasets of some workspaces.
 
     Args:
-        workspaces: of several datasets of the same name, that of the first workspace is served.
-        settings: limits and times.
-        budget: memory for what clients send, where other servers of this process share it.
-        tickets: tickets that open sessions of browsers.
-        mounted_apps: applications beside the API, by the path that they are at.
+        workspaces: the workspaces; if several have a dataset of the same name, the first workspace's is served.
+        settings: limits and timeouts.
+        budget: memory for data sent by clients, if shared with other servers of this process.
+        tickets: tickets that browsers exchange for a session.
+        mounted_apps: additional ASGI applications, by the path they are mounted at.
     """
     settings = settings or ServeSettings()
     app = DescribedApp(lifespan=_lifespan)
@@ -187,7 +187,7 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Webhooks are called while the server runs, and mounted apps live; at its start, datasets are read ahead."""
+    """Run webhooks and mounted apps during the server's lifetime; at its start, read datasets ahead."""
     state = app.state
     deliveries = Deliveries(state.datasets.storages, state.settings, state.metrics)
     task = asyncio.create_task(deliveries.run())
@@ -210,18 +210,18 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _read_ahead(app: FastAPI, stop: threading.Event) -> None:
-    """Read what takes a while with many thousands of datasets, so that the first who asks need not wait for it."""
-    with suppress(OdfError):  # whoever asks is told what is wrong
+    """Read ahead what takes long with many thousands of datasets, so that the first request need not wait for it."""
+    with suppress(OdfError):  # the caller is told what is wrong
         app.state.datasets.refresh()
         app.state.archives.sweep()
     app.state.catalog.warm_up(stop)
 
 
 async def _by_name(name: _Segment) -> None:
-    """Declares the path of a dataset without an account."""
+    """Declare the path of a dataset without an account."""
     del name
 
 
 async def _by_account(account: _Account, name: _Segment) -> None:
-    """Declares the path of a dataset of an account."""
+    """Declare the path of a dataset of an account."""
     del account, name

@@ -1,4 +1,4 @@
-"""Running the application on a socket, until somebody ends it."""
+"""Running the application on a socket, until it is stopped."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ def serve(
     listener: Listener | None = None,
     on_listening: Callable[[str, str | None], object] = lambda _url, _flight: None,
 ) -> None:
-    """Serve the datasets of some workspaces until SIGTERM or Ctrl-C: then what is under way may end, for a while.
+    """Serve the datasets of some workspaces until SIGTERM or Ctrl-C; running requests then get some time to finish.
 
     Args:
-        workspaces: of several datasets of the same name, that of the first workspace is served.
-        host: name or address to listen at.
-        port: port to listen at; 0 for any that is free.
-        tls: certificate and key; without them the server speaks plain HTTP.
-        settings: limits and times.
-        flight_port: port to answer queries at over Flight SQL, 0 for any that is free; None for not at all.
-        quiet: log only what goes wrong.
-        tickets: tickets that open sessions of browsers.
-        mounted_apps: applications beside the API, by the path that they are at.
-        listener: who is told of scheduled runs; None if there are to be none.
-        on_listening: called with the server's URL, and that for Flight SQL, when it is ready for clients.
+        workspaces: the workspaces; if several have a dataset of the same name, the first workspace's is served.
+        host: host name or address to listen on.
+        port: port to listen on; 0 for any free port.
+        tls: certificate and key; None for plain HTTP.
+        settings: limits and timeouts.
+        flight_port: port of Flight SQL, 0 for any free port; None to disable it.
+        quiet: log only errors.
+        tickets: tickets that browsers exchange for a session.
+        mounted_apps: additional ASGI applications, by the path they are mounted at.
+        listener: listener for scheduled runs; None to disable the scheduler.
+        on_listening: called with the server's URL, and that of Flight SQL, when it is ready.
 
     Raises:
-        CannotServe: it cannot listen there, or with that certificate.
+        CannotServe: it cannot listen on that address, or with that certificate.
     """
     settings = settings or ServeSettings()
     with listen(host, port) as listening, ExitStack() as stack:
@@ -104,11 +104,11 @@ def serve(
 
 
 class DatasetServer(uvicorn.Server):
-    """uvicorn, whose streams of events end when it stops, and which is not killed by the signal that has ended it.
+    """A uvicorn server that ends event streams when it stops, and does not re-raise the signal that stopped it.
 
     Attributes:
-        app: the application.
-        url: where clients reach it.
+        app: the ASGI application.
+        url: URL for clients.
     """
 
     def __init__(
@@ -125,17 +125,17 @@ class DatasetServer(uvicorn.Server):
     ) -> None:
         """
         Args:
-            workspaces: what it serves.
-            listener: the socket to listen at; give it to `run`, too.
-            settings: limits and times.
+            workspaces: workspaces to serve.
+            listener: the listening socket; to be passed to `run`, too.
+            settings: limits and timeouts.
             tls: certificate and key.
-            budget: memory for what clients send, where other servers of this process share it.
-            tickets: tickets that open sessions of browsers.
-            mounted_apps: applications beside the API, by the path that they are at.
-            on_listening: called with the URL when the server is ready for clients.
+            budget: memory for data sent by clients, if shared with other servers of this process.
+            tickets: tickets that browsers exchange for a session.
+            mounted_apps: additional ASGI applications, by the path they are mounted at.
+            on_listening: called with the URL when the server is ready.
 
         Raises:
-            UsageError, CannotServe: certificate or key are of no use.
+            UsageError, CannotServe: certificate or key are unusable.
         """
         if tls is not None:
             check_certificate(tls)
@@ -153,7 +153,7 @@ class DatasetServer(uvicorn.Server):
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=settings.max_connections + 1,  # from that number on, they are refused
+            limit_concurrency=settings.max_connections + 1,  # beyond that number, they are rejected
             backlog=_BACKLOG,
             timeout_keep_alive=int(settings.keep_alive),
             timeout_graceful_shutdown=int(settings.grace),
@@ -176,8 +176,8 @@ class DatasetServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals end the server, not the process: a second Ctrl-C does so at once."""
-        if threading.current_thread() is not threading.main_thread():  # whoever has started it ends it
+        """Stop the server, not the process, on signals; a second Ctrl-C stops it immediately."""
+        if threading.current_thread() is not threading.main_thread():  # the caller stops it
             yield
             return
         with stopped_by_signals(lambda number: self.handle_exit(number, None)):
@@ -185,16 +185,16 @@ class DatasetServer(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """Open a listening socket.
 
     Raises:
-        CannotServe: not there.
+        CannotServe: the address is not available.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
         listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
-        # Connections have this from the listener: or a small answer waits 40 ms for the client to confirm its head.
+        # Inherited by connections: otherwise a small response waits 40 ms for the client's acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except (OSError, OverflowError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -211,7 +211,7 @@ def _url_of(listener: socket.socket, tls: Tls | None) -> str:
 
 
 def _leave() -> None:
-    """End the process, whoever in it waits for clients that take nothing."""
+    """Exit the process, even if threads still wait for clients that do not read."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

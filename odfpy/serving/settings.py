@@ -13,25 +13,25 @@ from odfpy.settings.sections import ServeSection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeSettings:
-    """Limits and times of a server; the defaults are good for a machine that faces the internet.
+    """Limits and timeouts of a server; the defaults suit a machine that faces the internet.
 
-    What a person sets (`serve.maxRows` and the like) is described where it is declared: `ServeSection`.
+    User-visible settings (`serve.maxRows` and the like) are described where they are declared: `ServeSection`.
 
     Attributes:
-        base_url: how clients reach the server, where a proxy stands before it; None to take it from each request.
-        max_connections: connections at the same time; more are refused with status 503.
-        max_streams: subscriptions to events at the same time.
-        max_message: bytes that one WebSocket message may have, in a push.
-        max_body: bytes that the body of any other request may have.
-        ingest_timeout: seconds that DataFusion may prepare an ingest for.
-        keep_alive: seconds that a connection without a request is kept.
-        grace: seconds that requests get to end when the server is stopped.
-        poll: seconds between two looks at the heads that somebody has subscribed to.
-        heartbeat: seconds after which a subscriber without news is told that the server is there.
-        webhook_timeout: seconds that the receiver of a webhook may take.
-        webhook_attempts: how often a receiver is called with one head.
-        webhook_delay: seconds until it is called again; twice as long each time.
-        webhook_longest_delay: seconds that this never exceeds.
+        base_url: URL by which clients reach the server behind a proxy; None to derive it from each request.
+        max_connections: maximum number of connections; further ones are rejected with status 503.
+        max_streams: maximum number of event streams.
+        max_message: maximum bytes of a WebSocket message in a push.
+        max_body: maximum bytes of the body of any other request.
+        ingest_timeout: maximum seconds that DataFusion may take to prepare an ingest.
+        keep_alive: seconds that an idle connection is kept open.
+        grace: seconds that running requests get when the server is stopped.
+        poll: seconds between two polls of heads with subscribers.
+        heartbeat: seconds without news after which a subscriber gets a heartbeat.
+        webhook_timeout: maximum seconds that the receiver of a webhook may take.
+        webhook_attempts: number of attempts to deliver a head.
+        webhook_delay: seconds until the second attempt; doubles with each further one.
+        webhook_longest_delay: upper limit of that delay.
     """
 
     base_url: str | None = None
@@ -70,20 +70,20 @@ class ServeSettings:
 
     @classmethod
     def configured(cls, config: Config, **chosen: Any) -> ServeSettings:
-        """Make settings of those of a workspace.
+        """Build the settings from a workspace's configuration.
 
         Args:
-            config: the settings; those of servers are `serve.maxRows` and the like.
-            chosen: other attributes.
+            config: the configuration; server settings are `serve.maxRows` and the like.
+            chosen: attributes that override it.
         """
         return cls(**vars(config.section(ServeSection)), **chosen)
 
 
 def checked_url(text: str) -> str:
-    """A URL that clients reach the server at, without a slash at the end.
+    """Return the URL that clients reach the server at, without a trailing slash.
 
     Raises:
-        UsageError: not an http or https URL, or one to which nothing can be added.
+        UsageError: not an http or https URL, or one that paths cannot be appended to.
     """
     if "?" in text or "#" in text:
         raise UsageError(f"The URL that clients reach the server at has no ? or #: {without_user(text)}")

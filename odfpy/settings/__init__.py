@@ -1,5 +1,5 @@
-"""Settings: the one place that says which exist, of what type, with which default and what they are for.
+"""Settings: the declarations of all settings, with their types, defaults and help texts.
 
-`sections` declares them, `setting` reads the declarations and checks values. Files and layers are the business of
-`odfpy.coordinator.storage.config`. Whatever takes a setting (an engine, a server, a source) has its default from here.
+`sections` declares them, `setting` reads the declarations and validates values. Files and layers are handled by
+`odfpy.coordinator.storage.config`. Components that use a setting (an engine, a server, a source) get its default here.
 """

@@ -1,8 +1,9 @@
-"""Declarations of settings, and the check of a value against one.
+"""Declarations of settings, and the validation of values.
 
-Declarations are plain classes, so that defaults cost nothing when a command starts. pydantic checks values, and is
-loaded when there is one: a file sets something, or `odf config set` does. Its core is enough for single values, and
-takes a third of the time that its models take (docs/adr/0032-settings.md).
+Declarations are plain classes, so that defaults cost nothing when a command starts. pydantic validates values, and is
+only loaded if there is one: in a file, or from `odf config set`. pydantic-core suffices for single values, and loads in
+    a
+third of the time of pydantic's models (docs/adr/0032-settings.md).
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ Value = str | int | bool
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """The use of a setting, for people.
+    """The help text of a setting.
 
     Attributes:
         sentence: one line, without a full stop.
-        specification: the section of the ODF specification that it concerns, None for what is odfpy's own.
-        is_secret: values may hold tokens, so they are shown only to those who ask for this setting.
+        specification: the related section of the ODF specification, None for settings of odfpy itself.
+        is_secret: whether values may contain secrets, so that they are only shown if explicitly requested.
     """
 
     sentence: str
@@ -38,11 +39,11 @@ class Help:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of a text.
+    """The syntax of a text value.
 
     Attributes:
-        pattern: a regular expression for all of it.
-        words: the same for people.
+        pattern: a regular expression for the complete text.
+        words: a description for people.
     """
 
     pattern: str
@@ -51,27 +52,28 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """The smallest of some numbers."""
+    """The minimum of numbers."""
 
     least: int
 
 
 @dataclass(frozen=True, slots=True)
 class SizeBounds:
-    """The smallest and the greatest of some sizes, in bytes."""
+    """The minimum and maximum of sizes, in bytes."""
 
     least: int
     most: int
 
     def allow(self, size: str) -> bool:
-        """Tell whether a size is between them."""
+        """Return whether a size is within the bounds."""
         return self.least <= parse_size(size) <= self.most
 
 
 class Section:
-    """Settings that belong together, with the values in force.
+    """A group of settings, with the values in force.
 
-    A subclass declares each as an attribute: its name in snake case, `Annotated` with `Help` and maybe more, and its
+    Subclasses declare each setting as an attribute: its name in snake case, `Annotated` with `Help` and perhaps more,
+        and its
     default. Their order is that of `odf config list`.
     """
 
@@ -86,15 +88,15 @@ class Section:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting that exists.
+    """A declared setting.
 
     Attributes:
         key: dotted name, as in `engine.idleTimeout`.
         attribute: its name in the section.
         type: type of its values, without None.
-        default: value where nothing is set, None for none.
-        help: its use.
-        marks: further conditions: `Form`, `AtLeast`, `SizeBounds`.
+        default: default value, None for none.
+        help: its help text.
+        marks: further constraints: `Form`, `AtLeast`, `SizeBounds`.
     """
 
     key: str
@@ -106,17 +108,17 @@ class Setting:
 
     @property
     def description(self) -> str:
-        """One line for people."""
+        """Return the help text, in one line."""
         return self.help.sentence
 
     @property
     def variable(self) -> str:
-        """Name of the environment variable that sets it, as in `ODF_ENGINE_IDLE_TIMEOUT`."""
+        """Return the name of the environment variable that sets it, as in `ODF_ENGINE_IDLE_TIMEOUT`."""
         return f"ODF_{self.key.partition('.')[0]}_{self.attribute}".upper()
 
     @property
     def values(self) -> str:
-        """The values that it takes, in words."""
+        """Describe the accepted values."""
         for mark in self.marks:
             if isinstance(mark, Form):
                 return mark.words
@@ -128,12 +130,12 @@ class Setting:
         return {str: "text", int: "a whole number", bool: "true or false"}[self.type]
 
     def accepts(self, value: object) -> bool:
-        """Tell whether a value is one of this setting."""
+        """Return whether a value is accepted."""
         bounds = [mark for mark in self.marks if isinstance(mark, SizeBounds)]
         return self._validator.isinstance_python(value) and all(one.allow(str(value)) for one in bounds)
 
     def read(self, text: str) -> Value:
-        """Return what a text from a command line stands for, which may not be a value of this setting."""
+        """Parse a text from the command line; the result may still be rejected by `accepts`."""
         if self.type is bool and text.lower() in ("true", "false"):
             return text.lower() == "true"
         if self.type is int and text.isascii() and text.isdecimal():
@@ -144,7 +146,7 @@ class Setting:
     def _validator(self) -> SchemaValidator:
         from pydantic_core import SchemaValidator, core_schema
 
-        # Strict: the text "1" is not a number, and the number 1 no truth value.
+        # Strict: the text "1" is not a number, and the number 1 not a boolean.
         if get_origin(self.type) is Literal:
             return SchemaValidator(core_schema.literal_schema(list(get_args(self.type))))
         if self.type is bool:
@@ -157,7 +159,7 @@ class Setting:
 
 
 def settings_in(section: type[Section]) -> tuple[Setting, ...]:
-    """Return the settings that a section declares, in their order."""
+    """Return the settings that a section declares, in order."""
     return tuple(_setting(section, name, declared) for name, declared in get_annotations(section).items())
 
 
@@ -169,7 +171,7 @@ def _setting(section: type[Section], name: str, declared: Any) -> Setting:
 
 
 def _unwrapped(declared: Any) -> tuple[Any, list[Any]]:
-    """Split a type into what values are, without None, and all marks on it."""
+    """Split a type into that of the values, without None, and all annotations."""
     if get_origin(declared) is Annotated:
         kind, marks = _unwrapped(declared.__origin__)
         return kind, [*marks, *declared.__metadata__]

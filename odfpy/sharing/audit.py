@@ -1,6 +1,6 @@
-"""The audit log: who has read what, as an ODF dataset of the workspace; `odfpy.coordinator.record_log` writes it.
+"""The audit log: who has read what, as an ODF dataset of the workspace; written by `odfpy.coordinator.record_log`.
 
-Accesses that a killed server has left in `.odf/audit` are taken in by the next one, or by `odf audit`.
+Accesses that a killed server has left in `.odf/audit` are appended by the next server, or by `odf audit`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _MAX_STRANGERS: Final = 100
 
 
 class AuditLog:
-    """Takes accesses in, from any thread, and brings them into the dataset."""
+    """Collects accesses, from any thread, and appends them to the dataset."""
 
     def __init__(self, workspace: Workspace, interval: float) -> None:
         """
         Args:
-            workspace: whose accesses they are.
-            interval: seconds after which accesses are taken into the dataset, at most.
+            workspace: the workspace whose accesses are logged.
+            interval: maximum seconds until accesses are appended to the dataset.
         """
         self._log = RecordLog(workspace, AUDIT, interval)
         self._lock = threading.Lock()
@@ -59,10 +59,10 @@ class AuditLog:
         self._left_out = 0
 
     def record(self, access: Mapping[str, Any]) -> None:
-        """Hand in an access; it is on the disk a second later.
+        """Record an access; it is on disk a second later.
 
         Args:
-            access: values of the columns by name; `id` and `at` are made here.
+            access: values of the columns by name; `id` and `at` are added here.
         """
         with self._lock:
             if access.get("who") is None and not self._takes_strangers():
@@ -70,7 +70,7 @@ class AuditLog:
             self._log.record(access)
 
     def _takes_strangers(self) -> bool:
-        """Return whether another access of nobody known is listed, and count it: else anybody could fill the disk."""
+        """Return whether to log another anonymous access, and count it: otherwise anyone could fill the disk."""
         now = time.monotonic()
         if now - self._minute >= _MINUTE:
             self._minute, self._strangers = now, 0
@@ -86,18 +86,18 @@ class AuditLog:
             self._left_out = 0
 
     def bring_in(self) -> None:
-        """Bring all that was handed in so far into the dataset now, for somebody who looks at it."""
+        """Append everything recorded so far to the dataset now, for a reader of the log."""
         self._log.bring_in()
 
     def stop(self) -> None:
-        """Bring all that was handed in into the dataset."""
+        """Append everything recorded to the dataset, and stop."""
         with self._lock:
             self._report_uncounted()
         self._log.stop()
 
 
 def take_in(workspace: Workspace) -> int:
-    """Take all that has been recorded, and that no server is still writing, into the dataset; gives how many files.
+    """Append what was recorded by servers that no longer run; returns the number of files.
 
     Raises:
         OdfError: the dataset cannot be written; nothing is lost.
@@ -108,12 +108,12 @@ def take_in(workspace: Workspace) -> int:
 def accesses(
     workspace: Workspace, *, num: int, condition: str | None = None, columns: Iterable[str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The last accesses, the newest first.
+    """Return the latest accesses, newest first.
 
     Args:
-        workspace: whose.
-        num: how many at most.
-        condition: in SQL, over the columns and `offset`, which numbers accesses in the order in which they came.
-        columns: names of those that are wanted; all by default.
+        workspace: the workspace.
+        num: maximum number of items.
+        condition: SQL condition over the columns and `offset`, the running number of an access.
+        columns: names of the requested columns; all by default.
     """
     return AUDIT.records(workspace, num=num, condition=condition, columns=columns)

@@ -1,4 +1,4 @@
-"""Tables and grants, tried before they are kept: what cannot be shown is found out by whoever shares it."""
+"""Validation of tables and grants before they are stored, so that errors are reported to the person who shares."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from odfpy.sharing.tables.remote import is_remote
 
 
 def shared_files(kind: SourceKind, location: str) -> TableSource:
-    """A table of files as the source of a shared table, once all of it can be shared.
+    """Return the source of a shared table of files, after checking that all of it can be shared.
 
     Args:
-        kind: what it is.
+        kind: kind of the table.
         location: path or URL of a folder or metadata file; or `catalog:namespace.table`.
 
     Raises:
-        CannotShare: it is not there, or something of it cannot be shared.
+        CannotShare: it does not exist, or a part of it cannot be shared.
         SchemaError: a column has a type that cannot be shared.
     """
     if is_remote(location):
         location = location.rstrip("/")
     elif kind is not SourceKind.ICEBERG or Path(location).exists():
-        location = str(Path(location).absolute())  # links stay: whoever sets one chooses anew what it leads to
+        location = str(Path(location).absolute())  # symbolic links are kept: their owner may redirect them deliberately
     table = open_files(kind, location)
     latest = table.latest
     shared_schema(table.schema(latest))
@@ -40,16 +40,16 @@ def shared_files(kind: SourceKind, location: str) -> TableSource:
 
 
 def check_columns(table: ReadableTable, columns: Sequence[str] | None, rows: str | None) -> None:
-    """Check that a table has the columns that a grant names; one without data yet may get any.
+    """Check that a table has the columns that a grant names; a table without data may still get any.
 
     Args:
         table: the table.
-        columns: those that the grant is for.
-        rows: its condition.
+        columns: columns of the grant.
+        rows: row condition of the grant.
 
     Raises:
-        UsageError: a column is not there, with a suggestion.
-        InvalidCondition: the condition names one that is not there.
+        UsageError: a column does not exist; the message suggests a similar name.
+        InvalidCondition: the condition names a column that does not exist.
     """
     there = table.schema(table.latest).names
     if not there:
@@ -70,22 +70,22 @@ def check_grant(
     columns: Sequence[str] | None,
     rows: str | None,
 ) -> list[SharePath]:
-    """Check that the columns that a grant names are there: in its table, or in tables of its share or schema.
+    """Check that the columns that a grant names exist: in its table, or in tables of its share or schema.
 
     Args:
-        path: what the grant is on.
+        path: path of the grant.
         tables: that table, or those in the share or schema.
         open_table: opens a table.
-        columns: those that the grant is for.
-        rows: its condition.
+        columns: columns of the grant.
+        rows: row condition of the grant.
 
     Returns:
-        The tables of a share or schema of which the grant shows nothing: they lack columns that it names.
+        The tables of a share or schema in which the grant shows nothing, since they lack columns that it names.
 
     Raises:
-        UsageError: no table has a column, with a suggestion.
+        UsageError: no table has a column; the message suggests a similar name.
         InvalidCondition: no table has all columns that the condition names.
-        CannotShare: the one table is not there any more.
+        CannotShare: the one table no longer exists.
     """
     if columns is None and rows is None:
         return []
@@ -95,7 +95,7 @@ def check_grant(
         return []
     there = _columns_of_tables(tables, open_table)
     unfit = _without(there, columns, rows)
-    if not there or not all(there.values()):  # a table without data yet may get any columns
+    if not there or not all(there.values()):  # a table without data may still get any columns
         return unfit
     every = list(dict.fromkeys(name for names in there.values() for name in names))
     known = {name.lower() for name in every}
@@ -115,21 +115,21 @@ def check_grant(
 def _columns_of_tables(
     tables: Mapping[SharePath, TableSource], open_table: Callable[[TableSource], ReadableTable]
 ) -> dict[SharePath, list[str]]:
-    """The columns of each table that can be read at the moment; none of one without data."""
+    """Return the columns of each table that can be read at the moment; none for a table without data."""
     found = {}
     for path, source in tables.items():
         try:
             table = open_table(source)
             found[path] = list(table.schema(table.latest).names)
         except OdfError:
-            continue  # whoever reads it gets no rows of it either
+            continue  # readers get no rows of it, either
     return found
 
 
 def _without(
     there: Mapping[SharePath, Sequence[str]], columns: Sequence[str] | None, rows: str | None
 ) -> list[SharePath]:
-    """The tables of which a grant shows nothing, as far as they have data."""
+    """Return the tables with data in which a grant shows nothing."""
     named = {name.lower() for name in columns_of(rows)} if rows is not None else set()
     shown = None if columns is None else {name.lower() for name in columns}
     found = []

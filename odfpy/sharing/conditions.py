@@ -1,8 +1,8 @@
-"""Conditions on rows: the SQL that a grant may have, checked when it is given, and the same wherever it is evaluated.
+"""Row conditions: the SQL that grants may use, validated when the grant is made, with one meaning in every engine.
 
-Only what means the same in every engine: columns, constants, comparisons, `AND OR NOT`, `IN`, `BETWEEN`, `LIKE`,
-`IS NULL`, arithmetic, casts, and `recipient('attribute')`, which stands for an attribute of whoever asks. No function
-reads a clock, a file or a random number, and there are no subqueries.
+Only constructs with the same meaning in every engine: columns, constants, comparisons, `AND OR NOT`, `IN`, `BETWEEN`,
+`LIKE`, `IS NULL`, arithmetic, casts, and `recipient('attribute')`, which stands for an attribute of the caller. No
+function reads a clock, a file or a random number, and there are no subqueries.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _HINT: Final = (
 
 
 def check_condition(text: str, columns: Collection[str] | None = None) -> str:
-    """Return a condition if it is one.
+    """Validate a condition and return it.
 
     Args:
         text: the condition.
-        columns: those that the table has, None where they are not known.
+        columns: columns of the table, None if they are unknown.
 
     Raises:
-        InvalidCondition: it is invalid; the message says what is wrong with it.
+        InvalidCondition: it is invalid; the message says why.
     """
     tree = _tree(text)
     if columns is not None:
@@ -48,13 +48,13 @@ def check_condition(text: str, columns: Collection[str] | None = None) -> str:
 
 
 def condition_sql(text: str, attributes: Mapping[str, str]) -> str:
-    """The condition for one recipient, in the SQL of DuckDB.
+    """Return the condition for one recipient, in DuckDB's SQL.
 
-    An attribute that the recipient does not have is NULL, so that nothing equals it.
+    An attribute that the recipient lacks is NULL, so that nothing equals it.
 
     Args:
-        text: a condition that was checked.
-        attributes: those of the recipient.
+        text: a validated condition.
+        attributes: attributes of the recipient.
 
     Raises:
         InvalidCondition: it is invalid.
@@ -71,7 +71,7 @@ def condition_sql(text: str, attributes: Mapping[str, str]) -> str:
 
 
 def columns_of(text: str) -> set[str]:
-    """Names of the columns in a condition, as they are written."""
+    """Return the names of the columns in a condition, as written."""
     from sqlglot import exp
 
     return {column.name for column in _tree(text).find_all(exp.Column)}
@@ -104,7 +104,7 @@ def _tree(text: str) -> Any:
 
 
 def _why(error: Exception) -> str:
-    """Return what the parser makes of a text, and where; nothing if it does not say."""
+    """Return the parser's error message with its position; empty if it has none."""
     from sqlglot.errors import ParseError, TokenError
 
     if isinstance(error, TokenError):
@@ -113,7 +113,7 @@ def _why(error: Exception) -> str:
         return ""
     first = error.errors[0]
     what = str(first.get("description") or "")
-    if not what or what.startswith("Required keyword"):  # the rest of that is about the parser's own classes
+    if not what or what.startswith("Required keyword"):  # the rest refers to the parser's classes
         what = "something is missing"
     is_within = first.get("line", 1) > 1 or (first.get("col") or 0) > len(_BEFORE)
     near = f" near `{first['highlight']}`" if is_within and first.get("highlight") else ""

@@ -1,7 +1,7 @@
-"""Decisions on who may read what: the one place, for Delta Sharing, REST, Flight SQL and transfers alike.
+"""Decisions on who may read what: the single implementation for Delta Sharing, REST, Flight SQL and transfers.
 
-A grant is a pair of columns and rows. Several grants are a union of cells: a cell shows if one grant has both its row
-and its column. So one grant's columns never show in the rows of another one.
+A grant is a pair of columns and rows. Several grants are a union of cells: a cell is visible if one grant includes both
+its row and its column. So the columns of one grant are never visible in the rows of another.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class VisiblePart:
     """Columns and rows that may be read together.
 
     Attributes:
-        columns: names, None for all.
-        rows: condition in the SQL of duckdb, for this recipient; None for all rows.
+        columns: names of columns, None for all.
+        rows: condition in DuckDB's SQL, for this recipient; None for all rows.
     """
 
     columns: tuple[str, ...] | None = None
@@ -40,10 +40,10 @@ class VisiblePart:
 
 @dataclass(frozen=True)
 class View:
-    """The visible cells of a table for somebody: the union of its parts.
+    """The cells of a table that a principal may see: the union of its parts.
 
     Attributes:
-        parts: at least one.
+        parts: at least one part.
     """
 
     parts: tuple[VisiblePart, ...]
@@ -54,7 +54,7 @@ class View:
         return any(part.is_all for part in self.parts)
 
     def has_all_rows(self, names: Sequence[str]) -> bool:
-        """Return whether every row shows at least one column.
+        """Return whether every row has at least one visible column.
 
         Args:
             names: all columns of the table.
@@ -62,7 +62,7 @@ class View:
         return self.condition(names) is None
 
     def columns(self, names: Sequence[str]) -> list[str]:
-        """Those of a table's columns that show, in its order.
+        """Return the visible columns of a table, in its order.
 
         Args:
             names: all columns of the table.
@@ -74,15 +74,17 @@ class View:
 
     @cached_property
     def filter_columns(self) -> frozenset[str]:
-        """Folded names of the columns that conditions are about."""
+        """Return the case-folded names of the columns that conditions use."""
         return frozenset(folded(name) for part in self.parts if part.rows for name in columns_of(part.rows))
 
     def names(self, column: str) -> bool:
-        """Return whether a grant names a column."""
+        """Return whether a grant names a column explicitly."""
         return any(folded(column) == folded(name) for part in self.parts for name in part.columns or ())
 
     def condition(self, names: Sequence[str]) -> str | None:
-        """The rows that show, in the SQL of duckdb; None for all. Parts whose columns the table lacks show none."""
+        """Return the condition for visible rows in DuckDB's SQL; None for all. Parts whose columns the table lacks show
+        none.
+        """
         there = {folded(name) for name in names}
         parts = [
             part for part in self.parts if part.columns is None or any(folded(one) in there for one in part.columns)
@@ -92,7 +94,7 @@ class View:
         return any_of([part.rows for part in parts if part.rows is not None])
 
     def conditions_of(self, column: str) -> list[str] | None:
-        """Conditions of which one has to be true for a column to show; None if it shows in all rows that do."""
+        """Return conditions of which one must be true for a column to be visible; None if it is in all visible rows."""
         found: list[str] = []
         for part in self.parts:
             if part.columns is None or folded(column) in map(folded, part.columns):
@@ -103,7 +105,7 @@ class View:
 
     @cached_property
     def identity(self) -> bytes:
-        """The same bytes for the same view: what files made for it are bound to."""
+        """Return bytes that identify the view: files produced for it are bound to them."""
         return canonical_json([[None if p.columns is None else list(p.columns), p.rows] for p in self.parts])
 
 
@@ -111,24 +113,24 @@ ALL = View((VisiblePart(),))
 
 
 def any_of(conditions: Sequence[str]) -> str:
-    """The condition that one of several is true, in SQL."""
+    """Return the disjunction of conditions, in SQL."""
     return " OR ".join(f"({one})" for one in conditions) or "FALSE"
 
 
 class CallerAccess:
-    """The reach of one caller, by the grants that they have now."""
+    """The permissions of one caller, according to current grants."""
 
     def __init__(self, grants: Iterable[Grant] | None, attributes: Mapping[str, str] | None = None) -> None:
         """
         Args:
-            grants: all that they have; None for somebody from whom nothing is hidden.
-            attributes: of the caller, for conditions on rows.
+            grants: all of the caller's grants; None if nothing is hidden from them.
+            attributes: attributes of the caller, for row conditions.
         """
         self._grants = None if grants is None else tuple(grants)
         self._attributes = dict(attributes or {})
 
     def view(self, table: SharedTable) -> View | None:
-        """Return what they may see of a table, None if nothing."""
+        """Return the part of a table that the caller may see, None if nothing."""
         if self._grants is None:
             return ALL
         parts = {self._part(grant): None for grant in self.grants_on(table)}
@@ -137,30 +139,30 @@ class CallerAccess:
         return ALL if any(part.is_all for part in parts) else View(tuple(sorted(parts, key=repr)))
 
     def sees(self, table: SharedTable) -> bool:
-        """Return whether they may see something of a table; quicker than `view`, for many of them."""
+        """Return whether the caller may see any part of a table; faster than `view`, for many tables."""
         return self._grants is None or any(_covers(grant.path, table.path) for grant in self._grants)
 
     def grants_on(self, table: SharedTable) -> list[Grant]:
-        """Return the grants that are about a table; none for somebody who needs none."""
+        """Return the grants on a table; none for a caller who needs none."""
         return [grant for grant in self._grants or () if _covers(grant.path, table.path)]
 
     @property
     def paths(self) -> list[SharePath] | None:
-        """The shares, schemas and tables that the grants are on; None for all there are."""
+        """Return the shares, schemas and tables of the grants; None for all that exist."""
         return None if self._grants is None else list({str(grant.path): grant.path for grant in self._grants}.values())
 
     @property
     def few_paths(self) -> list[SharePath] | None:
-        """The same where they are few enough for a condition of the database; None to look through all tables."""
+        """Return the same if they are few enough for an SQL condition; None if all tables have to be checked."""
         paths = self.paths
         return paths if paths is not None and len(paths) <= _MAX_PATHS else None
 
     def sees_share(self, name: str) -> bool:
-        """Return whether a share is there for them: whether they have a grant on it, or on anything in it."""
+        """Return whether a share is visible: whether there is a grant on it, or on anything in it."""
         return self._grants is None or any(folded(grant.path.share) == folded(name) for grant in self._grants)
 
     def sees_schema(self, share: str, name: str) -> bool:
-        """Return whether a schema of a share is there for them."""
+        """Return whether a schema of a share is visible."""
         if self._grants is None:
             return True
         return any(
@@ -175,6 +177,6 @@ class CallerAccess:
 
 
 def _covers(granted: SharePath, path: SharePath) -> bool:
-    """Return whether what is granted is a table, or something that it is in."""
+    """Return whether the path of a grant is that of a table, or of something that contains it."""
     wanted = ((granted.share, path.share), (granted.schema, path.schema), (granted.table, path.table))
     return all(one is None or folded(one) == folded(other or "") for one, other in wanted)

@@ -1,4 +1,4 @@
-"""Shares, principals and grants as a file declares them, and the steps that lead there.
+"""Shares, principals and grants declared in a file, and the steps from the current to the declared state.
 
 kind: Shares
 version: 1
@@ -51,9 +51,9 @@ class DeclaredTable(_Strict):
         parquet: a folder of Parquet files, or the URL of one.
         delta: the folder of a Delta table, or the URL of one.
         iceberg: an Iceberg table, as a catalog or a metadata file has it.
-        shown: its current state, or its changelog.
-        at: a tag or branch of it.
-        comment: for people.
+        shown: whether to show its current state, or its changelog.
+        at: a tag or branch of the dataset.
+        comment: human-readable comment.
     """
 
     dataset: str | None = None
@@ -75,7 +75,7 @@ class DeclaredTable(_Strict):
 
     @property
     def source(self) -> tuple[SourceKind, str]:
-        """Return what is behind it: the kind, and where it is."""
+        """Return the kind of its source, and the location."""
         return next((kind, place) for kind in SourceKind if (place := getattr(self, kind.value)) is not None)
 
 
@@ -83,8 +83,8 @@ class DeclaredShare(_Strict):
     """A share.
 
     Attributes:
-        comment: for people.
-        tables: by `SCHEMA.TABLE`.
+        comment: human-readable comment.
+        tables: tables by `SCHEMA.TABLE`.
     """
 
     comment: str = ""
@@ -92,10 +92,10 @@ class DeclaredShare(_Strict):
 
 
 class DeclaredPrincipal(_Strict):
-    """A recipient or user.
+    """A recipient or user, as declared.
 
     Attributes:
-        attributes: what conditions on rows may name.
+        attributes: attributes that row conditions can use.
     """
 
     attributes: dict[str, str] = {}
@@ -107,8 +107,8 @@ class DeclaredGrant(_Strict):
     Attributes:
         to: name of a recipient, user or group.
         path: share, schema or table.
-        columns: only these.
-        rows: only rows of which this is true.
+        columns: the only columns to show.
+        rows: condition on the rows to show.
     """
 
     to: str
@@ -118,16 +118,16 @@ class DeclaredGrant(_Strict):
 
 
 class Declared(_Strict):
-    """All that a file declares.
+    """The content of a file of declarations.
 
     Attributes:
         kind: `Shares`.
-        version: of the form of the file.
-        shares: by name.
-        recipients: by name.
-        users: by name.
-        groups: names of the members of each.
-        grants: who may read what.
+        version: format version of the file.
+        shares: shares by name.
+        recipients: recipients by name.
+        users: users by name.
+        groups: names of the members of each group.
+        grants: list of grants.
     """
 
     kind: Literal["Shares"]
@@ -141,13 +141,13 @@ class Declared(_Strict):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step on the way to what is declared.
+    """One change towards the declared state.
 
     Attributes:
         sign: `+` adds, `-` removes, `~` changes.
-        text: what.
-        take: takes it.
-        unfit: tables of which a grant will show nothing, since they lack columns that it names.
+        text: description of the change.
+        take: makes the change.
+        unfit: tables in which a grant will show nothing, since they lack columns that it names.
     """
 
     sign: Literal["+", "-", "~"]
@@ -157,14 +157,14 @@ class Step:
 
 
 def load_declared(data: bytes, source: str) -> Declared:
-    """Read a file that declares shares.
+    """Parse a file of declarations.
 
     Args:
-        data: YAML.
-        source: what messages call it.
+        data: YAML text.
+        source: name of the file in messages.
 
     Raises:
-        MalformedManifest: it is invalid; the message names the place.
+        MalformedManifest: it is invalid; the message names the position.
     """
     documents = list(load_documents(data.decode("utf-8", "replace"), source))
     if len(documents) != 1:
@@ -180,19 +180,19 @@ def load_declared(data: bytes, source: str) -> Declared:
 def steps(
     sharing: Sharing, declared: Declared, resolve: Resolver, open_table: Opener | None = None, *, prune: bool
 ) -> list[Step]:
-    """The steps from what is there to what is declared; none are taken.
+    """Compute the steps from the current to the declared state, without taking any.
 
     Args:
-        sharing: what is there.
-        declared: what is to be there.
-        resolve: finds the datasets.
-        open_table: opens tables, to check that they have the columns of new grants; None for no such check.
-        prune: whether what is not declared goes.
+        sharing: the current state.
+        declared: the declared state.
+        resolve: looks up datasets.
+        open_table: opens tables, to check that they have the columns of new grants; None to skip that.
+        prune: whether objects that are not declared are removed.
 
     Raises:
         InvalidValue, InvalidCondition: a name or a condition is invalid.
         UsageError: a grant names a column that no table has.
-        DatasetNotFound: with a suggestion.
+        DatasetNotFound: it does not exist; the message suggests a similar name.
     """
     planned = _Planned(sharing, declared, resolve, open_table)
     found = [*planned.principals(), *planned.shares(), *planned.memberships(), *planned.grants()]
@@ -200,10 +200,10 @@ def steps(
 
 
 def undeclared_grants(sharing: Sharing, declared: Declared) -> list[str]:
-    """Return what is granted and not declared, for people: without pruning it stays in force beside what is declared.
+    """Return existing grants that are not declared, as text: unless pruned, they stay in force.
 
     Raises:
-        InvalidValue: a path is none.
+        InvalidValue: a path is invalid.
     """
     wanted = _wanted_grants(declared)
     return [
@@ -214,7 +214,7 @@ def undeclared_grants(sharing: Sharing, declared: Declared) -> list[str]:
 
 
 class _Planned:
-    """The steps, kind by kind."""
+    """Computes the steps, kind by kind."""
 
     def __init__(self, sharing: Sharing, declared: Declared, resolve: Resolver, open_table: Opener | None) -> None:
         self._sharing = sharing
@@ -294,7 +294,7 @@ class _Planned:
                 yield Step("+", text, add, self._unfit(path, one))
 
     def _unfit(self, path: SharePath, grant: DeclaredGrant) -> tuple[SharePath, ...]:
-        """The tables of which a grant will show nothing; `shares` has found those that are declared."""
+        """Return tables in which a grant will show nothing; declared ones were found by `shares` before."""
         if self._open_table is None:
             return ()
         place = _key(path)
@@ -302,7 +302,7 @@ class _Planned:
         return tuple(check_grant(path, tables, self._open_table, grant.columns, grant.rows))
 
     def removals(self) -> Iterator[Step]:
-        """Steps that remove what is not declared: grants first, then tables, shares and principals."""
+        """Return steps that remove what is not declared: grants first, then tables, shares and principals."""
         declared, sharing = self._declared, self._sharing
         wanted = _wanted_grants(declared)
         for key, grant in self._grants.items():
@@ -328,7 +328,7 @@ class _Planned:
 
 
 def _wanted_grants(declared: Declared) -> dict[tuple[Any, ...], DeclaredGrant]:
-    """The grants as the store has them: each once, each column once."""
+    """Return the grants in normal form: without duplicate grants or columns."""
     found = {}
     for one in declared.grants:
         columns = None if one.columns is None else tuple(dict.fromkeys(one.columns))

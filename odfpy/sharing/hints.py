@@ -1,7 +1,8 @@
-"""Hints of clients: the conditions that they will apply, by which files are passed over (Delta Sharing protocol).
+"""Hints of clients: predicates that they will apply, used to skip files (Delta Sharing protocol).
 
-A hint that is not understood keeps all files. Of each part it is asked whether it can be true of a row of a file, and
-whether it can be false: of NULL it is neither. So `not` only swaps the two.
+A hint that is not understood keeps all files. For each subexpression it is determined whether it can be true for a row
+of
+a file, and whether it can be false: for NULL, neither. So `not` simply swaps the two.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class _Unknown(Exception):
 
 
 class _Kind(Enum):
-    """The type of a constant, as it is written."""
+    """The type of a constant, as written in a hint."""
 
     NUMBER = "number"
     STRING = "string"
@@ -62,12 +63,12 @@ class _Constant:
 
 
 def hints_of(sql: Sequence[str] | None, tree: str | None, schema: pa.Schema) -> list[Hint]:
-    """The hints of a question, those left out that are not understood.
+    """Parse the hints of a request; those that are not understood are dropped.
 
     Args:
-        sql: `predicateHints`, conditions in SQL.
-        tree: `jsonPredicateHints`, a condition as a tree in JSON.
-        schema: the columns as the client sees them.
+        sql: `predicateHints`, predicates in SQL.
+        tree: `jsonPredicateHints`, a predicate as a JSON tree.
+        schema: the columns that the client sees.
     """
     found = []
     for text in sql or ():
@@ -82,7 +83,7 @@ def hints_of(sql: Sequence[str] | None, tree: str | None, schema: pa.Schema) -> 
 
 
 def may_have_rows(hints: Sequence[Hint], statistics: Mapping[str, Any]) -> bool:
-    """Return whether a file can have rows of which all hints are true."""
+    """Return whether a file may contain rows for which all hints are true."""
     return all(hint(statistics).true for hint in hints)
 
 
@@ -247,7 +248,7 @@ def _negated(part: Hint) -> Hint:
 
 
 def _nulls(name: str, statistics: Mapping[str, Any]) -> str | None:
-    """Say how many of a column's values are null: all, none, some; None if nobody knows."""
+    """Return whether all, none or some of a column's values are null; None if unknown."""
     nulls, rows = statistics.get("nullCount", {}).get(name), statistics.get("numRecords")
     if nulls is None or rows is None:
         return None
@@ -255,10 +256,11 @@ def _nulls(name: str, statistics: Mapping[str, Any]) -> str | None:
 
 
 def _value_of(constant: _Constant, kind: pa.DataType) -> Any:
-    """A constant as something that compares as the column does.
+    """Convert a constant to a value that compares like the column.
 
-    Clients bring the two sides to a common type first, by rules of their own. So a constant of another type than the
-    column is not understood; nor is a time without a zone, which means the one of the client's session.
+    Clients first cast both sides to a common type, by their own rules. So a constant of another type than the column is
+    not
+    understood; nor is a time without time zone, which depends on the client's session.
     """
     import pyarrow as pa
 
@@ -276,7 +278,7 @@ def _value_of(constant: _Constant, kind: pa.DataType) -> Any:
 
 
 def _bound(kind: pa.DataType, text: Any) -> Any:
-    """A bound of the statistics as something that compares as the column does."""
+    """Convert a bound in the statistics to a value that compares like the column."""
     import pyarrow as pa
 
     if pa.types.is_integer(kind):

@@ -1,4 +1,4 @@
-"""Values of sharing: principals, what is shared, and grants."""
+"""The value classes of sharing: principals, shares, tables, and grants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odfpy.sharing.names import SharePath
 
 
 class PrincipalKind(Enum):
-    """The kinds of principals: people of one's own, outsiders, and groups of both."""
+    """The kinds of principals: internal users, external recipients, and groups of both."""
 
     USER = "user"
     RECIPIENT = "recipient"
@@ -21,16 +21,16 @@ class PrincipalKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody to whom something can be granted.
+    """A party that can receive grants: a user, a recipient or a group.
 
     Attributes:
-        id: never used again.
+        id: unique id, never reused.
         kind: what they are.
-        name: how they are called; unique among all principals, whatever the case.
-        attributes: what conditions on rows may name, such as the country of a partner.
-        is_disabled: whether they are disabled for now.
-        created_at: when they were added.
-        is_admin: whether they may administer the workspace over the network.
+        name: name; unique among all principals, case-insensitive.
+        attributes: attributes that row conditions can use, such as the country of a partner.
+        is_disabled: whether access is suspended.
+        created_at: time of creation.
+        is_admin: whether the user may administer the workspace over the network.
     """
 
     id: int
@@ -52,26 +52,26 @@ class SourceKind(Enum):
 
     @classmethod
     def parse(cls, text: str) -> SourceKind:
-        """The kind of that name.
+        """Return the kind of a name.
 
         Raises:
-            InvalidValue: with a suggestion.
+            InvalidValue: unknown name; the message suggests a valid one.
         """
         return member_named(cls, "kind of table", text, otherwise="dataset, parquet, delta or iceberg.")
 
 
 class SharedView(Enum):
-    """The view of a dataset that is shared."""
+    """The view of a dataset that is shared: its current state, or its changelog."""
 
     CURRENT = "current"
     CHANGELOG = "changelog"
 
     @classmethod
     def parse(cls, text: str) -> SharedView:
-        """The view of that name.
+        """Return the view of a name.
 
         Raises:
-            InvalidValue: with a suggestion.
+            InvalidValue: unknown name; the message suggests a valid one.
         """
         return member_named(cls, "view of a dataset", text, otherwise="current or changelog.")
 
@@ -81,7 +81,7 @@ class TableSource:
     """The data behind a shared table.
 
     Attributes:
-        kind: what it is.
+        kind: kind of the source.
         location: id of a dataset; folder or URL of a Parquet folder or Delta table; `catalog:namespace.table` or a
             metadata file of an Iceberg table.
         shown: of a dataset, its current state or its changelog.
@@ -96,14 +96,14 @@ class TableSource:
 
 @dataclass(frozen=True, slots=True)
 class SharedTable:
-    """A table of a share.
+    """A table of a share, with its source.
 
     Attributes:
-        id: UUID; stays the same for its life.
-        share_id: that of its share.
-        path: its names.
-        source: what is behind it.
-        comment: for people.
+        id: UUID, immutable.
+        share_id: id of its share.
+        path: path of the table.
+        source: the data behind it.
+        comment: human-readable comment.
     """
 
     id: str
@@ -115,12 +115,12 @@ class SharedTable:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share.
+    """A share: a named collection of schemas and tables.
 
     Attributes:
-        id: UUID; stays the same for its life.
+        id: UUID, immutable.
         name: its name.
-        comment: for people.
+        comment: human-readable comment.
     """
 
     id: str
@@ -130,12 +130,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The right of a principal to read some columns of some rows; never mixed with those of another grant.
+    """The right of a principal to read some columns of some rows; never combined with those of another grant.
 
     Attributes:
-        id: never used again.
-        principal: name of who has it.
-        path: share, schema or table.
+        id: unique id, never reused.
+        principal: name of the principal.
+        path: path of the share, schema or table.
         columns: names of the columns, None for all.
         rows: condition on the rows (`odfpy.sharing.conditions`), None for all.
     """

@@ -13,12 +13,12 @@ _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f/]")
 
 
 def check_name(what: str, text: str, *, dots: bool = False) -> str:
-    """Return a name if it is one.
+    """Validate a name and return it.
 
     Args:
-        what: what it names, for the message.
+        what: kind of the named object, for messages.
         text: the name.
-        dots: whether it may have full stops, as names of shares may.
+        dots: whether it may contain dots, as names of shares may.
 
     Raises:
         InvalidValue: it is invalid.
@@ -33,13 +33,13 @@ def check_name(what: str, text: str, *, dots: bool = False) -> str:
 
 
 def folded(name: str) -> str:
-    """The form in which names are compared: the protocol ignores case."""
+    """Return the case-folded form in which names are compared: the protocol ignores case."""
     return name.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class SharePath:
-    """A share, a schema of it, or a table of that: `sales`, `sales.eu`, `sales.eu.orders`.
+    """The path of a share, schema or table: `sales`, `sales.eu`, `sales.eu.orders`.
 
     Attributes:
         share: name of the share.
@@ -53,7 +53,7 @@ class SharePath:
 
     @classmethod
     def parse(cls, text: str) -> SharePath:
-        """Read a path with dots; names of shares with dots are written with slashes: `sales.2024/eu/orders`.
+        """Parse a path with dots; if the name of the share has dots, with slashes: `sales.2024/eu/orders`.
 
         Raises:
             InvalidValue: it is invalid.
@@ -70,7 +70,7 @@ class SharePath:
 
     @property
     def what(self) -> str:
-        """The word for it."""
+        """Return the word for its kind."""
         return "share" if self.schema is None else "schema" if self.table is None else "table"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Profile files: the one small file that a recipient needs (Delta Sharing protocol, "Profile File Format")."""
+"""Profile files, which contain everything a recipient needs (Delta Sharing protocol, "Profile File Format")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VERSIONS: Final = (1, 2)
 
 
 def check_version(version: int) -> int:
-    """Return a version of profile files if it is one.
+    """Validate the version of profile files and return it.
 
     Raises:
         InvalidValue: it is invalid.
@@ -23,16 +23,16 @@ def check_version(version: int) -> int:
 
 
 def profile(endpoint: str, token: str, expires_at: Timestamp | None = None, *, version: int = 1) -> bytes:
-    """The bytes of a profile file.
+    """Return the bytes of a profile file.
 
     Args:
         endpoint: URL of the server, with the prefix of the protocol.
         token: the bearer token.
-        expires_at: when it ends, None for never.
-        version: 1, which all clients know, or 2.
+        expires_at: when it expires, None if it never does.
+        version: 1, which all clients support, or 2.
 
     Raises:
-        InvalidValue: there is no such version.
+        InvalidValue: the version does not exist.
     """
     check_version(version)
     tree: dict[str, Any] = {"shareCredentialsVersion": version}

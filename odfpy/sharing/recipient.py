@@ -1,4 +1,4 @@
-"""A client of shared tables, for what no other client asks for: the proof of a version, by a profile file."""
+"""A client of shared tables for the one request that other clients lack: the proof of a version, by a profile file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odfpy.sharing.names import SharePath
 from odfpy.sharing.profile import VERSIONS
 
 _MAX_SIZE: Final = 10_000_000
-_PATIENCE: Final = 600.0  # the server reads the whole version before it says a word
+_PATIENCE: Final = 600.0  # the server reads the complete version before it responds
 
 
 class UnusableProfile(UsageError, code="E765"):
@@ -23,10 +23,10 @@ class UnusableProfile(UsageError, code="E765"):
 
 @dataclass(frozen=True, slots=True)
 class SharedTableUrl:
-    """A table as clients of the protocol name it: `acme.share#sales.eu.orders`.
+    """A table in the notation of the protocol's clients: `acme.share#sales.eu.orders`.
 
     Attributes:
-        profile: the profile file.
+        profile: path of the profile file.
         path: share, schema and table.
     """
 
@@ -35,10 +35,10 @@ class SharedTableUrl:
 
     @classmethod
     def parse(cls, text: str) -> SharedTableUrl | None:
-        """Read such a name; None for a text without `#`, or that is a file.
+        """Parse this notation; None for a text without `#`, or for an existing file.
 
         Raises:
-            UsageError: it names no table.
+            UsageError: it does not name a table.
         """
         profile, mark, table = text.rpartition("#")
         if not mark or Path(text).exists():
@@ -49,14 +49,14 @@ class SharedTableUrl:
         return cls(Path(profile), path)
 
     def proof(self, version: int | None = None) -> bytes:
-        """Ask the server for the signed statement of a version.
+        """Request the signed statement of a version from the server.
 
         Args:
             version: number of the version, None for the newest.
 
         Raises:
-            NotFound: there is no such profile file.
-            UnusableProfile: it is invalid, or the server gives no proof.
+            NotFound: the profile file does not exist.
+            UnusableProfile: it is invalid, or the server returns no proof.
         """
         endpoint, token = self._profile()
         names = (self.path.share, self.path.schema or "", self.path.table or "")
@@ -90,7 +90,7 @@ class SharedTableUrl:
 
 
 def _problem(text: bytes) -> str:
-    """Return what the protocol's error says; nothing if it is none."""
+    """Return the message of a protocol error; empty if it is none."""
     try:
         message = json.loads(text)["message"]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,4 +1,4 @@
-"""The shares of a workspace: one object for whoever works with them."""
+"""The shares of a workspace: the facade for all components that use them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from odfpy.sharing.store.shares import Shares
 
 
 class Sharing:
-    """Shares, principals and grants of a workspace.
+    """Shares, principals and grants of a workspace; used by commands and servers.
 
     Attributes:
-        database: where they are kept.
+        database: the database that holds them.
     """
 
     def __init__(self, database: Database) -> None:
@@ -28,11 +28,11 @@ class Sharing:
 
     @classmethod
     def of_workspace(cls, odf: Path, url: str | None) -> Sharing:
-        """The sharing of a workspace.
+        """Open the shares of a workspace.
 
         Args:
             odf: its folder `.odf`.
-            url: its setting `sharing.database`.
+            url: the setting `sharing.database`.
 
         Raises:
             SharingDatabaseError: the database cannot be used.
@@ -41,42 +41,44 @@ class Sharing:
 
     @cached_property
     def principals(self) -> Principals:
-        """Users, recipients and groups."""
+        """Return users, recipients and groups."""
         return Principals(self.database)
 
     @cached_property
     def passwords(self) -> Passwords:
-        """Passwords of users."""
+        """Return the passwords of users."""
         return Passwords(self.database, self.principals)
 
     @cached_property
     def shares(self) -> Shares:
-        """Return what is shared."""
+        """Return the shares."""
         return Shares(self.database)
 
     @cached_property
     def grants(self) -> Grants:
-        """Return who may read what."""
+        """Return the grants."""
         return Grants(self.database, self.principals, self.shares)
 
     @cached_property
     def histories(self) -> ServedHistories:
-        """Return what was served of datasets."""
+        """Return the histories of datasets that were served."""
         return ServedHistories(self.database)
 
     def whole_datasets(self, principal: Principal) -> frozenset[str]:
-        """Ids of the datasets of which a principal may see all: every column of every row of the changelog."""
+        """Return ids of the datasets of which a principal may see everything: every column of every row of the
+        changelog.
+        """
         reach = self.reach(principal)
         logs = (one for one in self.shares.changelogs(reach.few_paths) if one.source.at is None)
         views = ((one, reach.view(one)) for one in logs)
         return frozenset(one.source.location for one, view in views if view is not None and view.is_all)
 
     def reaches(self) -> Iterator[tuple[Principal, CallerAccess]]:
-        """Yield every user and recipient, by name, with what they may see."""
+        """Yield every user and recipient, by name, with their permissions."""
         held = self.grants.of_everybody()
         for one in self.principals.all(PrincipalKind.USER, PrincipalKind.RECIPIENT):
             yield one, CallerAccess(held.get(one.id, ()), one.attributes)
 
     def reach(self, principal: Principal) -> CallerAccess:
-        """Return what a principal may see, by the grants that they and their groups have now."""
+        """Return a principal's permissions, by current grants to them and to their groups."""
         return CallerAccess(self.grants.get(principal.id), principal.attributes)

@@ -1,9 +1,9 @@
 """Signed statements of what a recipient reads: the rows of a version of a shared table, bound to a block and a key.
 
 A statement is a document like an answer with a proof (`odfpy.query.wire.verification`). Its `input` names the table,
-the version, and of a dataset that shows as a whole the block. Its `output` has the columns and a hash of the rows that
-does not depend on their order. So whoever has read the table can check the rows that have arrived, whatever tool has
-read them, and whoever has the dataset can make the same rows again.
+the version and, for a dataset that is shown completely, the block. Its `output` has the columns and an
+order-independent hash of the rows. So a reader of the table can verify the received rows, whatever tool has read them,
+and an owner of a copy of the dataset can reproduce the rows.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TABLE: Final = "sharedTable"
-_INDEX: Final = "__index_level_"  # pandas keeps its index in columns of such names
+_INDEX: Final = "__index_level_"  # pandas stores its index in columns of such names
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTable:
-    """The `input` of a statement: a version of a shared table as somebody reads it.
+    """The `input` of a statement: a version of a shared table as the recipient reads it.
 
     Attributes:
-        shared_table: share, schema and table.
+        shared_table: path of the table.
         table_id: UUID of the table.
-        recipient: name of whoever reads it.
+        recipient: name of the recipient.
         version: number of the version.
         timestamp: time of the version.
         shown: of a dataset, its current state or its changelog.
@@ -68,8 +68,8 @@ class RowsOfTable:
     """The `output` of a statement.
 
     Attributes:
-        schema_string: the columns, as the protocol has them.
-        num_rows: how many rows.
+        schema_string: the columns, in the protocol's form.
+        num_rows: number of rows.
         rows_hash: hash of the rows (`odfpy.data.rows.rows_hash`).
     """
 
@@ -79,10 +79,10 @@ class RowsOfTable:
 
     @classmethod
     def of(cls, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> RowsOfTable:
-        """Read rows and take them down.
+        """Read rows, count and hash them.
 
         Args:
-            schema: the columns, as clients see them.
+            schema: columns for clients.
             batches: the rows, with these columns.
         """
         from odfpy.sharing.files.schema import schema_string
@@ -95,12 +95,12 @@ class RowsOfTable:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement about a shared table.
+    """A signed statement about the rows of a shared table.
 
     Attributes:
-        document: the whole, with signature.
-        table: what it is about.
-        rows: what it says.
+        document: the complete document, with its signature.
+        table: its `input`.
+        rows: its `output`.
     """
 
     document: CommittedAnswer
@@ -109,7 +109,7 @@ class Statement:
 
     @classmethod
     def of(cls, document: CommittedAnswer) -> Statement | None:
-        """The statement that a document is; None if it is an answer to a query.
+        """Parse a document as a statement; None if it is an answer to a query.
 
         Raises:
             MalformedAnswer: it is neither.
@@ -131,22 +131,22 @@ class Statement:
         signer: ActorId | None = None,
         arrived: Path | None = None,
     ) -> bool:
-        """Check that it is what was signed, and holds: of rows that have arrived, and of the dataset if that is here.
+        """Verify the signature, and compare the statement with received rows, and with the dataset if that is here.
 
         Args:
-            service: knows the datasets that are here; None where there are none.
-            revoked: keys that are known to have ended.
-            signer: by whom it must be signed; by anybody if None.
-            arrived: Parquet file or folder of rows that a client has read; None for none.
+            service: knows the local datasets; None where there are none.
+            revoked: keys that are known to be revoked or expired.
+            signer: required signer; None for any.
+            arrived: Parquet file or folder of rows received by a client; None for none.
 
         Returns:
             Whether the dataset is here, and gives the same rows.
 
         Raises:
-            InvalidCommitment, WrongSigner: it is not what was signed.
-            EndedKey: the key counts no more.
-            VerificationFailed: the rows are others, or there is nothing here to compare with it.
-            SchemaError: the rows that have arrived cannot be compared.
+            InvalidCommitment, WrongSigner: the signature does not match.
+            EndedKey: the key is no longer valid.
+            VerificationFailed: the rows differ, or there is nothing here to compare with.
+            SchemaError: the received rows cannot be compared.
             OdfError: rows cannot be read.
         """
         from odfpy.sharing.files.schema import as_shared
@@ -175,7 +175,7 @@ class Statement:
         return True
 
     def _query(self, state: DatasetState) -> Query:
-        """Return what makes the rows again: another way than that by which they are served."""
+        """Return the query that reproduces the rows, independently of how they are served."""
         dialect = dialect_named("datafusion").name
         if self.table.shown is SharedView.CHANGELOG:
             pins = {} if state.block_hash is None else {state.id: state.block_hash}
@@ -207,7 +207,7 @@ class Statement:
 
 
 def _arrived(path: Path, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
-    """The rows of a Parquet file or folder that a client has written, in the types of the table."""
+    """Read the rows of a Parquet file or folder written by a client, cast to the types of the table."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 

@@ -1,4 +1,4 @@
-"""Records of datalake's index as they are exported from DynamoDB: one JSON object a line, also packed by gzip.
+"""Records of datalake's index as exported from DynamoDB: one JSON object for each line, optionally gzipped.
 
 {"url": "s3://lake/6309.../data", "create_time": 1426896791333, "size": 7892341, "metadata": {...}, ...}
 
@@ -33,7 +33,7 @@ class ExportedRecord:
     """A record of datalake's index.
 
     Attributes:
-        key: of the object in its bucket.
+        key: key of the object in its bucket.
         metadata: of the file.
         create_time: when the file came into the bucket, in milliseconds since 1970; None if the record does not say.
         size: bytes; None if the record does not say.

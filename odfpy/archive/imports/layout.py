@@ -1,10 +1,10 @@
-"""The import of a bucket in datalake's layout, or of those objects of it that an export of its index names.
+"""Import of a bucket in datalake's layout, or of those objects in it that an export of its index lists.
 
     ID/data                       as datalake has it today
     prefix/what/day/ID-name       as it had it
 
 1. objects come from the listing of the bucket, or from the records of the export, each once
-2. those whose ids the archive has are left alone, so that an import that was broken off goes on where it was
+2. those whose ids the archive has are left alone, so that an import that was broken off continues where it was
 3. the metadata of the others is read: that of the record, or that of the object itself
 4. their bytes are fetched, several at the same time, and compared with the hash of the metadata
 5. many are pushed in one commit, with their ids and the times at which they came into the bucket
@@ -43,8 +43,8 @@ class _Candidate:
     """An object that may be imported.
 
     Attributes:
-        key: of it.
-        id: of the file, as far as the key or the record tell.
+        key: key of it.
+        id: id of the file, as far as the key or the record tell.
         size: bytes, as far as known.
         record: of the export, None if there is none.
     """
@@ -57,7 +57,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """A file that is ready to be pushed."""
+    """A fetched file that is ready to be pushed."""
 
     new: NewFile
     size: int
@@ -72,18 +72,18 @@ def import_layout(
     limits: ImportLimits | None = None,
     on_push: Callable[[PushedBatch], None] = lambda _: None,
 ) -> Iterator[Imported]:
-    """Import objects with their metadata; yields what becomes of each.
+    """Import objects with their metadata; yields the outcome of each.
 
     Args:
-        archive: where they go.
-        source: where they are.
-        scratch: a folder for copies of some of them.
-        records: an export of datalake's index; by default all objects, by the metadata that they have themselves.
-        limits: the way it works.
-        on_push: is told of each commit.
+        archive: the target archive.
+        source: the source of objects.
+        scratch: a folder for temporary copies.
+        records: an export of datalake's index; by default all objects are imported, with their own metadata.
+        limits: settings of the import.
+        on_push: is called with each commit.
 
     Raises:
-        OdfError: the source cannot be read, or the archive cannot be written; what was pushed before stays.
+        OdfError: the source cannot be read, or the archive cannot be written; what was pushed before is kept.
     """
     work = _Work(archive, source, scratch, limits or ImportLimits())
     batches = Batches(archive, work.limits, on_push, remove=True)

@@ -1,4 +1,4 @@
-"""Objects that are imported: those of a bucket, or the files of a folder that is a copy of one."""
+"""Sources of imported objects: a bucket, or a folder that is a copy of one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _CHUNK: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FoundObject:
-    """An object of which its metadata is known.
+    """An object with its metadata.
 
     Attributes:
-        size: bytes.
-        written: when it came into the bucket, in milliseconds since 1970.
+        size: size in bytes.
+        written: when it came into the bucket, in milliseconds since the epoch.
         metadata: JSON, as datalake has given it; None if there is none.
     """
 
@@ -40,15 +40,15 @@ class FoundObject:
 
 
 class ObjectSource(ABC):
-    """A place that objects are imported from."""
+    """A source that objects are imported from; implemented for buckets and folders."""
 
     @abstractmethod
     def where(self, key: str) -> str:
-        """The address of an object, for people."""
+        """Return the address of an object, for messages."""
 
     @abstractmethod
     def stored(self) -> Iterator[tuple[str, int]]:
-        """Yield the keys of all objects, each with its bytes.
+        """Yield the keys of all objects, each with its size.
 
         Raises:
             OdfError: the place cannot be read.
@@ -68,7 +68,7 @@ class ObjectSource(ABC):
         """Yield the bytes of an object.
 
         Args:
-            key: of the object.
+            key: key of the object.
             size: bytes that it has.
 
         Raises:
@@ -77,10 +77,10 @@ class ObjectSource(ABC):
         """
 
     def fetch(self, key: str, size: int, to: Path) -> str:
-        """Copy an object to a file; gives the BLAKE2b of its bytes, in hex.
+        """Copy an object to a file; returns the BLAKE2b of its bytes, in hex.
 
         Args:
-            key: of the object.
+            key: key of the object.
             size: bytes that it has.
             to: the file, which is made.
 
@@ -151,7 +151,7 @@ class BucketObjects(ObjectSource):
 
 
 class FolderObjects(ObjectSource):
-    """The files of a folder into which a bucket was copied; what was said of them has to come from elsewhere."""
+    """The files of a folder into which a bucket was copied; their metadata must come from an export."""
 
     def __init__(self, folder: Path) -> None:
         """

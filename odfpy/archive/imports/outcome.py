@@ -1,4 +1,4 @@
-"""The outcome of an import, file by file, and the push of files in batches."""
+"""The outcome of an import for each file, and the push of files in batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odfpy.errors import InternalError, OdfError
 
 
 class ImportOutcome(Enum):
-    """The fate of a file.
+    """The outcome of an import for a file.
 
     Attributes:
         IMPORTED: it is in the archive now, or would be.
@@ -52,13 +52,13 @@ class Imported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportLimits:
-    """The way an import works.
+    """The settings of an import.
 
     Attributes:
-        files: of a commit at most.
-        size: bytes of a commit, from which on nothing more is added.
-        parallel: objects that are fetched at the same time.
-        dry_run: look at everything, fetch and push nothing.
+        files: maximum number of files in a commit.
+        size: size in bytes above which a commit gets no further files.
+        parallel: number of objects fetched concurrently.
+        dry_run: whether to only check everything, without fetching and pushing.
     """
 
     files: int = 10_000
@@ -72,7 +72,7 @@ class PushedBatch:
     """A commit of an import.
 
     Attributes:
-        start: when its push began, in milliseconds since 1970.
+        start: when its push began, in milliseconds since the epoch.
         duration: seconds that it took.
         results: of its files.
     """
@@ -97,7 +97,7 @@ class Batches:
         Args:
             archive: where they go.
             limits: of a commit.
-            on_push: is told of each commit.
+            on_push: is called with each commit.
             remove: remove the files when they were pushed: they are copies.
         """
         self._archive = archive
@@ -113,7 +113,7 @@ class Batches:
         """Add a file; yields those that were pushed with it, if the batch was full.
 
         Args:
-            name: of it, for people.
+            name: name of it, for people.
             new: the file.
             size: bytes of it.
 

@@ -1,4 +1,4 @@
-"""The import of a tree of folders, whose paths say what its files are."""
+"""Import of a folder tree, whose paths contain the metadata of its files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _TILDE: Final = "~"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeRules:
-    """Words and times for the files of a tree. Each is a text, or a translator pattern for the absolute path of a file.
+    """Rules for the metadata of a tree's files. Each is a text, or a translator pattern for the absolute path of a
+    file.
 
     Attributes:
         what: what they are.
@@ -48,7 +49,7 @@ def import_tree(
     limits: ImportLimits | None = None,
     on_push: Callable[[PushedBatch], None] = lambda _: None,
 ) -> Iterator[Imported]:
-    """Import the files of a folder and of those below it; yields what becomes of each, in the order of paths.
+    """Import the files in a folder and its subfolders; yields the outcome of each, sorted by path.
 
     Symbolic links are not followed: they may lead anywhere. Files whose paths do not match are skipped.
 
@@ -57,7 +58,7 @@ def import_tree(
         folder: the tree.
         rules: what is said of its files.
         limits: the way it works.
-        on_push: is told of each commit.
+        on_push: is called with each commit.
 
     Raises:
         NotFound: there is no such folder.
@@ -86,7 +87,7 @@ def import_tree(
 
 
 class _Words:
-    """The rules, read."""
+    """The parsed rules."""
 
     def __init__(self, rules: TreeRules) -> None:
         texts = {"what": rules.what, "where": rules.where, "work_id": rules.work_id}

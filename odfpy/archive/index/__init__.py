@@ -1,1 +1,1 @@
-"""The search index of an archive: its records by what, where, time, job, id and object, beside the slices."""
+"""The search index of an archive: its records by what, where, time, job, id and object."""

@@ -1,4 +1,4 @@
-"""Names in an archive with their numbers of files and times, and files day by day; for pages and lists."""
+"""Aggregations over an archive: names with counts and times, and files per day; for web pages and lists."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from odfpy.archive.times import DAY
 
 @dataclass(frozen=True, slots=True)
 class NameSummary:
-    """A name of what files are, or of where they come from.
+    """A what or where, with the number of its files.
 
     Attributes:
         name: the name.
-        count: files that have it; without those that were withdrawn.
-        first: the least start, in milliseconds.
-        last: the greatest end, or start of files without an end.
+        count: number of files, without withdrawn ones.
+        first: minimum start, in milliseconds.
+        last: maximum end, or start of files without an end.
     """
 
     name: str
@@ -35,13 +35,13 @@ class NameSummary:
 
 
 def names(segments: Iterable[Segment], what: str | None, horizon: int, seed: int) -> list[NameSummary]:
-    """All what, or all where of one what, in the order of their names.
+    """Return all what, or all where of one what, sorted by name.
 
     Args:
         segments: of the index.
-        what: for the where of one; None for all what.
-        horizon: offset up to which versions count.
-        seed: of the fingerprints.
+        what: the what whose where are returned; None for all what.
+        horizon: offset of the snapshot.
+        seed: seed of the fingerprints.
     """
     tables = [NAMES.empty_table(), *(_places(segment, what, horizon, seed) for segment in segments)]
     found = pa.concat_tables(tables)
@@ -54,16 +54,16 @@ def names(segments: Iterable[Segment], what: str | None, horizon: int, seed: int
 def days(
     segments: Sequence[Segment], what: str, where: str | None, since: int, until: int, horizon: int, seed: int
 ) -> dict[int, int]:
-    """Numbers of files that start on each day (UTC) of a time; days without any are left out.
+    """Count files by the day of their start (UTC) in a time range; days without files are omitted.
 
     Args:
         segments: of the index.
-        what: what they are.
-        where: where they come from, None for anywhere.
-        since: begin of the time, inclusive.
-        until: end of the time, inclusive.
-        horizon: offset at which versions must hold.
-        seed: of the index.
+        what: kinds of files.
+        where: origin, None for any.
+        since: start of the range, inclusive.
+        until: end of the range, inclusive.
+        horizon: offset of the snapshot.
+        seed: seed of the index.
 
     Returns:
         Counts by the first millisecond of the day, in order.

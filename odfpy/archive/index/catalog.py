@@ -1,4 +1,4 @@
-"""The list of segments of an index: which there are, the oldest first, and which block of the chain they belong to."""
+"""The list of an index's segments, oldest first, and the block of the chain that it is valid for."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FILE: Final = "segments"
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The list of segments.
+    """The list of segments, stored as a file that is replaced atomically.
 
     Attributes:
-        seed: of the fingerprints.
-        head: the block up to which the index has all rows, None for an index of nothing.
-        segments: the oldest first.
+        seed: seed of the fingerprints.
+        head: the block up to which all rows are indexed, None for an empty index.
+        segments: segments, oldest first.
     """
 
     seed: int
@@ -36,15 +36,15 @@ class Catalog:
 
     @classmethod
     def empty(cls) -> Catalog:
-        """An index of nothing."""
+        """Return an empty index."""
         return cls(secrets.randbits(64))
 
     @classmethod
     def read(cls, folder: Path) -> Catalog:
-        """The list in a folder.
+        """Read the list in a folder.
 
         Raises:
-            IndexDamaged: there is none, or none that this release knows.
+            IndexDamaged: it is missing, or has an unknown format.
         """
         with damage_found():
             text, checksum, rest = (folder / FILE).read_bytes().rsplit(b"\n", 2)
@@ -57,7 +57,7 @@ class Catalog:
             return cls(tree["seed"], tree["head"], tuple(segments))
 
     def write(self, folder: Path) -> None:
-        """Put it in the place of the one that is there.
+        """Replace the existing list.
 
         Raises:
             OSError: it cannot be written.
@@ -68,7 +68,7 @@ class Catalog:
             temporary.write_bytes(text + f"\n{crc32(text):08x}\n".encode())
 
     def sweep(self, folder: Path) -> None:
-        """Remove files of the folder that are none of it; only for the holder of the lock."""
+        """Remove files of the folder that do not belong to the index; requires the lock."""
         names = {segment.file.name for segment in self.segments}
         for path in folder.iterdir():
             if path.name.startswith((PREFIX, TEMPORARY)) and path.name not in names:

@@ -3,10 +3,10 @@
 | part | what |
 |---|---|
 | chunks | of the columns, 4096 numbers each, and blocks, in the order in which they were written |
-| directory | where they are, their CRC-32, the first number of each chunk, and what else the writer notes |
+| directory | their positions, their CRC-32, the first number of each chunk, and the writer's notes |
 
-`FileInfo`, which stands in the list of files, has the CRC-32 of the directory. So every byte is checked before it is
-used, and only what is used is read. It is read, not mapped: a mapped file that somebody cuts off ends the process.
+`FileInfo`, in the list of files, has the CRC-32 of the directory. So every byte is verified before it is used, and only
+what is used is read. Files are read, not mapped: truncating a mapped file would crash the process.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class IndexDamaged(Exception):
 
 @contextmanager
 def damage_found() -> Iterator[None]:
-    """Turn whatever damaged files can lead to into `IndexDamaged`."""
+    """Translate any error caused by a damaged file to `IndexDamaged`."""
     try:
         yield
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
@@ -53,7 +53,7 @@ class FileInfo:
     """The entry of a file in the list of files.
 
     Attributes:
-        name: of the file.
+        name: name of the file.
         size: bytes of the file.
         directory_at: where the directory begins, which goes to the end.
         checksum: CRC-32 of the directory.
@@ -133,7 +133,7 @@ class CheckedFileWriter:
 
 
 class CheckedFile:
-    """A file that is read. It stays readable when it is removed, and may be used by several threads."""
+    """Reads a file. It remains readable after its removal; thread-safe."""
 
     def __init__(self, folder: Path, info: FileInfo) -> None:
         """Open the file and check its directory.
@@ -182,7 +182,7 @@ class CheckedFile:
         """The numbers of a column from a place to before another.
 
         Args:
-            column: its name.
+            column: name of the column.
             first: place of the first number.
             last: place after the last one.
         """

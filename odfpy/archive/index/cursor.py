@@ -1,4 +1,4 @@
-"""Cursors: where the next page of an answer begins, and which state of the archive it is about."""
+"""Cursors: the position where the next page of an answer begins, and the snapshot of the archive that it refers to."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BOUND: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place in an answer.
+    """A position in an answer.
 
     Attributes:
         horizon: offset of the last row of the archive at the first page.
         start: of the last record of the page before.
-        id: of the same.
+        id: id of the same.
     """
 
     horizon: int

@@ -1,7 +1,7 @@
-"""Fingerprints of texts: 64 bits by which the index finds names without keeping them sorted as text.
+"""Fingerprints of texts: 64-bit hashes by which the index finds names without storing them sorted.
 
-Two texts may share a fingerprint, so that what is found by one is compared with what was asked. The seed is drawn by
-chance for each index: nobody can make up names that all share theirs.
+Two texts may share a fingerprint, so that results are compared with the query. The seed is random for each index, so
+that nobody can construct names with equal fingerprints.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def fingerprints(texts: pa.Array, seed: int) -> Fingerprints:
 
     Args:
         texts: of type string.
-        seed: of the index, 64 bits.
+        seed: seed of the index, 64 bits.
     """
     starts, lengths, data = _parts(texts)
     found = mixed(lengths.astype(np.uint64) ^ np.uint64(seed))

@@ -1,7 +1,7 @@
 """Growth of an index: rows of new slices become segments, and segments that are not much larger are merged with them.
 
-So the number of segments is logarithmic in the number of records, up to `Sizes.segment_rows`, and a push costs what it
-brings (amortised). Memory is bounded by the size of a segment.
+So the number of segments is logarithmic in the number of records, up to `Sizes.segment_rows`, and a push has amortised
+cost proportional to its rows. Memory is bounded by the size of a segment.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ def grown(
     sizes: Sizes,
     tell: Callable[[int], None],
 ) -> Catalog:
-    """The list of an index with more rows; its files are written, the list itself is not.
+    """Add rows to an index and return its new list; segment files are written, the list itself is not.
 
     Args:
-        folder: of the index.
+        folder: folder of the index.
         catalog: its list now.
         segments: those of the list.
         batches: new rows, in the order of their offsets.
         head: the block that the index belongs to then.
         sizes: how it is cut.
-        tell: is told how many rows are in it.
+        tell: called with the number of indexed rows.
 
     Raises:
         IndexDamaged: what is there cannot be used.

@@ -29,9 +29,9 @@ T = TypeVar("T")
 
 
 class SearchIndex:
-    """The records of an archive as they were when it was opened; for all threads.
+    """An index snapshot of an archive; thread-safe.
 
-    Damage that shows only while a question is answered has the index made again, and the question answered once more.
+    If damage is only detected during a query, the index is rebuilt, and the query repeated.
     """
 
     def __init__(self, dataset: StoredDataset, progress: ProgressSink, sizes: Sizes, index: OpenIndex) -> None:
@@ -51,16 +51,16 @@ class SearchIndex:
         before: SearchIndex | None = None,
         sizes: Sizes = DEFAULT_SIZES,
     ) -> SearchIndex:
-        """The index of an archive, brought up to its head: as it is, extended, or made again.
+        """Return the index of an archive at its head: unchanged, extended, or rebuilt.
 
         Args:
-            dataset: the archive; may be seen from a branch, or as it was at a block.
-            progress: is told how far it is, if it takes long.
-            before: an index of the same archive that was opened before; what it has read is used again.
-            sizes: how it is cut, if it has to be written.
+            dataset: the archive; may be the view from a branch, or as at a block.
+            progress: called with the progress, if it takes long.
+            before: an earlier index of the same archive, whose caches are reused.
+            sizes: sizes of segments, if it has to be written.
 
         Raises:
-            OdfError: a slice is missing or damaged, or there is no place for an index.
+            OdfError: a slice is missing or damaged, or the index cannot be written anywhere.
         """
         known = {} if before is None else {segment.name: segment for segment in before.segments}
         place = _seen_from(dataset)

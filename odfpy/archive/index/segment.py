@@ -1,8 +1,8 @@
-"""A segment of the index: versions of records in the order of what, class, start and id, and ways to find them.
+"""A segment of the index: versions of records sorted by what, class, start and id, with secondary indexes.
 
 The class of a record is the number of bits of its span (end - start, in milliseconds). A record of class c that
-overlaps a time has begun less than 2**c milliseconds before, so that a search by time is one narrow range for each
-class that exists, however long some records last.
+overlaps a time has started less than 2**c milliseconds before, so that a search by time is one narrow range for each
+existing class, however long some records last.
 
 | columns | what |
 |---|---|
@@ -12,7 +12,7 @@ class that exists, however long some records last.
 | `id`, `object` | for each: fingerprint, first place, versions |
 | ended | versions that later ones have ended, and when |
 
-Versions themselves are in blocks of 256, as Arrow has them, compressed.
+The versions themselves are in compressed Arrow blocks of 256.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SegmentInfo:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of a way through a segment: versions that share a key, in the order of start and id.
+    """A range in a secondary index: versions that share a key, sorted by start and id.
 
     Attributes:
         way: `what`, `place` or `job`.
@@ -87,7 +87,7 @@ class Range:
 
 
 class Segment:
-    """A segment that is read."""
+    """An open segment."""
 
     def __init__(self, folder: Path, info: SegmentInfo, same: Segment | None = None) -> None:
         """Open it.

@@ -36,7 +36,7 @@ def write_segment(folder: Path, versions: Versions, ended: Ended, last: int, see
         versions: the versions.
         ended: versions of older segments that rows have ended.
         last: the greatest offset of the rows that these were made of.
-        seed: of the index.
+        seed: seed of the index.
 
     Raises:
         OSError: it cannot be written.
@@ -171,7 +171,7 @@ def _write_way(
 
     Args:
         file: where to.
-        way: its name.
+        way: name of the way.
         keys: of all versions.
         rows: the versions that can be found this way; None for all, which are in the order of the keys.
         starts: of all versions, if they are to be searched in the order of the way.

@@ -1,8 +1,9 @@
-"""Upkeep of an index: it lives in the dataset's cache, bound to a block of its chain, and is brought up to the head.
+"""Maintenance of an index in the dataset's cache: it is bound to a block of the chain, and updated to the head.
 
-Who reads takes no lock: segments never change, and the list of them is replaced as a whole. Who writes holds the lock
-of the folder, looks again, and only moves the index on, so that two who find it missing make it once. What is missing,
-damaged, of another chain or another release, or behind a history that was rewritten, is made again from the slices.
+Readers take no lock: segments are immutable, and their list is replaced atomically. Writers hold the lock of the
+    folder,
+check again, and only advance the index, so that concurrent processes build it once. An index that is missing, damaged,
+of another chain or release, or behind a rewritten history, is rebuilt from the slices.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def up_to_date(dataset: StoredDataset, progress: ProgressSink, sizes: Sizes, kno
 
     Args:
         dataset: an archive.
-        progress: is told how far it is, if it has to be made.
+        progress: called with the progress, if it has to be built.
         sizes: how it is cut.
         known: segments that are open already, by name.
 

@@ -1,6 +1,6 @@
-"""Rows of the log as versions of records: since when, and until when each of them says what holds.
+"""Rows of the log as versions of records: the offsets from which and until which each of them is valid.
 
-The index keeps old versions, so that an answer in many pages is about the archive as it was at its first page.
+The index keeps old versions, so that all pages of an answer refer to the archive as of the first page.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def versions_of(rows: Rows, seed: int, since: int) -> Versions:
 
     Args:
         rows: rows and older versions.
-        seed: of the index.
+        seed: seed of the index.
         since: offset of the first of the rows that are new.
     """
     ids = text_array(rows.table.column("id"))

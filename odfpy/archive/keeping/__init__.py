@@ -1,1 +1,1 @@
-"""Retention rules and legal holds: they keep the bytes of archived files, or let them go."""
+"""Retention rules and legal holds, which determine how long the bytes of archived files are kept."""

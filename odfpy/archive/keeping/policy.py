@@ -1,9 +1,9 @@
-"""The policy of an archive: retention rules and legal holds, in a document that goes with the dataset.
+"""The policy of an archive: retention rules and legal holds, in a document that is part of the dataset.
 
-The document is the attachment `archive/policy.yaml`. Each change is a `SetAttachments` event of the chain, signed as
-all others, so that its history tells who has changed what, when. Rules say for how long bytes have to be kept; a hold
-keeps what it names until somebody lifts it. Bytes may go only where both allow it, for each version of the record: who
-corrects what is said of a file never shortens for how long it is kept.
+The document is the attachment `archive/policy.yaml`. Each change is a `SetAttachments` event of the chain, signed like
+all others, so that the history shows who has changed what, when. Rules define how long bytes must be kept; a hold keeps
+files until it is lifted. Bytes may only be removed if both permit it, for every version of the record: a correction
+never shortens the retention of a file.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LegalHold:
     """Files that are kept whatever their retention says, until the hold is lifted.
 
     Attributes:
-        name: of the hold, such as a case.
+        name: name of the hold, such as a case.
         what: names of what they are; empty for any.
         where: names of where they come from; empty for any.
         start: files that overlap the time from here on; None for any.
@@ -187,7 +187,7 @@ class ArchivePolicy:
 
         Raises:
             UsageError: it does not say who has put it there, or why.
-            AlreadyExists: there is one of that name.
+            AlreadyExists: the name is taken.
         """
         _require_reason(hold)
         if any(one.name == hold.name for one in self.holds):

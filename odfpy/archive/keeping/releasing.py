@@ -1,6 +1,6 @@
-"""The bytes that `odf gc` may remove from an archive: they were released, and nothing keeps them any more.
+"""The bytes that `odf gc` may remove from an archive: they were released, and nothing requires them.
 
-What keeps them are the rules and holds about any version of any record that ever had them.
+They are required by rules and holds on any version of any record that has ever referenced them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from odfpy.data.timestamp import Timestamp
 
 
 def released_objects(dataset: StoredDataset, names: Sequence[Multihash]) -> Collection[Multihash]:
-    """Return those objects whose bytes may go: every record that has them was released, and nothing keeps it.
+    """Return the objects that may be removed: every record that references them was released, and nothing requires it.
 
     Args:
         dataset: any; of one that is not an archive, nothing may go.

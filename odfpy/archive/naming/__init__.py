@@ -1,1 +1,1 @@
-"""Words out of paths, and names out of records: patterns and templates that people write."""
+"""User-defined patterns that extract metadata from paths, and templates that build names from records."""

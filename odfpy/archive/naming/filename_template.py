@@ -1,7 +1,7 @@
-"""Names for fetched files, made of their records: `{what}/{where}-{start_iso}-{id}`.
+"""Names for fetched files, built from their records: `{what}/{where}-{start_iso}-{id}`.
 
-Records may come from anybody, so a name is looked at as if it were an attack: it has to be a path below the folder that
-files are fetched to. `odfpy.archive.target_folder` then writes nowhere else.
+Records are untrusted, so every name is checked: it must be a path below the target folder. In addition,
+`odfpy.archive.target_folder` writes nowhere else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Texts with fields in braces: `{what}-{start:>14}`. Of Python's format strings the part that reaches nothing else.
+"""Texts with fields in braces: `{what}-{start:>14}`. A safe subset of Python's format strings.
 
-`str.format` follows attributes and indexes of what it is given, and makes texts of any width. Here a field is a name,
-and behind a colon it may have a fill, an alignment and a width. `{{` and `}}` are braces.
+`str.format` evaluates attributes and indexes of its arguments, and permits any width. Here a field is a name,
+optionally followed by a colon and a fill, an alignment and a width. `{{` and `}}` are braces.
 """
 
 from __future__ import annotations

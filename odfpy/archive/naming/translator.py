@@ -1,11 +1,11 @@
-r"""Patterns that find words of a record in a path: `EXTRACT~FORMAT`, as datalake has them.
+r"""Patterns that extract metadata from a path: `EXTRACT~FORMAT`, as in datalake.
 
-`.*job-(?P<job_id>[0-9]+).log$~job{job_id}` makes `job1234` of `/var/log/jobs/job-1234.log`.
+`.*job-(?P<job_id>[0-9]+).log$~job{job_id}` translates `/var/log/jobs/job-1234.log` to `job1234`.
 
-EXTRACT is a regular expression for RE2, which takes time in proportion to the path, whatever the expression: a pattern
-comes from people, a path from anywhere. So there are no look-around assertions and no references back to groups;
-`\z` is the end of the path instead of `\Z`, `\d` and `\w` are of ASCII, and a count is at most 1000. A group that
-has no part in the match is empty.
+EXTRACT is an RE2 regular expression, which takes time proportional to the path, since patterns and paths may come from
+different people. So there are no look-around assertions and no back-references; `\z` is the end of the path instead of
+`\Z`, `\d` and `\w` are ASCII, and a repetition count is at most 1000. A group that does not participate in the match is
+empty.
 """
 
 from __future__ import annotations

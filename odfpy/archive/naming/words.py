@@ -1,4 +1,4 @@
-"""The words of a record, where they are patterns that find them in a path."""
+"""Translation of metadata fields that are patterns."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Previews of archived files: the beginning of what is in them, told from their bytes, and never run."""
+"""Previews of archived files: the beginning of their content, recognized by its bytes, and never executed."""

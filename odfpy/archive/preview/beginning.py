@@ -1,4 +1,4 @@
-"""The beginning of a file, unpacked if it is packed with gzip: never more of it than is asked for."""
+"""The beginning of a file, decompressed if it is gzipped, up to a limit."""
 
 from __future__ import annotations
 

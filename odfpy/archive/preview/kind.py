@@ -1,4 +1,4 @@
-"""The kind of a file, told from its first bytes: its name and whoever has archived it may say anything."""
+"""The kind of a file, recognized by its first bytes, since name and metadata are not trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The size of pictures, as their first bytes tell it: a small file may be a picture that fills all memory."""
+"""The size of images, read from their first bytes: a small file may be an image that exhausts memory."""
 
 from __future__ import annotations
 

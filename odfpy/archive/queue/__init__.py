@@ -1,4 +1,4 @@
-"""A queue of files on their way into an archive: a folder that survives restarts.
+"""A queue of files to be archived: a folder that survives restarts.
 
     QUEUE/ID.tar              a bundle that waits; also one of datalake, under any name that begins with no dot
     QUEUE/.tmp-...            a bundle that is being written

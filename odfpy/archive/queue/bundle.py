@@ -1,4 +1,4 @@
-"""Bundles: a file and its metadata as one file, a tar as datalake has it.
+"""Bundles: a file and its metadata in one tar file, as in datalake.
 
     content                   the bytes
     version                   0
@@ -54,7 +54,7 @@ class Bundled:
     """The content of a bundle that was written.
 
     Attributes:
-        size: bytes.
+        size: size in bytes.
         hash: BLAKE2b of 16 bytes, in hex.
         object: its name in the store of an archive.
     """
@@ -186,7 +186,7 @@ def opened_bundle(path: Path) -> Iterator[Bundle]:
     """Open a bundle.
 
     Args:
-        path: of the bundle.
+        path: path of the bundle.
 
     Raises:
         BundleRefused: it is invalid.

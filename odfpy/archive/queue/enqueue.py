@@ -1,4 +1,4 @@
-"""Files into a queue: looked at in the face of who enqueues them, and there as a whole or not at all."""
+"""Adding files to a queue: validated immediately, and added atomically."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _require(file: Path, reasons: list[str]) -> None:
 def _write(
     file: BinaryIO, source: BinaryIO, new: NewFile, draft: Metadata, algorithm: HashAlgorithm, *, compress: bool
 ) -> tuple[Metadata, int]:
-    """Write the bundle; gives its metadata, and the size of its content."""
+    """Write the bundle; returns its metadata, and the size of its content."""
     sizes = []
 
     def describe(content: Bundled) -> Metadata:

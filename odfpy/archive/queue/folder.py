@@ -1,4 +1,4 @@
-"""The folder of a queue: which bundles wait in it, who has taken which, and what was refused."""
+"""The folder of a queue: its waiting, taken and rejected bundles."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class QueueFolder:
     """The folder of a queue.
 
     Attributes:
-        path: of the folder, which exists.
+        path: path of the folder, which exists.
         limits: of what it takes.
     """
 
     def __init__(self, path: Path, limits: QueueLimits | None = None) -> None:
         """
         Args:
-            path: of the folder; made if need be.
+            path: path of the folder; made if need be.
             limits: of what it takes.
 
         Raises:
@@ -156,7 +156,7 @@ class QueueFolder:
         return folder / kept
 
     def take_over(self) -> list[str]:
-        """Put back what uploaders have left that do not live any more; gives the names of these bundles."""
+        """Put back what uploaders have left that do not live any more; returns the names of these bundles."""
         self._tidy()
         found: list[str] = []
         for place in self._places():
@@ -210,7 +210,7 @@ class Workplace:
     """The place of an uploader: the bundles that it has taken, and their contents.
 
     Attributes:
-        path: of its folder.
+        path: path of its folder.
         queue: the queue that it is in.
     """
 
@@ -240,7 +240,7 @@ class Workplace:
         """Take a bundle; None if another uploader has taken it, or if one of that name is here already.
 
         Args:
-            name: of the bundle.
+            name: name of the bundle.
 
         Raises:
             OSError: it cannot be moved.
@@ -252,7 +252,7 @@ class Workplace:
         return self.path / _CLAIMED / name
 
     def give_back(self, bundle: Path) -> str:
-        """Let a bundle that was taken wait again; gives its name."""
+        """Let a bundle that was taken wait again; returns its name."""
         return self.queue.return_bundle(bundle, bundle.name)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The uploader: brings what is in a queue into an archive, many small files in one commit.
+"""The uploader, which moves files from a queue into an archive, many small files in one commit.
 
 1. the folder is watched, and looked through at the beginning and from time to time; names wait for a worker
 2. a worker takes bundles for itself (`Workplace`), opens them, and gathers a batch
@@ -41,7 +41,7 @@ _JITTER: Final = random.Random()  # noqa: S311  several uploaders shall not ask 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadLimits:
-    """The way an uploader works.
+    """The settings of an uploader.
 
     Attributes:
         workers: that push at the same time.
@@ -74,7 +74,7 @@ class Ingest:
     """A push of the uploader.
 
     Attributes:
-        start: when it began, in milliseconds since 1970.
+        start: when it began, in milliseconds since the epoch.
         duration: seconds that it took.
         results: of its files; empty if it has failed as a whole.
         error: why it has failed, None if it has not.
@@ -90,7 +90,7 @@ class Ingest:
 
 @dataclass(slots=True)
 class UploadSummary:
-    """The work of an uploader.
+    """The statistics of an uploader.
 
     Attributes:
         pushed: files that it has brought into the archive.
@@ -113,7 +113,7 @@ class _Item:
         bundle: where it is now.
         content: its content, as a file.
         new: what is pushed.
-        size: bytes.
+        size: size in bytes.
     """
 
     bundle: Path
@@ -123,7 +123,7 @@ class _Item:
 
 
 class Uploader:
-    """Brings what is in a queue into an archive."""
+    """Moves files from a queue into an archive; used by `odf archive uploader`."""
 
     def __init__(
         self,
@@ -139,8 +139,8 @@ class Uploader:
             queue: which.
             open_archive: opens the archive, for each worker once.
             limits: the way it works.
-            on_ingest: is told of each push, by the thread of a worker.
-            on_refused: is told of each bundle in the poison folder, and why it is there.
+            on_ingest: is called with each push, by the thread of a worker.
+            on_refused: is notified of each bundle in the poison folder, and why it is there.
         """
         self._queue = queue
         self._open_archive = open_archive
@@ -158,7 +158,7 @@ class Uploader:
         self.summary = UploadSummary()
 
     def stop(self) -> None:
-        """Finish the pushes under way, and end; also for a handler of signals."""
+        """Finish the pushes in progress, and end; also for a handler of signals."""
         self._is_stopping = True
         self._wake()
 
@@ -212,7 +212,7 @@ class Uploader:
                 return
 
     def _look(self) -> bool:
-        """Look through the folder; gives whether there is more than can be remembered."""
+        """Look through the folder; returns whether there is more than can be remembered."""
         for name in self._queue.take_over():
             self._waiting.put(name)
         names = self._queue.waiting()

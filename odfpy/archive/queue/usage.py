@@ -1,6 +1,6 @@
-"""The amount of what is in a queue, and whether there is room for more.
+"""The number and size of files in a queue, and whether they are within its limits.
 
-Looking at all files of a queue takes a second where there are a hundred thousand. So what was counted is remembered in
+Scanning a queue of a hundred thousand files takes a second. So the result is cached in the folder, for twenty times as
 the folder, for twenty times as long as counting took: a queue may have somewhat more than its limits say. A short queue
 is counted each time.
 """

@@ -1,4 +1,4 @@
-"""The names of bundles that wait for a worker, each once; some not before a time."""
+"""The names of bundles that wait for a worker, without duplicates; some are delayed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Waiting:
         """Let a name wait; one that waits already does so as before.
 
         Args:
-            name: of a bundle.
+            name: name of a bundle.
             delay: seconds before which nobody gets it.
         """
         with self._changed:

@@ -1,7 +1,7 @@
-"""News of a folder: files that are written to their end in it, or moved into it. By inotify(7), where there is one.
+"""Changes of a folder: files that were closed after writing, or moved into it; by inotify(7), if available.
 
-The kernel tells, so nobody looks at the folder while nothing happens. It may forget (a queue of events has an end), and
-other systems have no inotify: so whoever watches also looks for himself, from time to time.
+The kernel notifies, so the folder is not scanned while nothing happens. Notifications can be lost (the kernel's queue
+is bounded), and other systems have no inotify: so users of this module also scan from time to time.
 """
 
 from __future__ import annotations

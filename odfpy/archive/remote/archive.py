@@ -34,14 +34,14 @@ _OK: Final = 200
 
 
 class RemoteArchive(Archive):
-    """An archive on a server, over HTTP; what comes from there is checked, and goes on where it has broken off."""
+    """An archive on a server, over HTTP; content is verified, and interrupted downloads are resumed."""
 
     def __init__(self, url: str, token: str | None = None, progress: ProgressSink = silent) -> None:
         """
         Args:
             url: `http(s)://HOST/NAME`, or `http(s)://HOST` for the archive that is meant there.
             token: to show; by default the one that `odf login` has kept.
-            progress: is told how far a push is.
+            progress: called with the progress of a push.
 
         Raises:
             UsageError: the URL is invalid.

@@ -1,7 +1,7 @@
-"""The bytes of files on their way to a server: small ones many at a time, large ones from where the last try has ended.
+"""Uploads of files to a server: small ones in batches, large ones resumed after an interruption.
 
-Nothing is copied: a file is hashed, then sent, and the server checks that what came has the hash. So it is found out
-there if the file has changed in between.
+Nothing is copied: a file is hashed, then uploaded, and the server verifies the hash. So a file that changes in between
+is detected there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WRONG_CONTENT: Final = 422
 
 
 class Sender:
-    """Sends the bytes of files to an archive, each content once."""
+    """Uploads files to an archive, each content once."""
 
     def __init__(self, server: ArchiveServer) -> None:
         self._server = server
@@ -128,7 +128,7 @@ class Sender:
             return int(told), answer.headers.get(_COMPLETE) == "?1", int(limit[1]) if limit else sys.maxsize
 
     def _append(self, path: str, content: Content, offset: int, *, is_new: bool) -> bool:
-        """Send the rest of a file; gives whether all of it had the hash."""
+        """Send the rest of a file; returns whether all of it had the hash."""
         headers = {"Content-Type": "application/octet-stream"}
         if not is_new:
             headers |= {_OFFSET: str(offset), _COMPLETE: "?1"}
@@ -145,7 +145,7 @@ class Sender:
 
 
 class _Exactly(io.RawIOBase):
-    """So many bytes of a file: what was announced has to come."""
+    """A stream of exactly the announced number of bytes of a file."""
 
     def __init__(self, file: BinaryIO, count: int, path: Path) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Questions to the server that has an archive, and what its refusals mean."""
+"""Requests to the server of an archive, and the interpretation of its error responses."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _BY_CODE: Final[Mapping[str, type[OdfError]]] = {
 
 
 class ArchiveServer:
-    """A server, as far as one archive of it is concerned; threads may share it.
+    """A server, restricted to one archive; thread-safe.
 
     Attributes:
         base: URL of the archive, without a user.
-        was_there: whether it has ever answered.
+        was_there: whether it has ever responded.
     """
 
     def __init__(self, url: str, token: str | None = None) -> None:
         """
         Args:
-            url: of the archive, or of the server if only one archive is meant there.
+            url: url of the archive, or of the server if only one archive is meant there.
             token: to show; by default the one that `odf login` has kept.
 
         Raises:
@@ -106,7 +106,7 @@ class ArchiveServer:
         """Send bytes once; whatever the server says is an answer.
 
         Args:
-            method: of HTTP.
+            method: method of HTTP.
             path: below the address of the archive.
             body: the bytes, or a stream of them.
             size: how many there are.
@@ -196,14 +196,14 @@ def _body(answer: HttpResponse) -> dict[str, Any]:
 
 
 class Backoff:
-    """Waits between tries, longer each time, until nothing has gone on for a minute."""
+    """Exponential delays between retries, until there was no progress for a minute."""
 
     def __init__(self, server: ArchiveServer) -> None:
         self._server = server
         self.restart()
 
     def restart(self) -> None:
-        """Something has gone on."""
+        """Reset the delays after progress."""
         self._since = time.monotonic()
         self._failures = 0
 

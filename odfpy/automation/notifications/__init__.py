@@ -1,1 +1,1 @@
-"""Notifications of what happens to datasets while nobody looks: notices, receivers, and the ways to them."""
+"""Notifications of events in a workspace: notices, their receivers, and the channels to them."""

@@ -1,4 +1,4 @@
-"""Channels: the ways by which notices go out, and how many go at once."""
+"""Channels: how notices are delivered, and how they are batched."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ class Refused(NotDelivered, code="E792"):
 
 
 class Channel(ABC):
-    """A channel to one receiver."""
+    """A channel to one receiver; implemented for mail and webhooks."""
 
     @abstractmethod
     def batches(self, waiting: Mapping[Path, Notice], now: float | None) -> list[list[Path]]:
-        """Return which of the notices that wait go out now, each batch at once.
+        """Return the waiting notices to deliver now, in batches.
 
         Args:
-            waiting: notices by file, the oldest first.
-            now: seconds since 1970; None for the last time that this process looks, when nothing is kept for later.
+            waiting: notices by file, oldest first.
+            now: seconds since the epoch; None for the last delivery of this process, when nothing is held back.
         """
 
     @abstractmethod
     def send(self, notices: Sequence[Notice]) -> None:
-        """Send a batch; when it is repeated, the receiver can tell.
+        """Send a batch; receivers can recognize a repetition.
 
         Args:
-            notices: at least one.
+            notices: at least one notice.
 
         Raises:
-            NotDelivered: it has not taken them, as far as anybody knows.
+            NotDelivered: the receiver has not confirmed them.
         """

@@ -1,7 +1,7 @@
-"""Notices by mail: those of one minute are one mail.
+"""Notices by mail: those of one minute are combined.
 
-Mails are plain text, so that names made of HTML are what they are. Texts of others never reach a header unchanged: what
-could end a line is spelled out already, and the library refuses what could not be written.
+Mails are plain text, so that HTML in names is harmless. Untrusted texts are sanitized before they get into a header:
+line ends are escaped already, and the library rejects what is invalid.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class MailChannel(Channel):
     ) -> None:
         """
         Args:
-            receiver: who gets them.
-            settings: the server, and how to log in.
+            receiver: the receiver.
+            settings: the mail server, and how to log in.
             timeout: seconds to wait for a connection, or for the next bytes.
-            patience: seconds for all of a mail.
+            patience: time limit for a whole mail, in seconds.
         """
         self._receiver = receiver
         self._settings = settings
@@ -59,12 +59,12 @@ class MailChannel(Channel):
         self._patience = patience
 
     def batches(self, waiting: Mapping[Path, Notice], now: float | None) -> list[list[Path]]:
-        """Return the notices of each minute that is over, or to come: then the clock was set back."""
+        """Return the notices of each minute that is over, or in the future (if the clock was set back)."""
         minutes = groupby(waiting, key=lambda path: waiting[path].minute)
         return [list(paths) for minute, paths in minutes if now is None or minute != now // _MINUTE]
 
     def send(self, notices: Sequence[Notice]) -> None:
-        """Send one mail; its id follows from the notices."""
+        """Send one mail; its id is derived from the notices."""
         sender = self._settings.sender
         if self._settings.server is None or sender is None:
             hint_ = "`odf config set mail.server smtp.example.org`, and mail.sender."
@@ -78,12 +78,12 @@ class MailChannel(Channel):
             raise Refused(f"{problem}: {_answer(error)}") from error
         except smtplib.SMTPResponseException as error:
             raise NotDelivered(f"{problem}: {_answer(error)}") from error
-        except (OSError, ValueError) as error:  # the library's other errors are an OSError, too
+        except (OSError, ValueError) as error:  # other errors of the library are subclasses of OSError
             raise NotDelivered(f"{problem}: {reason(error)}", hint=hint(error)) from error
 
     @contextmanager
     def _connected(self) -> Iterator[smtplib.SMTP]:
-        """A server that is greeted, over TLS and logged in as the settings say."""
+        """Connect to the server, with TLS and login according to the settings."""
         settings, security = self._settings, self._settings.security
         password = password_of(settings)
         port = settings.port or _PORTS[security]
@@ -105,7 +105,7 @@ class MailChannel(Channel):
 
 @contextmanager
 def _ended_after(seconds: float, server: smtplib.SMTP) -> Iterator[None]:
-    """Cut the connection of a server that takes longer: one that sends a byte now and then never times out."""
+    """Close the connection after a time limit: a server that keeps sending single bytes never times out."""
     import socket
 
     def end() -> None:
@@ -122,12 +122,12 @@ def _ended_after(seconds: float, server: smtplib.SMTP) -> Iterator[None]:
 
 
 def mail_of(notices: Sequence[Notice], sender: str, address: str) -> EmailMessage:
-    """Return the mail that tells some notices.
+    """Return the mail for some notices.
 
     Args:
-        notices: at least one.
-        sender: address that it comes from.
-        address: address that it goes to.
+        notices: at least one notice.
+        sender: address of the sender.
+        address: address of the receiver.
     """
     first, *others = notices
     message = EmailMessage(policy=SMTP_POLICY)
@@ -157,10 +157,10 @@ def _paragraph(notice: Notice) -> str:
 
 
 def password_of(settings: MailSection) -> str:
-    """Return the password for the mail server, from a setting or a file; empty if neither is set.
+    """Return the password of the mail server, from a setting or a file; empty if neither is set.
 
     Args:
-        settings: those of mail.
+        settings: mail settings.
 
     Raises:
         NotDelivered: the file cannot be read.
@@ -181,7 +181,7 @@ def password_of(settings: MailSection) -> str:
 
 
 def _answer(error: smtplib.SMTPException) -> str:
-    """Return the words of the server, in one line."""
+    """Return the response of the server, in one line."""
     code: int | str
     text: bytes | str
     match error:

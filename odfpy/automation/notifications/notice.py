@@ -1,4 +1,4 @@
-"""A notice: something that has happened to a dataset, and that somebody wants to be told."""
+"""Notices: messages about events that concern a dataset or the scheduler."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class NoticeKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Something to tell.
+    """A message about an event.
 
-    What datasets and errors bring in is made harmless: long texts are cut, control characters are spelled out.
+    Texts from datasets and errors are sanitized: long ones are truncated, control characters are escaped.
 
     Attributes:
-        kind: what has happened.
-        subject: the same in one line.
-        text: more about it, in lines; empty if the subject says it all.
-        dataset: name of the dataset, None if it is about none.
-        time: when it happened.
-        code: of the error, None for none.
+        kind: kind of the event.
+        subject: summary in one line.
+        text: details, in lines; empty if there are none.
+        dataset: name of the dataset, None if it concerns none.
+        time: time of the event.
+        code: code of the error, None for none.
         run: id of the run, None for none.
-        id: names the notice; receivers drop a second one with it.
+        id: id of the notice; receivers drop duplicates by it.
     """
 
     kind: NoticeKind
@@ -59,12 +59,12 @@ class Notice:
 
     @property
     def minute(self) -> int:
-        """The minute that it falls into, since 1970."""
+        """Return the minute that it belongs to, counted from the epoch."""
         return self.time.nanos // _MINUTE
 
     @property
     def event(self) -> dict[str, Any]:
-        """The JSON that webhooks send."""
+        """Return the JSON body of webhooks."""
         return {
             "event": self.kind.value,
             "id": self.id,
@@ -78,7 +78,7 @@ class Notice:
 
 
 def _sound(text: str) -> str:
-    """Replace halves of characters, which no encoding can write."""
+    """Replace lone surrogates, which cannot be encoded."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

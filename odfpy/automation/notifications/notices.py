@@ -1,9 +1,10 @@
-"""The notices of a workspace: posted at once and durably, delivered when somebody has time for it.
+"""The notices of a workspace: posted immediately and durably, delivered later.
 
     Notices(workspace).post(notice)      a file for each receiver that wants it
-    Notices(workspace).deliver()         what is due goes out; what fails is tried again later
+    Notices(workspace).deliver()         delivers what is due; failures are retried later
 
-A notice goes out at least once: a kill between its arrival and the removal of its file repeats it, with the same id.
+A notice is delivered at least once: a crash between its delivery and the removal of its file repeats it, with the same
+id.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ _LOGGER = logging.getLogger("odf.automation")
 
 
 class Notices:
-    """The notices of a workspace, and who is told. For all threads.
+    """The notices of a workspace, and their receivers. Thread-safe.
 
     Attributes:
-        receivers: who is told.
+        receivers: the registered receivers.
     """
 
     def __init__(self, workspace: Workspace, *, clock: Callable[[], float] = time.time) -> None:
         """
         Args:
             workspace: the workspace.
-            clock: tells the time, in seconds since 1970.
+            clock: returns the current time, in seconds since the epoch.
         """
         self.receivers = Receivers(workspace.odf)
         self._workspace = workspace
@@ -47,7 +48,7 @@ class Notices:
         self._under_way: dict[str, threading.Thread] = {}
 
     def post(self, notice: Notice) -> None:
-        """Let all who want to know a notice have it, with the next delivery. Nobody is called yet.
+        """Queue a notice for all receivers that want it; it is sent with the next delivery.
 
         Args:
             notice: the notice.
@@ -60,39 +61,39 @@ class Notices:
                 self._queue(receiver.id).put(notice)
 
     def deliver(self, wait: float = 60.0, *, is_last: bool = False) -> None:
-        """Send what is due to each receiver. None waits for another, and one that hangs is left behind.
+        """Deliver what is due to each receiver, independently; a receiver that hangs does not delay others.
 
-        What fails is tried again by a later call, ever less often, and given up after some attempts with a line of the
-        log. Nothing is raised: whatever goes wrong is told there.
+        Failures are retried by later calls, at growing intervals, and given up after some attempts with a log entry.
+        Nothing is raised: errors are logged.
 
         Args:
-            wait: seconds after which receivers that have not finished are left to their threads.
-            is_last: whether nobody may deliver for long after this, so that nothing waits for more to go with it.
+            wait: seconds after which unfinished deliveries are left to their threads.
+            is_last: whether there will be no further delivery for long, so that nothing is held back for a batch.
         """
         due = self._due()
-        if not due:  # a look costs some microseconds: nothing is parsed
+        if not due:  # a check costs some microseconds: nothing is parsed
             return
         receivers = self.receivers.usable()
         for id_ in due - self.receivers.ids():
-            self._queue(id_).drop()  # the receiver is no more
+            self._queue(id_).drop()  # the receiver was removed
         deadline = time.monotonic() + wait
         for thread in [self._delivering(one, is_last=is_last) for one in receivers if one.id in due]:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def send(self, receiver: Receiver, notice: Notice) -> None:
-        """Send one notice to one receiver at once, past all others.
+        """Send one notice to one receiver immediately, bypassing the queue.
 
         Args:
-            receiver: who is told.
+            receiver: the receiver.
             notice: the notice.
 
         Raises:
-            NotDelivered: it has not taken it.
+            NotDelivered: the receiver has not accepted it.
         """
         self._channel(receiver).send([notice])
 
     def _due(self) -> set[str]:
-        """Return the ids of receivers for whom something waits that may be tried now."""
+        """Return the ids of receivers with waiting notices that may be tried now."""
         found = [path.name for path in (self._workspace.odf / "automation" / "notices").glob("[!.]*")]
         return {id_ for id_ in found if self._is_due(self._queue(id_))}
 
@@ -100,11 +101,12 @@ class Notices:
         return not queue.is_empty() and queue.attempts().are_due(self._clock())
 
     def _delivering(self, receiver: Receiver, *, is_last: bool) -> threading.Thread:
-        """Return the thread that sends to a receiver, which may be at it already."""
+        """Return the thread that delivers to a receiver, which may be running already."""
         with self._lock:
             thread = self._under_way.get(receiver.id)
             if thread is None or not thread.is_alive():
-                # A daemon: a process that ends need not wait for somebody who hangs; what was not sent is still there.
+                # A daemon thread: a process that ends need not wait for a receiver that hangs; undelivered notices are
+                # kept.
                 thread = threading.Thread(target=self._deliver_all, args=(receiver, is_last), daemon=True)
                 self._under_way[receiver.id] = thread
                 thread.start()
@@ -122,7 +124,7 @@ class Notices:
             _LOGGER.exception("notices to %s cannot be delivered", receiver.place)
 
     def _round(self, receiver: Receiver, queue: NoticeQueue, channel: Channel, now: float | None) -> None:
-        """Try each batch once; as soon as the receiver cannot be reached, all of them count as tried."""
+        """Try each batch once; when the receiver cannot be reached, all of them count as tried."""
         waiting = queue.waiting()
         batches = channel.batches(waiting, now)
         failed: list[Path] = []

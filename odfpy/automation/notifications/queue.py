@@ -1,9 +1,9 @@
-"""The notices that wait for one receiver, and how its last attempts went.
+"""The notices that wait for one receiver, and the record of failed attempts.
 
-    .odf/automation/notices/<id of the receiver>/<time>-<id of the notice>.yaml    a notice that waits
+    .odf/automation/notices/<id of the receiver>/<time>-<id of the notice>.yaml    a waiting notice
     .odf/automation/notices/<id of the receiver>/attempts.json                     from a failure to the next success
 
-A notice is there until it has been delivered or given up. So a kill at any point loses none, and may repeat the last.
+A notice is kept until it was delivered or given up. So a crash loses none, and may only repeat the last one.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ MAX_DELAY: Final = 3600.0
 
 @dataclass
 class Attempts:
-    """The failed attempts at a receiver.
+    """The failed attempts to reach a receiver.
 
     Attributes:
-        failures: rounds that failed, one after the other.
-        again: when to try again, in seconds since 1970.
-        counts: attempts at each notice that waits, by its file.
+        failures: number of consecutive failed rounds.
+        again: time of the next attempt, in seconds since the epoch.
+        counts: number of attempts for each waiting notice, by its file.
     """
 
     failures: int = 0
@@ -49,15 +49,15 @@ class Attempts:
     counts: dict[str, int] = field(default_factory=dict)
 
     def are_due(self, now: float) -> bool:
-        """Return whether it is time to try again; a clock that was set back must not make anybody wait for long."""
+        """Return whether the next attempt is due; a clock that was set back must not cause a long wait."""
         return not 0 < self.again - now <= MAX_DELAY
 
     def count(self, failed: Collection[Path], now: float) -> list[Path]:
-        """Count a round in which notices were not delivered; gives those that are to be given up.
+        """Count a failed round; returns the notices to give up.
 
         Args:
-            failed: their files.
-            now: seconds since 1970.
+            failed: files of the notices.
+            now: seconds since the epoch.
         """
         self.again = now + min(FIRST_DELAY * 2 ** min(self.failures, 20), MAX_DELAY)
         self.failures += 1
@@ -78,7 +78,7 @@ class NoticeQueue:
         self._attempts = self._folder / "attempts.json"
 
     def put(self, notice: Notice) -> None:
-        """Let a notice wait; the same one again changes nothing.
+        """Queue a notice; repeating it has no effect.
 
         Raises:
             OdfError: it cannot be written.
@@ -86,17 +86,17 @@ class NoticeQueue:
         save_document(self._folder / f"{notice.time.nanos:020d}-{notice.id}.yaml", _KIND, notice)
 
     def is_empty(self) -> bool:
-        """Return whether nothing waits."""
+        """Return whether the queue is empty."""
         return next(self._files(), None) is None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only one who delivers, among all processes."""
+        """Hold the exclusive right to deliver, among all processes."""
         with locked_folder(self._folder):
             yield
 
     def waiting(self) -> dict[Path, Notice]:
-        """Return the notices that wait, the oldest first; a file that is damaged is told and removed."""
+        """Return the waiting notices, oldest first; damaged files are logged and removed."""
         found = {}
         for path in sorted(self._files()):
             try:
@@ -110,7 +110,7 @@ class NoticeQueue:
         return found
 
     def remove(self, paths: Collection[Path]) -> None:
-        """Let notices wait no more.
+        """Remove notices from the queue.
 
         Args:
             paths: their files.
@@ -119,7 +119,7 @@ class NoticeQueue:
             path.unlink(missing_ok=True)
 
     def attempts(self) -> Attempts:
-        """Return how the last attempts went; a record that is damaged counts as none."""
+        """Return the record of failed attempts; a damaged one counts as none."""
         with suppress(OSError, ValueError, TypeError):
             found = Attempts(**json.loads(self._attempts.read_text(encoding="utf-8")))
             if (
@@ -131,7 +131,7 @@ class NoticeQueue:
         return Attempts()
 
     def keep(self, attempts: Attempts | None) -> None:
-        """Keep how the last attempts went, None once all went well.
+        """Store the record of failed attempts, None after a success.
 
         Raises:
             OdfError: it cannot be written.
@@ -142,7 +142,7 @@ class NoticeQueue:
             replace_file(self._attempts, json.dumps(vars(attempts)).encode())
 
     def drop(self) -> None:
-        """Drop all of it: the receiver is gone."""
+        """Remove the queue: the receiver was removed."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _files(self) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""Receivers of notices: who is told, over which channel, of what.
+"""Receivers of notices: their addresses, channels and filters.
 
 .odf/automation/receivers/<first half of the sha256 of the target>.yaml    mode 0600: URLs and secrets
 """
@@ -39,14 +39,14 @@ class ChannelKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Somebody who is told.
+    """A receiver of notices.
 
     Attributes:
-        way: over which channel; the name is that of the key in its file.
-        target: the URL, which may hold secrets, or the address.
-        on: kinds of notices that it wants; all if empty.
-        datasets: pattern of names of datasets that it wants to know of; all, and what is about none, if None.
-        secret: what calls of a webhook are signed with.
+        way: kind of the channel; named like the key in its file.
+        target: URL, which may contain secrets, or mail address.
+        on: kinds of notices to send; all if empty.
+        datasets: pattern of names of datasets; None for all, and for notices that concern no dataset.
+        secret: shared secret that webhook calls are signed with.
     """
 
     way: ChannelKind
@@ -57,21 +57,21 @@ class Receiver:
 
     @property
     def id(self) -> str:
-        """The name of its file."""
+        """Return its id, which is the name of its file."""
         return hashlib.sha256(self.target.encode()).hexdigest()[:32]
 
     @property
     def shown(self) -> str:
-        """The target without user and query, for lists."""
+        """Return the target without user and query, for lists."""
         return shown_url(self.target) if self.way is ChannelKind.WEBHOOK else self.target
 
     @property
     def place(self) -> str:
-        """The server that is called, without path and query, or the address; for logs and messages."""
+        """Return the server without path and query, or the mail address; for logs and messages."""
         return str(parse_url(self.target, InvalidValue).origin) if self.way is ChannelKind.WEBHOOK else self.target
 
     def wants(self, notice: Notice) -> bool:
-        """Return whether a notice is for it."""
+        """Return whether it wants a notice."""
         if self.on and notice.kind not in self.on:
             return False
         if self.datasets is None:
@@ -80,7 +80,7 @@ class Receiver:
             return False
         try:
             return DatasetPattern(self.datasets).matches(DatasetAlias.parse(notice.dataset))
-        except InvalidValue:  # a dataset whose name is lost goes by its id
+        except InvalidValue:  # a dataset without a valid name is identified by its id
             return False
 
 
@@ -97,17 +97,17 @@ class Receivers:
     def add(
         self, channel: ChannelKind, target: str, *, on: Sequence[NoticeKind] = (), datasets: str | None = None
     ) -> Receiver:
-        """Tell somebody, from the next notice on.
+        """Add a receiver, effective from the next notice.
 
         Args:
-            channel: over which it is told.
-            target: the URL or address.
+            channel: kind of the channel.
+            target: URL or mail address.
             on: kinds of notices; all if empty.
             datasets: a name, or a pattern of names; all if None.
 
         Raises:
-            UsageError: not an http or https URL, or not an address; no pattern.
-            AlreadyExists: it is told already.
+            UsageError: the URL, address or pattern is invalid.
+            AlreadyExists: the receiver exists.
         """
         if datasets is not None:
             DatasetPattern(datasets)
@@ -124,11 +124,11 @@ class Receivers:
         return receiver
 
     def ids(self) -> set[str]:
-        """Return the ids of all of them, also of those whose files are damaged."""
+        """Return all ids, including those of damaged files."""
         return {path.stem for path in self._files()}
 
     def list(self) -> tuple[Receiver, ...]:
-        """All of them, by target.
+        """Return all receivers, by target.
 
         Raises:
             MalformedManifest: a file is damaged; the message names it.
@@ -137,7 +137,7 @@ class Receivers:
         return tuple(sorted((one for one in found if one is not None), key=lambda one: one.target))
 
     def usable(self) -> tuple[Receiver, ...]:
-        """Return those whose files can be read; of the others, the log tells."""
+        """Return the receivers whose files can be read; others are logged."""
         found = []
         for path in self._files():
             try:
@@ -147,14 +147,14 @@ class Receivers:
         return tuple(one for one in found if one is not None)
 
     def get(self, target: str) -> Receiver:
-        """The receiver at a URL or address; it may be written as it is shown, without user and query.
+        """Return the receiver with a target; it may be written as shown, without user and query.
 
         Args:
-            target: the URL or address.
+            target: URL or mail address.
 
         Raises:
-            ReceiverNotFound: with a suggestion.
-            UsageError: several are shown like that.
+            ReceiverNotFound: it does not exist; the message suggests a similar name.
+            UsageError: the shown form is ambiguous.
         """
         known = self.list()
         found = [one for one in known if one.target == target] or [one for one in known if one.shown == target]
@@ -168,7 +168,7 @@ class Receivers:
         return found[0]
 
     def delete(self, receiver: Receiver) -> None:
-        """Tell a receiver no more; what waits for it is dropped with the next delivery."""
+        """Remove a receiver; its waiting notices are dropped with the next delivery."""
         self._path(receiver).unlink(missing_ok=True)
 
     def _files(self) -> Sequence[Path]:

@@ -1,4 +1,4 @@
-"""Notices beside a scheduler: what it says is posted, and goes out on a thread of its own.
+"""Notices of a scheduler: posted by its listener, and delivered by a separate thread.
 
 with NoticeSender(Notices(workspace)) as told:
     told.hear(NoticeKind.FAILED, "com.example.rates", "com.example.rates: pull failed: ...", row)
@@ -27,13 +27,13 @@ _LOGGER = logging.getLogger("odf.automation")
 
 
 class NoticeSender:
-    """Posts what a scheduler says, and delivers it until the block is left."""
+    """Posts the notices of a scheduler, and delivers them while the `with` block runs."""
 
     def __init__(self, notices: Notices, interval: float = INTERVAL) -> None:
         """
         Args:
-            notices: those of the workspace.
-            interval: seconds between two looks at what is due.
+            notices: notices of the workspace.
+            interval: seconds between two deliveries.
         """
         self._notices = notices
         self._interval = interval
@@ -49,13 +49,13 @@ class NoticeSender:
         self._thread.join()
 
     def hear(self, kind: NoticeKind, dataset: str, sentence: str, row: Mapping[str, Any] | None = None) -> None:
-        """Post a notice; one that cannot be written is told in the log, and the scheduler goes on.
+        """Post a notice; if it cannot be written, that is logged, and the scheduler continues.
 
         Args:
-            kind: what has happened.
+            kind: kind of the event.
             dataset: name of the dataset.
-            sentence: what has happened, in words.
-            row: of the run; None for none.
+            sentence: description of the event.
+            row: row of the run; None for none.
         """
         run = row or {}
         subject, _, more = sentence.partition("\n")
@@ -70,5 +70,5 @@ class NoticeSender:
     def _deliver(self) -> None:
         while not self._over.wait(self._interval):
             self._notices.deliver(wait=0)
-        for _ in range(2):  # a thread that is at it already does not see what was said last
-            self._notices.deliver(wait=_AT_THE_END, is_last=True)  # if it goes quickly; the rest is there next time
+        for _ in range(2):  # a running delivery does not see the latest notices
+            self._notices.deliver(wait=_AT_THE_END, is_last=True)  # briefly; the rest is delivered next time

@@ -134,7 +134,7 @@ def _scratch(session: Session) -> Iterator[Path]:
 
 
 def _print(found: Iterator[Imported], output: Output, *, dry_run: bool) -> int:
-    """Print what becomes of files; gives the exit code."""
+    """Print what becomes of files; returns the exit code."""
     from odfpy.archive.imports.outcome import ImportOutcome
     from odfpy.cli.screen.output import error_tree
     from odfpy.data.amounts import format_size

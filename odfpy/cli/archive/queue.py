@@ -165,7 +165,7 @@ def _print_pushed(result: Pushed, output: Output) -> None:
 
 
 def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
-    """Say what was done; gives the exit code."""
+    """Say what was done; returns the exit code."""
     from odfpy.data.amounts import count_of
 
     output.say(f"{count_of(summary.pushed, 'file')} pushed, {summary.known} already there, {summary.refused} refused")
@@ -179,7 +179,7 @@ def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
 
 @contextmanager
 def _heard(stop: Callable[[], None]) -> Iterator[list[int]]:
-    """Let SIGTERM and Ctrl-C stop the uploader; a second one ends the process, which harms nothing.
+    """Let SIGTERM and Ctrl-C stop the uploader; a second signal ends the process, which is harmless.
 
     Yields:
         The signals that have come.

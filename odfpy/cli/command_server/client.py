@@ -1,6 +1,6 @@
-"""The client: the process of `odf` has a command server run its command, and ends as the command ends."""
+"""The client: `odf` lets a command server run its command, and exits as the command exits."""
 
-# Nothing is imported here that takes time: every command begins with it. The rest comes when there is a server.
+# Nothing slow is imported here: every command begins with it. The rest is imported only if there is a server.
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_ENDING_LENGTH: Final = 16
 
 
 def run_elsewhere() -> None:
-    """Have a server run this command, and end as it does; return if there is none, and nothing has begun."""
+    """Let a server run this command, and exit like it; return if there is no server, and nothing has begun."""
     if not standing.is_private(standing.folder()):  # so it is for all who have not chosen to have servers
         return
     if not standing.is_common() or os.environ.get(SETTING, "").lower() == "false" or _SERVICES.intersection(sys.argv):
@@ -44,14 +44,14 @@ def run_elsewhere() -> None:
 
 
 class _Client:
-    """The client of a command that has begun.
+    """The client of a running command.
 
     Args:
         ignored: signals that the command ignores.
         blocked: signals that it blocks.
 
     Raises:
-        OSError, ValueError: no command has begun.
+        OSError, ValueError: the command could not be started by the server.
     """
 
     def __init__(self, ignored: Collection[int], blocked: Collection[int]) -> None:
@@ -63,7 +63,7 @@ class _Client:
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.settimeout(_PATIENCE_SECONDS)
         self._connection.connect(standing.address())
-        # A server that hangs must not have our descriptors: others would wait for the end of what we print.
+        # A server that hangs must not hold our descriptors: others would wait for the end of our output.
         if self._connection.recv(1) != request.READY:
             raise ConnectionRefusedError
         request.send(self._connection, request.describe(self._descriptors, ignored, blocked))
@@ -75,9 +75,9 @@ class _Client:
         self._connection.send(bytes([len(self._come), *self._come]))
 
     def follow(self) -> NoReturn:
-        """Pass on the signals that the command does not hear itself, until it ends; then end in the same way.
+        """Forward the signals that the command does not receive itself, until it ends; then exit in the same way.
 
-        It is in our group: it gets what the terminal sends, as we do.
+        The command is in our process group: it receives signals of the terminal, as we do.
         """
         for number in self._descriptors:  # whoever waits for the end of our output waits for the command's
             with suppress(OSError):
@@ -96,7 +96,7 @@ class _Client:
 
 
 def _notify_by_signal(connection: socket.socket) -> None:
-    """Let the system send SIGIO when something comes, so that one call waits for that and for signals."""
+    """Let the kernel send SIGIO when data arrive, so that one call waits for them and for signals."""
     import fcntl
 
     connection.setblocking(False)
@@ -105,7 +105,7 @@ def _notify_by_signal(connection: socket.socket) -> None:
 
 
 def _take_waiting(heard: set[signal.Signals]) -> list[int]:
-    """Take the signals that have come until now."""
+    """Return the signals received so far."""
     found = []
     while (one := signal.sigtimedwait(heard, 0)) is not None:
         found.append(one.si_signo)
@@ -127,7 +127,7 @@ def _end_if_told(connection: socket.socket) -> None:
 
 
 def _suffer(number: int) -> None:
-    """Let a signal do to this process what it did to that of the command."""
+    """Let a signal terminate or stop this process as it did that of the command."""
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})

@@ -1,7 +1,7 @@
-"""The process of a command, forked from the server: it takes the place of the client in everything.
+"""The process of a command, forked from the server, which takes the client's place in every respect.
 
-Another process, forked before it, waits for its end. So commands under way depend neither on the server nor on each
-other, and the server waits for nobody.
+Another process, forked before it, waits for its end. So running commands depend neither on the server nor on each
+other, and the server waits for none of them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def attend(connection: socket.socket, own_standing: tuple[str, str]) -> list[int
     """Answer one client; returns in the process of its command only, with the signals that are blocked in it.
 
     Args:
-        connection: to the client. All signals are blocked.
-        own_standing: of the server, by the system and in Python.
+        connection: connection to the client. All signals are blocked.
+        own_standing: standing of the server, by the kernel and in Python.
     """
     try:
         # The one that waits is in the client's group, too, and a child of nobody in this session. Else the system would
@@ -60,13 +60,13 @@ def attend(connection: socket.socket, own_standing: tuple[str, str]) -> list[int
 
 
 def _peer(connection: socket.socket) -> int:
-    """The process at the other end."""
+    """Return the process at the other end of the connection."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS)
     return int.from_bytes(credentials[:4], sys.byteorder)
 
 
 def _watch(connection: socket.socket, child: int) -> NoReturn:
-    """Tell the client how the command has ended; it ends at once when the client does."""
+    """Report to the client how the command has ended; kill it when the client ends."""
     ended = os.pidfd_open(child)
     poll = select.poll()
     poll.register(connection, 0)  # only whether the other side has hung up
@@ -83,12 +83,12 @@ def _watch(connection: socket.socket, child: int) -> NoReturn:
 
 
 def _take(given: list[int], numbers: list[int], connection: socket.socket) -> socket.socket:
-    """Have exactly the client's descriptors, under its numbers; gives the connection, whose own number changes.
+    """Replace all descriptors by the client's, under the same numbers; returns the connection under its new number.
 
     Args:
-        given: the descriptors as they have come.
-        numbers: those that the client has for them.
-        connection: to the client.
+        given: the received descriptors.
+        numbers: their numbers in the client.
+        connection: connection to the client.
     """
     free = max((_STANDARD_ERROR, *numbers)) + 1
     away = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, free) for one in (connection.fileno(), *given)]
@@ -118,7 +118,7 @@ def _become(request: Request) -> None:
 
 
 def _stream(number: int, name: str) -> io.TextIOWrapper:
-    """A standard stream, as Python makes it when it starts.
+    """Create a standard stream like Python does at its start.
 
     Args:
         number: its descriptor.
@@ -142,7 +142,7 @@ def _stream(number: int, name: str) -> io.TextIOWrapper:
 
 
 def _dispose(number: int, *, is_ignored: bool) -> None:
-    """Do on a signal what the client does, who has no handlers but Python's own."""
+    """Set the disposition of a signal to the client's, which has no handlers but Python's own."""
     usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
     wanted = signal.SIG_IGN if is_ignored else usual
     if signal.getsignal(number) not in (wanted, None):
@@ -150,18 +150,18 @@ def _dispose(number: int, *, is_ignored: bool) -> None:
 
 
 def _wait_for_the_word(connection: socket.socket) -> None:
-    """Say that everything is ready, and wait until the command is to begin.
+    """Report that everything is ready, and wait for the command to begin.
 
-    What has come to the client alone until then comes here, too: once, even if it has come to both.
+    Signals that only the client has received so far are delivered here, too: once, even if both received them.
     """
     mine = os.pidfd_open(os.getpid())
     socket.send_fds(connection, [READY], [mine])
     os.close(mine)
     word = connection.recv(_MAX_SIGNALS)
-    if not word:  # the client does without us
+    if not word:  # the client continues without this process
         os._exit(1)
     for number in word[1:]:
-        os.kill(os.getpid(), number)  # blocked still
+        os.kill(os.getpid(), number)  # still blocked
     connection.close()
 
 
@@ -169,7 +169,7 @@ def _wait_for_the_word(connection: socket.socket) -> None:
 
 
 def begin(command: Callable[[], NoReturn], blocked: list[int]) -> NoReturn:
-    """Run the command, which ends the process without taking apart what the server has imported.
+    """Run the command, and exit the process without cleaning up the server's imports.
 
     Args:
         command: the command.

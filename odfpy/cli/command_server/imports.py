@@ -1,7 +1,7 @@
-"""Imports of a server: the modules of the commands of every day.
+"""Imports of a server: the modules that common commands need.
 
-Nothing here may start a thread when it is imported, read settings of people, or look at the terminal. What a command
-needs besides, it imports itself, as any other. A test runs commands, and names what is missing here.
+Modules here must not start threads, read user settings, or access the terminal when they are imported. Anything else is
+imported by the commands themselves. A test runs commands, and reports missing modules.
 """
 
 from __future__ import annotations

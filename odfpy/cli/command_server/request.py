@@ -1,4 +1,4 @@
-"""Requests: a client hands over its descriptors, and everything else that a process can be given."""
+"""Requests: a client passes its descriptors, and its other process attributes, to the server."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Request(TypedDict):
 
 
 def descriptors() -> list[int]:
-    """Return the descriptors that are open in this process."""
+    """Return the open descriptors of this process."""
     found = map(int, os.listdir("/proc/self/fd"))  # noqa: PTH208 - pathlib takes longer than all that a client does
     return [number for number in found if _is_open(number)]
 
 
 def _is_open(number: int) -> bool:
-    """Tell whether a descriptor is open; that by which the folder was read is not any more."""
+    """Tell whether a descriptor is open; that by which the folder was read is no longer valid."""
     try:
         os.fstat(number)
     except OSError:
@@ -73,7 +73,7 @@ def describe(numbers: list[int], ignored: Collection[int], blocked: Collection[i
 
 
 def send(connection: socket.socket, request: Request) -> None:
-    """Send a request, with the descriptors in it and one of the current folder.
+    """Send a request, with its descriptors and one of the current folder.
 
     Raises:
         OSError: nobody takes it, or the system forbids it.

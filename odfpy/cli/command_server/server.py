@@ -1,8 +1,8 @@
 """The server: it has imported what commands need, waits, and forks itself for each command.
 
-It runs nothing of a command and reads no workspace, so that nothing of it can be out of date but its code, at which it
-looks before each fork. It ends when nobody has asked for a while, with its session, when a file that it has imported
-changes, when its socket is removed, and by SIGTERM.
+It runs no part of a command and reads no workspace, so that only its code can be outdated, which it checks before each
+fork. It ends when it was idle for a while, with its session, when an imported file changes, when its socket is removed,
+and on SIGTERM.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Stamp = tuple[int, int, int, int]
 def serve(command: Callable[[], NoReturn]) -> NoReturn:
     """Run as server; returns in each forked child to run the command.
 
-    Its standard input is the lock of its socket, which it has as long as it lives.
+    Its standard input is the lock of its socket, which it holds for its lifetime.
 
     Args:
         command: runs the command that a process is there for.
@@ -56,10 +56,10 @@ def _has_lock(address: str) -> bool:
 
 
 class _Server:
-    """A server that listens, with everything imported.
+    """A listening server, with everything imported.
 
     Args:
-        address: of its socket.
+        address: address of its socket.
         idle: seconds without a command after which it ends.
     """
 
@@ -103,13 +103,13 @@ class _Server:
         os._exit(0)
 
     def _leave_to_the_server(self) -> None:
-        """Close what is the server's: above all the lock, which would outlive it with any command under way."""
+        """Close the server's descriptors: above all the lock, which any running command would otherwise keep."""
         self._listener.close()
         for descriptor in (self._lock, *self._leader):
             os.close(descriptor)
 
     def _is_asked(self) -> bool:
-        """Wait for a client; false when the server is to end."""
+        """Wait for a client; returns false when the server must end."""
         deadline = time.monotonic() + self._idle
         while (left := deadline - time.monotonic()) > 0 and self._is_found():
             waited = [self._listener.fileno(), *self._leader]
@@ -143,7 +143,7 @@ def _leave(*_: object) -> NoReturn:
 
 
 def _import_all() -> dict[str, Stamp]:
-    """Import what commands need; gives the files that it came from, with their stamps."""
+    """Import what commands need; returns the files that it came from, with their stamps."""
     began = time.time_ns()
     import_all()
     loaded = (getattr(module, "__file__", None) for module in sys.modules.values())
@@ -156,7 +156,7 @@ def _import_all() -> dict[str, Stamp]:
 
 
 def _stamp(path: str) -> Stamp:
-    """Return what tells whether a file is another one than before."""
+    """Return a value that changes when a file is replaced."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a thousand of them, before each command
     except OSError:

@@ -1,4 +1,4 @@
-"""Starting and ending a server, as the setting `commands.server` says: what an ordinary command does last."""
+"""Starting and stopping a server according to the setting `commands.server`, at the end of an ordinary command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TRY_AGAIN_SECONDS: Final = 600.0
 
 
 def follow_setting(session: Session) -> None:
-    """Start a server for the next commands, or end it; what a command has not looked at is left as it is."""
+    """Start or stop the server for later commands; does nothing if the command has not used a workspace."""
     if "workspace" not in vars(session):
         return
     idle = _wanted(session)
@@ -32,7 +32,7 @@ def follow_setting(session: Session) -> None:
 
 
 def _wanted(session: Session) -> int | None:
-    """Return after how many seconds without a command a server is to end; None if there is to be none."""
+    """Return the idle seconds after which a server ends; None if there must be none."""
     if not _may_be_set(session.workspace.storage.root):  # mostly, and settings take time to load
         return None
     from odfpy.settings.sections import CommandsSection
@@ -54,7 +54,7 @@ def _may_be_set(root: Path) -> bool:
 
 
 def start(idle: int) -> None:
-    """Start a server for processes like this one, if there can be one and is none; do not wait for it.
+    """Start a server for processes like this one, unless there is one or it is impossible; does not wait for it.
 
     Args:
         idle: seconds without a command after which it ends.
@@ -74,7 +74,7 @@ def start(idle: int) -> None:
 
 
 def stop() -> None:
-    """End the server for processes like this one, if there is one.
+    """Stop the server for processes like this one, if there is one.
 
     Raises:
         OSError: the system does not allow it.
@@ -120,7 +120,7 @@ def _locked(address: str, flags: int = 0) -> Iterator[int | None]:
     """Take the lock of a server; None if there is a server.
 
     Args:
-        address: of the server.
+        address: address of the server.
         flags: for opening the lock.
     """
     lock = os.open(f"{address}.lock", os.O_RDWR | flags, 0o600)

@@ -1,1 +1,1 @@
-"""Commands for other places: repositories, transfers, the server and who may use it."""
+"""Commands for remotes: repositories, transfers, the server and its access tokens."""

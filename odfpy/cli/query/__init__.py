@@ -1,1 +1,1 @@
-"""Commands that ask for data: `odf tail`, `odf sql` and its shell, exports, proofs, provenance."""
+"""Commands that query data: `odf tail`, `odf sql` and its shell, exports, proofs, provenance."""

@@ -1,7 +1,7 @@
 """The interactive side of `odf sql`.
 
-A statement runs in a process of its own, so that Ctrl-C ends it whatever it is at: native code hears nothing before it
-has come back. The shell itself stays.
+A statement runs in a separate process, so that Ctrl-C can always end it: native code only notices an interruption when
+it returns. The shell itself continues.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Interrupted(Exception):
 
 
 class Shell:
-    """Reads statements, runs them, prints what comes back.
+    """Reads statements, runs them, and prints the results.
 
     Attributes:
         workspace: whose datasets are the tables.
@@ -259,7 +259,7 @@ def _flag(argument: str, before: bool) -> bool:
 
 
 def _apart(work: Callable[[], None], output: Output) -> int:
-    """Do something in a copy of this process, which Ctrl-C ends; gives its exit code, or minus a signal."""
+    """Do something in a copy of this process, which Ctrl-C ends; returns its exit code, or minus a signal."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()

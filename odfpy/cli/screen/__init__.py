@@ -1,1 +1,1 @@
-"""The looks of things: tables, progress, results, charts, and the one way to a terminal."""
+"""Terminal output: tables, progress, results, charts, and sanitized text."""

@@ -36,7 +36,7 @@ class DisplayOptions:
 
     Attributes:
         engine: which engine answers, the default one if None.
-        limit: rows at most.
+        limit: maximum number of rows.
         timeout: seconds that an answer may take.
         timing: whether to say how long it took.
         pager: whether what does not fit the screen goes through a pager.
@@ -152,7 +152,7 @@ class _Rows:
 
 
 class _Wait:
-    """Signs of life of the engine until there are rows; threads may share it."""
+    """Signs of life of the engine until there are rows; thread-safe."""
 
     def __init__(self, line: ProgressLine) -> None:
         self._line = line

@@ -1,4 +1,4 @@
-"""Output of commands in the form that was asked for: results on standard output, the rest on standard error."""
+"""Output of commands in the requested format: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Format(Enum):
-    """A form of printed data."""
+    """A format of printed data."""
 
     TABLE = "table"
     JSON = "json"
@@ -37,7 +37,7 @@ class Format(Enum):
 
 
 class Verbosity(Enum):
-    """The amount of messages beside results."""
+    """The amount of messages that are printed besides results."""
 
     QUIET = -1
     NORMAL = 0
@@ -155,7 +155,7 @@ class Output:
         self.rows(table.column_names, list(zip(*columns, strict=True)) if columns else [])
 
     def flush(self) -> None:
-        """Let readers have what was printed so far: the command goes on."""
+        """Let readers have what was printed so far: the command continues."""
         sys.stdout.flush()
 
     # --- Everything else ---

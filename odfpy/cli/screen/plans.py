@@ -20,7 +20,7 @@ _SHOWN = 10
 
 
 def print_plans(plans: Iterable[PullPlan], output: Output, progress: ProgressLine) -> int:
-    """Tell each plan as it comes; gives back the exit code: 1 if something would fail.
+    """Tell each plan as it comes; returns the exit code: 1 if something would fail.
 
     Args:
         plans: the expected outcomes, as they are found.

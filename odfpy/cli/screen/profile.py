@@ -24,7 +24,7 @@ _MAX_START: Final = 600.0
 
 
 class CommandProfile:
-    """The profile of a command that is under way.
+    """The profile of a command that is in progress.
 
     Attributes:
         whole: all of it.
@@ -34,7 +34,7 @@ class CommandProfile:
         """Begin with what has been done before the command was known.
 
         Args:
-            whole: the stage that is under way.
+            whole: the stage that is in progress.
             began: when the program got to its first line, as `time.perf_counter` has it; None if it is not a process of
                 its own.
         """

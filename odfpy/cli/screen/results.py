@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from odfpy.data.data_warning import DataWarning
     from odfpy.errors import OdfError
 
-# What became of the rows of an input, in the words of a person.
+# What became of the rows of an input, in the vocabulary of a person.
 _FATES = {
     "appended": "new",
     "corrected": "corrected",
@@ -43,7 +43,7 @@ def report(
     if_none: str = "",
     profile: CommandProfile | None = None,
 ) -> int:
-    """Tell each result as it comes, or `if_none` when there was none; gives back the exit code.
+    """Tell each result as it comes, or `if_none` when there was none; returns the exit code.
 
     NDJSON comes line by line, other forms at the end.
 
@@ -94,7 +94,7 @@ def report(
 
 
 class _Errors:
-    """Errors of results. What is wrong in the same way with several datasets after another is said once."""
+    """Errors of results. Identical errors of consecutive datasets are printed once."""
 
     def __init__(self, output: Output) -> None:
         self._output = output

@@ -1,7 +1,7 @@
-"""The one way to a terminal: what others have written is made visible, our own colours stay.
+"""Sanitized terminal output: control characters in data are made visible, only odfpy's own colours are kept.
 
-A colour is marked with a word that this process has drawn by lot, and becomes an escape sequence only in `put`, after
-everything else has been made visible. So nothing in the data can pass for one.
+A colour is marked with a random word of this process, and becomes an escape sequence only in `put`, after everything
+else was sanitized. So nothing in the data can produce an escape sequence.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def paint(text: str, colour: str, stream: TextIO) -> str:
 
 
 class VisibleStream:
-    """A stream for data that is exact in files and pipes, and visible where a person looks at it."""
+    """A stream for data that is exact in files and pipes, and sanitized on a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""The rows of the reference web: TPC-H at scale 0.01, by `tpchgen-cli`, and five lines that only na_us has."""
+"""The rows of the reference web: TPC-H at scale 0.01, from `tpchgen-cli`, and five rows that only na_us has."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _SCALE: Final = "0.01"
 
 
 def make_tables(folder: Path) -> None:
-    """Make the tables of TPC-H as Parquet files.
+    """Generate the tables of TPC-H as Parquet files.
 
     Args:
-        folder: of the files; it is made.
+        folder: folder of the files; it is created.
 
     Raises:
-        OdfError: the program that makes them is not there, or makes something else.
+        OdfError: the generator is not installed, or its output is not as expected.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -55,7 +55,7 @@ def make_tables(folder: Path) -> None:
 
 
 def _program() -> str:
-    """The path of the program, which is where Python's other programs are."""
+    """Return the path of the generator, which is installed next to Python's other scripts."""
     beside = Path(sysconfig.get_path("scripts")) / _PROGRAM
     found = str(beside) if beside.exists() else shutil.which(_PROGRAM)
     with needs_extra("demo", "The tables of the demo", OdfError):

@@ -48,12 +48,12 @@ Document = tuple[str, Mapping[str, Any]]
 
 
 def documents_of(relay: str, locations: Mapping[str, str], *, offline: bool) -> dict[str, str]:
-    """The documents of a relay: text by name of the file.
+    """Return the documents of a relay: their text by file name.
 
     Args:
-        relay: its name.
-        locations: of all relays, by name.
-        offline: whether the relay that never answers is a peer.
+        relay: name of the relay.
+        locations: location of each relay, by name.
+        offline: whether the relay that never responds is a peer.
     """
     peers = dict(peers_of(relay, offline=offline))
     remote = [("RemoteMapping", _remote(relay, peer, table)) for peer, tables in peers.items() for table in tables]
@@ -68,13 +68,13 @@ def documents_of(relay: str, locations: Mapping[str, str], *, offline: bool) -> 
 
 
 def write_documents(folder: Path, relay: str, locations: Mapping[str, str], *, offline: bool) -> None:
-    """Write the documents of a relay into a folder, in the place of those that are there.
+    """Write the documents of a relay into a folder, replacing those that exist.
 
     Args:
-        folder: of the documents.
-        relay: its name.
-        locations: of all relays, by name.
-        offline: whether the relay that never answers is a peer.
+        folder: folder of the documents.
+        relay: name of the relay.
+        locations: location of each relay, by name.
+        offline: whether the relay that never responds is a peer.
     """
     folder.mkdir(exist_ok=True)
     for name, text in documents_of(relay, locations, offline=offline).items():
@@ -93,7 +93,7 @@ def _entity(relay: str, table: str) -> dict[str, Any]:
     return {"name": table, "information": [{"name": name, "arrow_dtype": dtype} for name, dtype in columns.items()]}
 
 
-# --- What a relay has itself ---
+# --- The relay's own data ---
 
 
 def _local_data(relay: str) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _data_source(relay: str, table: str) -> dict[str, Any]:
 
 
 def _with(table: str, made: Mapping[str, str], names: Iterable[str]) -> str:
-    """Return a SELECT of all columns of a table, and more that are made of them."""
+    """Return a SELECT of all columns of a table, and of additional columns computed from them."""
     more = ", ".join(f"{made[name]} AS {name}" for name in names)
     return f"SELECT *, {more} FROM {table}"  # noqa: S608 - made of constants
 
@@ -130,7 +130,7 @@ def _has_more(relay: str) -> bool:
 
 
 def _more_columns() -> dict[str, str]:
-    """The columns of the CSV of na_us: its own words, without that for orders."""
+    """Return the columns of the CSV of na_us: its own names, but none for orders."""
     words = words_of("na_us")
     columns = columns_of("na_us", "lineitem")
     return {name: dtype for name, dtype in columns.items() if name != "orderkey" and name not in words.more}
@@ -172,7 +172,7 @@ def _local_mapping(relay: str, table: str) -> dict[str, Any]:
     return {"entity": table, "mappings": mappings}
 
 
-# --- Whom it asks, and who asks ---
+# --- Peers and users ---
 
 
 def _peer(peer: str, locations: Mapping[str, str]) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _remote(relay: str, peer: str, table: str) -> dict[str, Any]:
 
 
 def _translated(here: Word, there: Word) -> dict[str, Any]:
-    """The word of a relay, made of that of a peer."""
+    """Return a relay's column, computed from that of a peer."""
     transformation = None
     if here != there:
         back, made = there.back or "{v}", here.made or "{v}"

@@ -1,11 +1,11 @@
-"""The folder of the reference web: what its relays have, and the keys of all.
+"""The folder of the reference web: the data and keys of all relays.
 
-web.json                what it is; written last, so that a folder that has it is whole
+web.json                describes the web; written last, so a folder that has it is complete
 keys/                   the authority, and certificates and keys of relays and users
-questions/              queries to try
+questions/              example queries
 RELAY/                  the workspace of a relay
 RELAY/data, RELAY/web   its tables, and its documents
-RELAY/relay.log         what it says while it runs
+RELAY/relay.log         the log of its process
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ class WebFolder:
         """The certificate of a relay or user; its key is beside it.
 
         Args:
-            name: of the relay or user.
+            name: name of the relay or user.
         """
         return self.path / "keys" / f"{name}.pem"
 
     def key(self, name: str) -> Path:
-        """The key of that."""
+        """Return the file of the key that belongs to a certificate."""
         return self.path / "keys" / f"{name}.key"
 
     def workspace(self, relay: str) -> Path:
         """The workspace of a relay.
 
         Args:
-            relay: its name.
+            relay: name of the relay.
         """
         return self.path / relay
 
@@ -77,14 +77,14 @@ class WebFolder:
 
     @property
     def more_lines(self) -> Path:
-        """The lines that only na_us has."""
+        """Return the file of the rows that only na_us has."""
         return self.path / "na_us" / "data" / MORE_LINES_FILE
 
     def question(self, name: str) -> Path:
-        """The file of a question.
+        """Return the file of an example query.
 
         Args:
-            name: of the file.
+            name: name of the file.
         """
         return self.path / "questions" / name
 
@@ -92,7 +92,7 @@ class WebFolder:
         """Write the documents of a relay, and apply them.
 
         Args:
-            relay: its name.
+            relay: name of the relay.
             locations: of all relays, by name.
             offline: whether the relay that never answers is a peer.
 
@@ -113,14 +113,14 @@ class WebFolder:
 
 
 def web_folder(path: Path) -> WebFolder:
-    """The reference web in a folder; it is made if there is none.
+    """Return the reference web in a folder; create it if there is none.
 
     Args:
         path: the folder.
 
     Raises:
-        AlreadyExists: there is something else in it.
-        OdfError: it cannot be made.
+        AlreadyExists: the folder has other content.
+        OdfError: it cannot be created.
     """
     folder = WebFolder(path.absolute())
     mark = folder.path / _MARK
@@ -161,7 +161,7 @@ def _make(folder: WebFolder) -> None:
         authority.issue(name, RELAY_DAYS, hosts=_HOSTS).write(folder.certificate(name), folder.key(name))
         workspace = Workspace.init(folder.workspace(name))
         RelayIdentity.given(workspace.odf, name, folder.certificate(name), folder.key(name), folder.authorities)
-        WebStore.of_workspace(workspace.odf, None).database.close()  # relays need no migrations then, nor their memory
+        WebStore.of_workspace(workspace.odf, None).database.close()  # migrated here, so that relays need not
         for table in ROWS:
             folder.data(name, table).parent.mkdir(exist_ok=True)
             shutil.copyfile(folder.path / "data" / f"{table}.parquet", folder.data(name, table))
@@ -175,7 +175,7 @@ def _make(folder: WebFolder) -> None:
 
 
 def _remove(path: Path, *, itself: bool) -> None:
-    """Remove what was made of a web that could not be made as a whole."""
+    """Remove what was created of a web that could not be completed."""
     for one in path.iterdir() if path.exists() else ():
         shutil.rmtree(one, ignore_errors=True)
     if itself and path.exists():

@@ -1,4 +1,4 @@
-"""Questions to the reference web, in the words of the relays that they are asked at."""
+"""Example queries for the reference web, each in the schema of the relay that it is sent to."""
 
 from __future__ import annotations
 

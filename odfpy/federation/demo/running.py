@@ -1,6 +1,6 @@
-"""The reference web while it runs: a process for each relay, and a socket that never answers.
+"""The running reference web: a process for each relay, and a socket that never responds.
 
-No process outlives the one that has started it, also if that is killed.
+No process outlives the one that started it, not even if that is killed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _BACKLOG: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class RunningWeb:
-    """The reference web, as long as it runs.
+    """The reference web while it runs.
 
     Attributes:
         folder: its files.
-        locations: where its relays are, by name: `grpc+tls://HOST:PORT`.
-        pids: of the processes of its relays, by name.
+        locations: location of each relay, by name: `grpc+tls://HOST:PORT`.
+        pids: process ids of the relays, by name.
     """
 
     folder: WebFolder
@@ -47,7 +47,7 @@ class RunningWeb:
     pids: dict[str, int]
 
     def connect(self, relay: str, user: str) -> Web:
-        """The web, as somebody sees it by a relay.
+        """Connect to the web through a relay, as one of the demo's users.
 
         Args:
             relay: name of the relay.
@@ -59,12 +59,13 @@ class RunningWeb:
 
 @contextmanager
 def running_web(folder: WebFolder, *, port_base: int = 0, offline: bool = True) -> Iterator[RunningWeb]:
-    """The reference web, which runs as long as the block lasts. Call it from the main thread: processes end with that.
+    """Run the reference web while the `with` block runs. Call it from the main thread: the processes end with that
+    thread.
 
     Args:
         folder: its files.
-        port_base: port of the first relay, the others have those behind it; 0 for any that are free.
-        offline: whether there is the relay that never answers.
+        port_base: port of the first relay, the others use the next ones; 0 for any free ports.
+        offline: whether to add the relay that never responds.
 
     Raises:
         OdfError: a relay does not start.
@@ -80,7 +81,7 @@ def running_web(folder: WebFolder, *, port_base: int = 0, offline: bool = True) 
             processes[name] = _started(folder, name, ports[name])
         for name, process in processes.items():
             locations[name] = _answering(process, folder.workspace(name) / "relay.log", name)
-        # Only now is it known where all of them are; what is applied counts from the next question on.
+        # The locations are known only now; applied documents take effect with the next query.
         for name in RELAYS:
             folder.apply(name, locations, offline=offline)
         web = RunningWeb(folder, locations, {name: process.pid for name, process in processes.items()})
@@ -92,7 +93,7 @@ def running_web(folder: WebFolder, *, port_base: int = 0, offline: bool = True) 
 
 @contextmanager
 def _silent(port: int) -> Iterator[socket.socket]:
-    """A socket that takes connections, and never says anything: the system does that, as long as nobody accepts."""
+    """Open a socket on which the kernel accepts connections, and nobody ever responds."""
     with socket.socket() as listening:
         try:
             listening.bind((HOST, port))
@@ -109,7 +110,7 @@ def _location(listening: socket.socket) -> str:
 
 
 def _started(folder: WebFolder, relay: str, port: int) -> subprocess.Popen[bytes]:
-    """The process of a relay, which has just been started."""
+    """Start the process of a relay."""
     root = folder.workspace(relay)
     command = python_command("odfpy", "relay", "serve", "--host", HOST, "--port", str(port))
 
@@ -124,13 +125,13 @@ def _started(folder: WebFolder, relay: str, port: int) -> subprocess.Popen[bytes
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
-            start_new_session=True,  # Ctrl-C is for whoever has started it, and then ends it
+            start_new_session=True,  # Ctrl-C goes to the parent process, which then stops this one
             preexec_fn=tied,  # noqa: PLW1509  it takes no lock that another thread could hold
         )
 
 
 def _answering(process: subprocess.Popen[bytes], log: Path, relay: str) -> str:
-    """Wait until a relay says where it answers."""
+    """Wait until a relay reports the location that it listens on."""
     assert process.stdout is not None  # noqa: S101 - a pipe
     ends = time.monotonic() + _START_SECONDS
     said = b""
@@ -150,7 +151,7 @@ def _answering(process: subprocess.Popen[bytes], log: Path, relay: str) -> str:
 
 
 def _end(processes: dict[str, subprocess.Popen[bytes]]) -> None:
-    """End all processes; one that does not is killed."""
+    """Stop all processes; those that do not stop are killed."""
     for process in processes.values():
         process.terminate()
     ends = time.monotonic() + _END_SECONDS

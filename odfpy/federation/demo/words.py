@@ -1,7 +1,7 @@
-"""The words of the relays: what each calls the columns of TPC-H, and how one's become another's.
+"""The relays' vocabularies: what each calls the columns of TPC-H, and how values are converted between them.
 
-TPC-H has discount and tax as fractions. Each relay says how its own words come of these, and how these come of its
-own; so any two of them can be linked.
+TPC-H has discount and tax as fractions. Each relay defines how its own columns are computed from TPC-H's and back, so
+that any two relays can be mapped to each other.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A relay's word for a column of TPC-H.
+    """A relay's name for a column of TPC-H, with the conversions of its values.
 
     Attributes:
-        name: the word.
-        made: the value, made of that of TPC-H, which is `{v}`; None if it is the same.
-        back: that of TPC-H, made of the value.
+        name: the relay's column name.
+        made: expression that computes the value from that of TPC-H, which is `{v}`; None if they are equal.
+        back: expression that computes TPC-H's value from the relay's.
     """
 
     name: str
@@ -77,12 +77,12 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class RelayWords:
-    """The words of a relay for lineitem, where they are others than those of TPC-H.
+    """A relay's vocabulary for lineitem, as far as it differs from that of TPC-H.
 
     Attributes:
-        words: by column of TPC-H.
-        more: columns that it has beside those.
-        hidden: columns that not everybody sees.
+        words: the relay's words, by TPC-H column.
+        more: additional columns of the relay.
+        hidden: columns that only some users may see.
     """
 
     words: Mapping[str, Word]
@@ -90,7 +90,7 @@ class RelayWords:
     hidden: frozenset[str] = frozenset(("commitdate", "receiptdate"))
 
     def word(self, column: str) -> Word:
-        """Its word for a column of TPC-H."""
+        """Return the relay's word for a column of TPC-H."""
         return self.words.get(column) or Word(column)
 
 
@@ -127,11 +127,11 @@ _LINKS: Final = {
 
 
 def peers_of(relay: str, *, offline: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield those whom a relay asks, and for which tables.
+    """Yield the peers of a relay, each with the tables it is queried for.
 
     Args:
-        relay: its name.
-        offline: whether the one that never answers is among them.
+        relay: name of the relay.
+        offline: whether to include the relay that never responds.
     """
     for (one, other), tables in _LINKS.items():
         if relay in (one, other):
@@ -141,12 +141,12 @@ def peers_of(relay: str, *, offline: bool) -> Iterator[tuple[str, tuple[str, ...
 
 
 def words_of(relay: str) -> RelayWords:
-    """The words of a relay, also of the one that is not there."""
+    """Return the vocabulary of a relay, including the one that is offline."""
     return RELAYS["global" if relay == OFFLINE else relay]
 
 
 def columns_of(relay: str, table: str) -> dict[str, str]:
-    """The words of a relay for the columns of a table, and their types."""
+    """Return a relay's names and types for the columns of a table."""
     if table != "lineitem":
         return dict(TABLES[table])
     words = words_of(relay)

@@ -1,1 +1,1 @@
-"""Evidence: answers of a web that are kept as datasets, so that anybody can verify them later, without the relays."""
+"""Evidence: answers of a web stored as datasets, so that anyone can verify them later without the relays."""

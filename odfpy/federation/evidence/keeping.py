@@ -1,10 +1,10 @@
-"""Keeping an answer: its rows, those of its parts and what relays have signed become datasets of a workspace.
+"""Storing an answer: its rows, those of its parts and the relays' signatures become datasets of a workspace.
 
-1. Statements are checked: a part whose relay has not signed for what has come is missing.
+1. Statements are checked: a part counts as missing if its relay has not signed for the rows that were received.
 2. The rows of the parts go into datasets, and are read back from there.
-3. The rest of the query runs over them; what it gives is the answer.
-4. The record is signed by whoever has asked, and goes with the answer.
-5. All of it is verified, as anybody will verify it later. Only then the answer gets its name.
+3. The rest of the query runs over them; its result is the answer.
+4. The requester signs the record, which is attached to the answer.
+5. Everything is verified, exactly as in any later verification. Only then is the answer given its name.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def check_columns(plan: WebPlan) -> None:
     """Check that the columns of an answer can be those of a dataset.
 
     Args:
-        plan: the query.
+        plan: the query's plan.
 
     Raises:
-        UsageError: one has the name of a system column, or two have the same name.
+        UsageError: a column has the name of a system column, or two have the same name.
     """
     names = plan.columns()
     for name in names:
@@ -74,23 +74,23 @@ def keep(
     require_complete: bool = False,
     memory: int = MEMORY,
 ) -> Verification:
-    """Keep an answer whose parts are signed, and verify it.
+    """Store an answer whose parts are signed, and verify it.
 
     Args:
-        answer: the answer; its rows may have been taken or not.
-        workspace: where it goes.
-        name: of its dataset.
-        credentials: of whoever has asked.
-        authorities: of the relays, and of whoever has asked.
-        require_complete: whether a relay that is missing, or has signed something else, is an error.
-        memory: bytes that putting the answer together may take.
+        answer: the answer; its rows may have been consumed or not.
+        workspace: the workspace that stores it.
+        name: name of its dataset.
+        credentials: of the requester.
+        authorities: authorities of the relays and of the requester.
+        require_complete: whether a relay that is missing, or has signed other rows, is an error.
+        memory: bytes that assembling the answer may use.
 
     Raises:
         AlreadyExists: the name is taken.
         UsageError: the answer is not signed, or has columns that no dataset can have.
-        IncompleteAnswer: a relay is missing, and that is not wanted.
-        AnswerNotKept: it cannot be verified afterwards; nothing of it stays.
-        OdfError: the datasets cannot be written; nothing of them stays.
+        IncompleteAnswer: a relay is missing, and the answer must be complete.
+        AnswerNotKept: it does not pass verification; everything is removed.
+        OdfError: the datasets cannot be written; everything is removed.
     """
     place = AnswerPlace(workspace, name)
     check_columns(answer.asked.plan)
@@ -124,10 +124,10 @@ class _Keeper:
         self.missing = list(answer.missing)
 
     def choose_parts(self) -> None:
-        """Step 1.
+        """Run step 1: choose the parts whose statements are valid.
 
         Raises:
-            UsageError: nobody was asked to sign.
+            UsageError: the query was run without signatures.
         """
         answer = self._answer
         if sum(len(one.parts) for one in answer.asked.answers.values()) > len(answer.parts):
@@ -145,13 +145,13 @@ class _Keeper:
                 self._parts.append(one)
 
     def _size(self, part: ReadPart) -> tuple[int, str]:
-        """The number of the rows of a part that have come, and their hash, which is known if it came just now."""
+        """Return the row count of a part and the hash of its rows; known already if just received."""
         if part.hash is not None:
             return part.rows, part.hash
         return counted(batches_of(part.paths, self._plan.fragments[part.fragment].schema))
 
     def write(self) -> Verification:
-        """Steps 2 to 5.
+        """Run steps 2 to 5.
 
         Raises:
             AnswerNotKept: the answer cannot be verified.
@@ -180,7 +180,7 @@ class _Keeper:
         return self._verified()
 
     def _write_parts(self, alias: str, fragment: str) -> str:
-        """Step 2; gives the id of the dataset."""
+        """Run step 2; returns the id of the dataset."""
         path = self._folder / "parts.parquet"
         parts = ((number, one.paths) for number, one in enumerate(self._parts) if one.fragment == fragment)
         write_parts(path, self._plan.fragments[fragment].schema, parts)
@@ -194,7 +194,7 @@ class _Keeper:
         return found.paths
 
     def _write_rest(self, path: Path, files: Mapping[str, Sequence[Path]]) -> tuple[int, str]:
-        """Step 3; gives how many rows there are, and their hash."""
+        """Run step 3; returns the number of rows and their hash."""
         with (
             AnswerRows(self._plan, files, self._memory, self._control) as rows,
             pq.ParquetWriter(path, rows.schema) as writer,
@@ -202,7 +202,7 @@ class _Keeper:
             return counted(_written(rows, writer))
 
     def _verified(self) -> Verification:
-        """Step 5."""
+        """Run step 5."""
         place = self._place
         found = verify(place.workspace, place.unfinished, self._authorities, memory=self._memory, control=self._control)
         if not found.holds:

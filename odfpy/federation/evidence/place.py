@@ -1,11 +1,11 @@
-"""Places where answers are kept: a dataset of the name, and one for the parts of each fragment below it.
+"""The datasets of a stored answer: one of its name, and below it one for the parts of each fragment.
 
     NAME               the answer
     NAME.parts.1       rows of the parts of the first fragment, and so on
     NAME.parts.answer  the answer, as long as it is not complete
 
-The answer gets its name last of all, when everything was verified. So what a killed process has left has no name that
-anybody uses; whoever keeps an answer of that name next removes it.
+The answer gets its name last, after everything was verified. What a killed process leaves behind therefore has only
+temporary names; the next attempt to store an answer under that name removes it.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ KEYWORD: Final = "odf-web-answer"
 
 
 class AnswerPlace:
-    """The datasets of an answer in a workspace.
+    """The datasets of an answer in a workspace: reserves their names, creates them and cleans up.
 
     Attributes:
         workspace: the workspace.
-        name: of the answer.
-        unfinished: name of the answer before it is complete.
+        name: name of the answer.
+        unfinished: temporary name of the answer before it is complete.
     """
 
     def __init__(self, workspace: Workspace, name: str) -> None:
         """
         Args:
             workspace: the workspace.
-            name: of the answer.
+            name: name of the answer.
 
         Raises:
             InvalidValue: it is not a name of a dataset.
@@ -56,18 +56,18 @@ class AnswerPlace:
         self.workspace = workspace
         self.name = str(DatasetAlias.parse(name))
         self.unfinished = f"{self.name}.parts.answer"
-        DatasetAlias.parse(self.unfinished)  # a name that is too long is refused now
+        DatasetAlias.parse(self.unfinished)  # a name that is too long is rejected now
 
     def parts(self, number: int) -> str:
         """The name of the dataset with the parts of a fragment.
 
         Args:
-            number: of the fragment, from 1.
+            number: number of the fragment, from 1.
         """
         return f"{self.name}.parts.{number}"
 
     def check(self) -> None:
-        """Check that an answer can be kept here.
+        """Check that an answer can be stored here.
 
         Raises:
             AlreadyExists: a dataset has one of the names.
@@ -76,11 +76,11 @@ class AnswerPlace:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the names for a block. What others have left unfinished goes first, what this one leaves at the end.
+        """Hold the names while the `with` block runs. Leftovers of others are removed first, one's own at the end.
 
         Raises:
             AlreadyExists: a dataset has one of the names.
-            DatasetLocked: another process keeps an answer of that name just now.
+            DatasetLocked: another process is storing an answer of that name.
         """
         storage = self.workspace.storage
         lock = storage.run / "locks" / f"web-{self.name.lower().replace('/', '+')}"
@@ -89,21 +89,21 @@ class AnswerPlace:
             try:
                 yield
             except BaseException:
-                with suppress(AlreadyExists):  # it was complete just then
+                with suppress(AlreadyExists):  # it was completed in the meantime
                     self._remove(self._left())
                 raise
 
     def make(self, name: str, what: str, file: Path, attachment: str | None = None) -> str:
-        """Make a dataset of a file; gives its id.
+        """Create a dataset from a file; returns its id.
 
         Args:
-            name: of the dataset.
-            what: it is, for people.
+            name: name of the dataset.
+            what: human-readable description of the content.
             file: a Parquet file, perhaps without rows, but with columns.
-            attachment: the record of an answer.
+            attachment: the record of the answer.
 
         Raises:
-            OdfError: it cannot be made.
+            OdfError: it cannot be created.
         """
         events: list[MetadataEvent] = [
             AddPushSource(source_name="default", read=ReadParquet(), merge=MergeAppend()),
@@ -119,12 +119,12 @@ class AnswerPlace:
         """Give the answer its name.
 
         Raises:
-            AlreadyExists: another dataset has got it in the meantime.
+            AlreadyExists: another dataset has taken it in the meantime.
         """
         self.workspace.datasets.rename(self.unfinished, self.name)
 
     def _left(self) -> list[str]:
-        """The datasets that somebody has left unfinished here: parts of no answer, and an answer without its name."""
+        """Return leftover datasets: parts that belong to no answer, and answers that never got their name."""
         below = f"{self.name}.parts.".lower()
         datasets = {str(one.handle).lower(): one for one in self.workspace.storage.datasets()}
         if self.name.lower() in datasets:
@@ -144,7 +144,7 @@ class AnswerPlace:
         return [str(one.handle) for one in found]
 
     def _used(self, datasets: Iterable[StoredDataset]) -> set[str]:
-        """Ids of the parts of answers that are complete; they may have another name by now."""
+        """Return ids of the parts of complete answers; these may have been renamed."""
         found: set[str] = set()
         for one in datasets:
             attached = one.state.attachments if _is_of_answer(one) else None

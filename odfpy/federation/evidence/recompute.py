@@ -1,4 +1,4 @@
-"""The answer made again of its parts: the same way when it is kept, and whenever it is verified."""
+"""Recomputing an answer from its parts: the same way when it is stored as whenever it is verified."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class AnswerRows:
-    """The rows of an answer over the files of its parts, as a dataset keeps them; it ends with its block.
+    """The rows of an answer, computed from the files of its parts; a context manager that stops the computation at its
+    end.
 
     Attributes:
         schema: their columns.
@@ -28,13 +29,13 @@ class AnswerRows:
     def __init__(
         self, plan: WebPlan, files: Mapping[str, Sequence[Path]], memory: int, control: CancellationToken
     ) -> None:
-        """Begin.
+        """Start the computation.
 
         Args:
             plan: the query.
-            files: for each fragment, those of its parts, in their order.
+            files: for each fragment, the files of its parts, in order.
             memory: bytes that it may take.
-            control: stops it from elsewhere.
+            control: lets another thread cancel it.
 
         Raises:
             OdfError: the rest of the query cannot be run.

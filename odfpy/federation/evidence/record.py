@@ -1,6 +1,6 @@
-"""The record of a kept answer, an attachment of its dataset: what was asked, and what relays have signed.
+"""The record of a stored answer, an attachment of its dataset: what was queried, and what relays have signed.
 
-Whoever has asked signs the record as a whole. Without their key nothing of it can be changed; with it, nothing that
+The requester signs the complete record. Without the requester's key nothing in it can be changed; with it, nothing that
 relays have signed.
 """
 
@@ -33,8 +33,8 @@ class PartsDataset:
     """A dataset with the rows of all parts of a fragment.
 
     Attributes:
-        id: of the dataset, the same in all copies.
-        name: where it was made.
+        id: id of the dataset, the same in all copies.
+        name: its name where the answer was stored.
     """
 
     id: str
@@ -43,7 +43,7 @@ class PartsDataset:
 
 @dataclass(frozen=True, slots=True)
 class KeptPart:
-    """A part of an answer.
+    """A part of a stored answer: who supplied which rows.
 
     Attributes:
         fragment: name of the fragment.
@@ -56,17 +56,17 @@ class KeptPart:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """The source of a kept answer.
+    """The record of where a stored answer comes from.
 
     Attributes:
-        software: which odfpy has split the query.
-        requester: fingerprint of whoever has asked.
-        plan: what was asked.
+        software: the odfpy version that split the query.
+        requester: fingerprint of the requester.
+        plan: the plan of the query.
         missing: the relays whose rows are not in the answer.
-        datasets: for each fragment, where the rows of its parts are.
-        parts: rows bear the number of their part, its place here.
-        rows: how many the answer has.
-        hash: of these rows, without their order, as a multihash.
+        datasets: for each fragment, the dataset with the rows of its parts.
+        parts: the parts; rows refer to a part by its index here.
+        rows: number of rows of the answer.
+        hash: order-independent hash of these rows, as a multihash.
     """
 
     software: str
@@ -94,10 +94,10 @@ class AnswerRecord:
 
     @classmethod
     def parse(cls, tree: Any) -> AnswerRecord:
-        """The record that somebody kept.
+        """Parse a stored record.
 
         Args:
-            tree: what `json.loads` gave.
+            tree: result of `json.loads`.
 
         Raises:
             AuthenticationFailed: it is invalid.
@@ -125,11 +125,11 @@ class AnswerRecord:
 
 
 def signed_text(record: AnswerRecord, credentials: Credentials) -> str:
-    """The text of the attachment.
+    """Return the text of the attachment: the signed record.
 
     Args:
-        record: what it says.
-        credentials: of whoever has asked.
+        record: the record to sign.
+        credentials: credentials of the requester.
     """
     tree = record.to_json()
     claims = {"aud": AUDIENCE, "iat": int(time.time()), "query": record.plan.query, "hash": _hash_of(tree)}
@@ -138,12 +138,12 @@ def signed_text(record: AnswerRecord, credentials: Credentials) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SignedRecord:
-    """A record, and by whom it should be.
+    """A record with its signature, which is yet to be verified.
 
     Attributes:
-        record: itself.
-        digest: of its text.
-        signature: by whoever has asked.
+        record: the record itself.
+        digest: digest of its text.
+        signature: signature of the requester.
     """
 
     record: AnswerRecord
@@ -152,10 +152,10 @@ class SignedRecord:
 
     @classmethod
     def parse(cls, text: str) -> SignedRecord:
-        """The record of an attachment, of which nothing was checked yet.
+        """Parse the record of an attachment; nothing is verified yet.
 
         Args:
-            text: of the attachment.
+            text: text of the attachment.
 
         Raises:
             AuthenticationFailed: it is invalid.
@@ -171,13 +171,13 @@ class SignedRecord:
             raise AuthenticationFailed("The answer record is malformed") from error
 
     def signer(self, authorities: Authorities) -> tuple[Identity, int]:
-        """Return who has signed the record, and when, in seconds since 1970: whoever has asked.
+        """Return the requester who has signed the record, and when, in seconds since the epoch.
 
         Args:
-            authorities: whose certificates are trusted.
+            authorities: the trusted authorities.
 
         Raises:
-            AuthenticationFailed: it is somebody else, or has signed something else.
+            AuthenticationFailed: somebody else has signed it, or something else was signed.
         """
         signer, claims = authorities.signed(self.signature, AUDIENCE)
         if signer.fingerprint != self.record.requester:

@@ -1,8 +1,8 @@
-"""Rows of kept answers: how they go into datasets, and how they come back.
+"""Rows of stored answers: how they are written to datasets and read back.
 
-Rows of parts come back exactly as the relays gave them, as their hashes are signed. ODF has milliseconds in UTC only,
-and fewer layouts than Arrow; so what a dataset would change travels as a plain number or text. Rows of the answer are
-for people: they have the types that any dataset has.
+Rows of parts are read back exactly as the relays sent them, since their hashes are signed. ODF only has milliseconds in
+UTC, and fewer layouts than Arrow; so values that a dataset would change are stored as plain numbers or text. Rows of
+the answer are meant for users: they have the types of any dataset.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ _APPENDED: Final = 0
 
 
 def parts_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns of the dataset that keeps the parts of a fragment.
+    """Return the columns of the dataset that stores the parts of a fragment.
 
     Args:
-        schema: of the fragment.
+        schema: schema of the fragment.
     """
     columns = [pa.field(f"c{number}", _carrier(field.type)) for number, field in enumerate(schema)]
     return pa.schema([pa.field(_PART, pa.int64()), *columns])
 
 
 def write_parts(path: Path, schema: pa.Schema, parts: Iterable[tuple[int, Sequence[Path]]]) -> None:
-    """Write the rows of parts into one file, as their dataset keeps them.
+    """Write the rows of parts into one file, in the form their dataset stores.
 
     Args:
         path: the file.
-        schema: of the fragment.
-        parts: number of each part, and the files that it is in.
+        schema: schema of the fragment.
+        parts: number of each part, and the files that it consists of.
     """
     kept = parts_schema(schema)
     with pq.ParquetWriter(path, kept) as writer:
@@ -71,11 +71,11 @@ def write_parts(path: Path, schema: pa.Schema, parts: Iterable[tuple[int, Sequen
 
 
 def batches_of(paths: Iterable[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a part, with the types that they came with: Parquet does not have all of them.
+    """Yield the rows of a part with their original types, not all of which Parquet can represent.
 
     Args:
         paths: its files.
-        schema: of the fragment.
+        schema: schema of the fragment.
     """
     for path in paths:
         with pq.ParquetFile(path) as file:
@@ -84,19 +84,20 @@ def batches_of(paths: Iterable[Path], schema: pa.Schema) -> Iterator[pa.RecordBa
 
 
 class PartFiles:
-    """The rows of the parts of one fragment, taken out of their dataset again into one file a part.
+    """The rows of the parts of one fragment, extracted from their dataset into one file for each part.
 
     Attributes:
-        sizes: of each part, once it is read: how many rows there are, and their hash without their order.
+        sizes: row count and order-independent hash of each part, once it is read.
     """
 
     def __init__(self, fragment: str, schema: pa.Schema, numbers: Iterable[int], folder: Path) -> None:
         """
         Args:
-            fragment: its name.
+            fragment: name of the fragment.
             schema: its columns.
             numbers: of the parts that there are.
-            folder: where the files go.
+            numbers: numbers of the existing parts.
+            folder: folder for the files.
         """
         self._schema = schema
         self._paths = {number: folder / f"{fragment}-{number:06}.parquet" for number in numbers}
@@ -108,15 +109,15 @@ class PartFiles:
         return list(self._paths.values())
 
     def read(self, workspace: Workspace, dataset: str, control: CancellationToken) -> None:
-        """Read the dataset.
+        """Read the dataset and write the files.
 
         Args:
-            workspace: that it is in.
-            dataset: its id.
-            control: stops it from elsewhere.
+            workspace: the workspace that it is in.
+            dataset: id of the dataset.
+            control: lets another thread cancel it.
 
         Raises:
-            AuthenticationFailed: it has other columns, or rows of no part.
+            AuthenticationFailed: it has other columns, or rows that belong to no part.
             OdfError: it cannot be read.
         """
         with ExitStack() as stack:
@@ -148,7 +149,7 @@ class PartFiles:
 
 
 def _carrier(kind: pa.DataType) -> pa.DataType:
-    """The type in which a dataset keeps values exactly."""
+    """Return the type in which a dataset stores values of a type exactly."""
     types = pa.types
     if types.is_temporal(kind) and not types.is_date32(kind):
         return pa.int64()
@@ -180,16 +181,16 @@ def _restored(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def kept_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns of the dataset that keeps an answer.
+    """Return the columns of the dataset that stores an answer.
 
     Args:
-        schema: of the answer.
+        schema: schema of the answer.
     """
     return pa.schema([pa.field(field.name, _kept_type(field.type)) for field in schema])
 
 
 def kept_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of an answer as its dataset keeps them: times are milliseconds in UTC, what is finer is cut off.
+    """Convert rows of an answer to their stored form: times become milliseconds in UTC; finer digits are truncated.
 
     Args:
         batch: the rows.
@@ -211,19 +212,19 @@ def _kept_column(column: pa.Array) -> pa.Array:
     return plain.cast(_TIMESTAMP)
 
 
-# --- Rows of any dataset of evidence ---
+# --- Rows of any evidence dataset ---
 
 
 def rows_of(
     workspace: Workspace, dataset: str, columns: Sequence[str], control: CancellationToken
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a dataset in their order, without the system's columns.
+    """Yield the rows of a dataset in order, without the system columns.
 
     Args:
-        workspace: that it is in.
-        dataset: its id.
-        columns: that it must have, and no others.
-        control: stops it from elsewhere.
+        workspace: the workspace that it is in.
+        dataset: id of the dataset.
+        columns: the exact columns that it must have.
+        control: lets another thread cancel it.
 
     Raises:
         DatasetNotFound: it is not there.

@@ -1,4 +1,4 @@
-"""Statements of relays about the parts of one answer: each of a relay, of this answer, and there once."""
+"""Checks of relays' statements about the parts of one answer: trusted signer, this answer, no duplicates."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from odfpy.federation.relay.statements import verified
 
 @dataclass(frozen=True, slots=True)
 class SignedPart:
-    """The rows that a relay has given, as it has signed.
+    """The rows that a relay has supplied, according to its signed statement.
 
     Attributes:
-        fragment: name of the fragment that they answer.
-        relay: what the relay calls itself.
-        subject: of its certificate.
-        fingerprint: of its certificate.
-        rows: how many there were.
-        hash: of the rows, without their order.
-        at: seconds since 1970, when the last of them was given.
-        sql: what was asked, in the words of the relay.
+        fragment: name of the fragment that the rows belong to.
+        relay: the relay's name for itself.
+        subject: subject of its certificate.
+        fingerprint: fingerprint of its certificate.
+        rows: number of rows.
+        hash: order-independent hash of the rows.
+        at: seconds since the epoch, when the last row was sent.
+        sql: the executed query, in the relay's own schema.
     """
 
     fragment: str
@@ -37,14 +37,14 @@ class SignedPart:
 
 
 class Statements:
-    """The statements about the parts of an answer."""
+    """Verifies the statements about the parts of one answer, and remembers which were seen."""
 
     def __init__(self, plan: WebPlan, requester: str, authorities: Authorities) -> None:
         """
         Args:
             plan: the query.
-            requester: fingerprint of whoever has asked.
-            authorities: whose certificates are trusted.
+            requester: fingerprint of the requester.
+            authorities: the trusted authorities.
         """
         self._query = plan.query
         self._fragments = plan.fragments.keys()
@@ -53,14 +53,14 @@ class Statements:
         self._seen: set[tuple[str, str, str]] = set()
 
     def take(self, fragment: str, text: str) -> SignedPart:
-        """Check the statement about a part.
+        """Verify the statement about a part.
 
         Args:
             fragment: name of the fragment.
-            text: what the relay has signed.
+            text: the signed statement.
 
         Raises:
-            AuthenticationFailed: it is of nobody who is trusted, or about something else, or has come before.
+            AuthenticationFailed: the signer is not trusted, or it is about something else, or was seen before.
         """
         statement, signer = verified(text, self._authorities)
         if fragment not in self._fragments or statement.question != f"{self._query} {fragment}":
@@ -85,12 +85,12 @@ class Statements:
         )
 
     def take_with(self, fragment: str, text: str, size: tuple[int, str]) -> SignedPart:
-        """Check the statement about a part whose rows are here.
+        """Verify the statement about a part whose rows are available.
 
         Args:
             fragment: name of the fragment.
-            text: what the relay has signed.
-            size: how many rows there are, and their hash.
+            text: the signed statement.
+            size: row count and hash of the available rows.
 
         Raises:
             AuthenticationFailed: as with `take`; or the relay has signed for other rows.

@@ -1,6 +1,6 @@
 """Verifying an answer that was kept: offline, from its datasets and the certificates of the authorities alone.
 
-1. Whoever has asked has signed the record, and nothing of it was changed since.
+1. The requester has signed the record, and nothing of it was changed since.
 2. The SQL, split again over the recorded entities, gives the recorded fragments and rest.
 3. Each part has a statement of a relay: a certificate of a trusted authority, this query, this fragment, this asker.
 4. The rows of each part have the number and the hash that its relay has signed; there are no others.
@@ -42,12 +42,12 @@ class Verification:
     """The outcome of a verification.
 
     Attributes:
-        name: of the dataset.
+        name: name of the dataset.
         query: id of the query.
         sql: what was asked.
-        requester: fingerprint of whoever has asked.
-        subject: of their certificate; None if their signature does not hold.
-        at: seconds since 1970, when they have kept the answer; None the same.
+        requester: fingerprint of the requester.
+        subject: subject of their certificate; None if their signature does not hold.
+        at: seconds since the epoch, when they have kept the answer; None the same.
         rows: how many the answer has, by its record.
         signed: what relays have signed, as far as their signatures hold.
         missing: relays whose rows are not in the answer, as the record says.
@@ -84,9 +84,9 @@ def verify(
     Args:
         workspace: that it is in.
         name: name or id of its dataset.
-        authorities: of the relays, and of whoever has asked.
-        memory: bytes that putting the answer together may take.
-        control: stops it from elsewhere.
+        authorities: of the relays, and of the requester.
+        memory: bytes that assembling the answer may use.
+        control: lets another thread cancel it.
 
     Raises:
         DatasetNotFound: there is no such dataset.
@@ -191,7 +191,7 @@ class _Verifier:
         return found
 
     def _parts(self, signed: Mapping[int, SignedPart | None]) -> dict[str, list[Path]]:
-        """Step 4; gives the files with the rows of each fragment."""
+        """Step 4; returns the files with the rows of each fragment."""
         files: dict[str, list[Path]] = {}
         if self._record.datasets.keys() != self._record.plan.fragments.keys():
             self._findings.append("record: the datasets are not those of the fragments")

@@ -1,4 +1,4 @@
-"""Answers of a web: rows, who they are of, and who is missing."""
+"""Answers of a web: rows, the relays that supplied them, and the relays that are missing."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class WebAnswer:
-    """The answer to a query. It holds files until it is closed.
+    """The answer to a query: an iterable of Arrow batches. It holds temporary files until it is closed.
 
     Attributes:
-        asked: the query.
-        query: its id.
+        asked: the started query.
+        query: id of the query.
         schema: its columns.
-        relays: names of those that it has rows of, or was asked for rows; each once for each of its sources.
+        relays: names of the relays that have supplied rows or were queried for rows; once for each of their sources.
         missing: relays whose rows are not in it.
         parts: the parts that were read, with their sizes.
     """
@@ -51,7 +51,7 @@ class WebAnswer:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all relays have answered."""
+        """Return whether all relays have responded."""
         return not self.missing
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class WebAnswer:
         self.close()
 
     def close(self) -> None:
-        """Give up its files; what still runs is cancelled."""
+        """Delete its files; what still runs is cancelled."""
         self._resources.close()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -69,16 +69,16 @@ class WebAnswer:
         return iter(self._rows)
 
     def to_arrow(self) -> pa.Table:
-        """All rows that were not taken yet."""
+        """Return all rows that have not been consumed yet."""
         return pa.Table.from_batches(list(self), schema=self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The same for pandas."""
+        """Return the same as a pandas DataFrame."""
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """The same for Polars, which has to be installed."""
+        """Return the same as a Polars DataFrame; Polars must be installed."""
         from odfpy.extras import needs_extra
 
         with needs_extra("notebook", "Polars"):

@@ -1,8 +1,8 @@
-"""Calls at the same time, none of which holds up whoever wants no more of them.
+"""Concurrent calls, none of which blocks a caller that no longer needs the results.
 
-A call of gRPC cannot be interrupted, and one to a relay that hangs lasts as long as the query has time. Python waits
-for the threads of its executors, also at its end, and for a call of its main thread before it tells of Ctrl-C. So calls
-go to threads that are waited for only as long as somebody wants what they give.
+A gRPC call cannot be interrupted, and a call to a relay that hangs lasts until the query's timeout. Python waits for
+the threads of its executors, also at exit, and for a call in its main thread before it handles Ctrl-C. So calls run in
+threads that are only joined as long as their results are needed.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class _Ended:
 def at_once(
     calls: Sequence[Callable[[], T]], most: int, give_up: Callable[[BaseException], object] = lambda _: None
 ) -> list[T]:
-    """Make calls at the same time, and give their results in their order.
+    """Make calls concurrently, and return their results in order.
 
     Args:
         calls: the calls.
-        most: how many threads there may be.
-        give_up: hears why the others are not wanted any more: one has failed, or somebody has pressed Ctrl-C.
+        most: maximum number of threads.
+        give_up: called with the reason why the other calls are no longer needed: one has failed, or Ctrl-C was pressed.
 
     Raises:
-        BaseException: that of the first one that failed, or KeyboardInterrupt. What was not begun is not; what was is
-            waited for no longer than a second, and ends by itself.
+        BaseException: the error of the first call that failed, or KeyboardInterrupt. Calls that have not started are
+            skipped; running ones are waited for at most a second, and end by themselves.
     """
     waiting: queue.SimpleQueue[tuple[int, Callable[[], T]]] = queue.SimpleQueue()
     ended: queue.SimpleQueue[_Ended] = queue.SimpleQueue()

@@ -1,8 +1,8 @@
-"""Deferred queries: relays read the parts of a query into files, and the asker comes back for them.
+"""Deferred queries: relays write the parts of a query to files, and the client fetches these later.
 
-The relay that was asked remembers the query; so its id is all that somebody needs who comes back, from any machine
-that has their key. Each part is a result of the relay that reads it. Files are checked against their hashes, and those
-that have come stay: an interrupted fetch goes on where it was.
+The relay that received the query remembers it; so its id is all that the user needs to come back, from any machine that
+has their key. Each part is a result at the relay that reads it. Files are checked against their hashes, and those
+that have come stay: an interrupted fetch continues where it was.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _QUERY: Final = re.compile(r"[0-9a-f]{8,64}")
 
 
 class DeferredQueries:
-    """The deferred queries of a user: their rows are fetched later."""
+    """The deferred queries of a user: submits them, reports their state and fetches their rows."""
 
     def __init__(self, user: User) -> None:
         """
         Args:
-            user: who asks.
+            user: the user, as a client of relays.
         """
         self._user = user
 
@@ -90,34 +90,34 @@ class DeferredQueries:
         return DeferredQuery(found.query, "", str(kept.get("expires", "")), found, parts)
 
     def all(self) -> list[DeferredQuery]:
-        """The queries that the relay remembers, the newest first; their parts as they were when they were asked.
+        """Return the queries that the relay remembers, newest first; their parts are as of submission.
 
         Raises:
-            OdfError: the relay does not answer.
+            OdfError: the relay does not respond.
         """
         return [query_of(one) for one in self._user.queries()]
 
     def find(self, query: str) -> DeferredQuery:
-        """A query, with its parts as they are now.
+        """Return a query, with the current state of its parts.
 
         Args:
-            query: its id.
+            query: id of the query.
 
         Raises:
-            OdfError: the relay does not answer, or remembers no such query.
+            OdfError: the relay does not respond, or has no such query.
         """
         found = query_of(self._user.query(query))
         with ThreadPoolExecutor(AT_ONCE) as threads:
             return replace(found, parts=tuple(threads.map(self._now, found.parts)))
 
     def cancel(self, query: str) -> DeferredQuery:
-        """Have no part made further.
+        """Stop the relays from producing further parts.
 
         Args:
-            query: its id.
+            query: id of the query.
 
         Raises:
-            OdfError: the relay does not answer, or remembers no such query.
+            OdfError: the relay does not respond, or has no such query.
         """
         for one in self.find(query).parts:
             if one.is_under_way:
@@ -186,10 +186,10 @@ class DeferredQueries:
 
     @staticmethod
     def forget_files(query: str) -> None:
-        """Remove what was fetched of a query into the cache.
+        """Delete the files of a query from the local cache.
 
         Args:
-            query: its id.
+            query: id of the query.
         """
         shutil.rmtree(_cached(query), ignore_errors=True)
 
@@ -215,7 +215,7 @@ class DeferredQueries:
     def _fetched(
         self, part: DeferredPart, folder: Path, ends: float, control: CancellationToken, received: Received
     ) -> ReadPart:
-        """The files of a part; those that are here already are not fetched again."""
+        """Return the files of a part; those that are cached are not fetched again."""
         if part.state != "done":
             return _missing(part, part.why or f"its part is {part.state}")
         began = time.monotonic()
@@ -241,10 +241,10 @@ def _cached(query: str) -> Path:
 
 
 def _checked(part: ReadPart, schema: pa.Schema) -> ReadPart:
-    """The part, if its files have the columns that were asked for.
+    """Return the part, if its files have the requested columns.
 
     Raises:
-        InvalidAnswer: they have not, or are not files of Parquet.
+        InvalidAnswer: they have other columns, or are not Parquet files.
     """
     try:
         is_good = all(pq.read_schema(path).equals(schema) for path in part.paths)
@@ -260,11 +260,11 @@ def _missing(part: DeferredPart, why: str) -> ReadPart:
 
 
 def _bytes_of(rows: PartRows, received: Received, result: str) -> Iterator[bytes]:
-    """The bytes of a file that comes as rows with one column.
+    """Return the bytes of a file that is streamed as rows with one column.
 
     Raises:
-        InvalidAnswer: it does not come like that.
-        ResultTooLarge: it is more than may come.
+        InvalidAnswer: the stream has another form.
+        ResultTooLarge: it exceeds the limit.
     """
     for chunk in rows:
         if chunk.data is not None:
@@ -275,7 +275,7 @@ def _bytes_of(rows: PartRows, received: Received, result: str) -> Iterator[bytes
 
 
 class _Pieces(io.RawIOBase):
-    """A file on its way, as a stream of bytes."""
+    """A file that is being received, as a stream of bytes."""
 
     def __init__(self, pieces: Iterator[bytes], control: CancellationToken) -> None:
         super().__init__()
@@ -283,7 +283,7 @@ class _Pieces(io.RawIOBase):
         self._control = control
 
     def read(self, size: int = -1) -> bytes:
-        """The next piece, of whatever size it comes in."""
+        """Return the next piece, whatever its size."""
         del size
         self._control.check()
         return next(self._left, b"")

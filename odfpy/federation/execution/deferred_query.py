@@ -1,4 +1,4 @@
-"""Deferred queries, as the relay that was asked remembers them."""
+"""Deferred queries, as remembered by the relay that received them."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _RESULT: Final = re.compile(r"[0-9a-f]{0,64}")
 
 @dataclass(frozen=True, slots=True)
 class DeferredPart:
-    """A part of a deferred query: its rows are fetched later.
+    """A part of a deferred query, whose rows are fetched later.
 
     Attributes:
         fragment: name of the fragment.
         relay: name of the relay.
-        location: where it is asked for the result.
-        result: id of the result there.
-        state: `waiting`, `running`, `done`, `failed`, `cancelled`, or `unknown` where the relay does not say.
-        rows: how many there are, once it is done.
+        location: location of the relay that has the result.
+        result: id of the result at that relay.
+        state: `waiting`, `running`, `done`, `failed`, `cancelled`, or `unknown` where the relay does not report it.
+        rows: number of rows, once it is done.
         files: the files, once it is done.
-        why: the reason why there will be no rows.
-        statement: what the relay has signed, if that was wanted.
+        why: the reason why there are no rows.
+        statement: the relay's signed statement, if signatures were requested.
     """
 
     fragment: str
@@ -48,7 +48,7 @@ class DeferredPart:
 
     @property
     def is_under_way(self) -> bool:
-        """Return whether rows may still come."""
+        """Return whether rows may still arrive."""
         return self.state in _UNDER_WAY
 
     @property
@@ -59,14 +59,14 @@ class DeferredPart:
 
 @dataclass(frozen=True, slots=True)
 class DeferredQuery:
-    """A deferred query: its parts are fetched later.
+    """A deferred query: its parts are produced now and fetched later.
 
     Attributes:
-        query: its id.
-        at: when it was asked.
-        expires: when it is forgotten.
-        asked: the query; its answers name no parts.
-        parts: as they are now, or as they were when it was asked.
+        query: id of the query.
+        at: when it was submitted.
+        expires: when the relay forgets it.
+        asked: the started query; its answers name no parts.
+        parts: their current state, or that at submission.
     """
 
     query: str
@@ -77,14 +77,14 @@ class DeferredQuery:
 
     @property
     def state(self) -> str:
-        """Return `running` as long as rows may come, then `done`, or `failed` if a part was not made."""
+        """Return `running` as long as rows may arrive, then `done`, or `failed` if a part failed."""
         if any(one.is_under_way for one in self.parts):
             return "running"
         return "done" if all(one.state == "done" for one in self.parts) else "failed"
 
 
 def record_of(found: StartedQuery, parts: Sequence[DeferredPart]) -> dict[str, Any]:
-    """Return what a relay is to remember of a query, as a tree of JSON."""
+    """Return the record of a query for the relay to remember, as a JSON tree."""
     return {
         "plan": found.plan.to_json(),
         "missing": [[name, one.relay, one.why] for name, answer in found.answers.items() for one in answer.missing],
@@ -93,7 +93,7 @@ def record_of(found: StartedQuery, parts: Sequence[DeferredPart]) -> dict[str, A
 
 
 def query_of(tree: Mapping[str, Any]) -> DeferredQuery:
-    """The query that a relay remembers: what it gives back is not trusted more than any other answer.
+    """Parse the query that a relay remembers; like any other response, it is not trusted.
 
     Raises:
         InvalidAnswer: it is invalid.
@@ -122,14 +122,14 @@ def _part_of(tree: Sequence[Any]) -> DeferredPart:
 
 
 def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
-    """A part with the state that the relay tells.
+    """Return a part with the state that the relay reports.
 
     Args:
-        part: as it was known.
-        state: a tree of JSON.
+        part: the part as last known.
+        state: a JSON tree.
 
     Raises:
-        InvalidAnswer: it is not a state.
+        InvalidAnswer: it is not a valid state.
     """
     try:
         files = tuple(ResultFile.parse(one) for one in state.get("files", []))
@@ -147,16 +147,16 @@ def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
 
 
 def _why(said: Any) -> str | None:
-    """The words of a relay, which may be anything, in one line that gives a terminal no orders."""
+    """Sanitize a relay's reason, which may be any text, to one line without terminal control sequences."""
     return None if said is None else visible(str(said)[:_MAX_WHY_LENGTH])
 
 
 def answered_text(tree: Any, key: str) -> str:
-    """Return the text that an answer of a relay has for a key.
+    """Return the text under a key of a relay's response.
 
     Raises:
-        InvalidAnswer: it has none.
-        KeyError: it has no such key.
+        InvalidAnswer: the value is not a text.
+        KeyError: there is no such key.
     """
     found = tree[key]
     if not isinstance(found, str):

@@ -1,11 +1,11 @@
-"""A query from its SQL to its answer, over any way to the relays.
+"""Execution of a query from SQL to its answer, over any implementation of the relay client.
 
 1. The query is split into fragments and a rest.
-2. The fragments are asked, all at the same time; answers name parts.
-3. The parts are read into files, several at the same time; one that breaks off is missing as a whole.
-4. The rest runs over the files, in a process apart.
+2. The relays are queried for all fragments at the same time; their answers name parts.
+3. The parts are read into files concurrently; a part whose stream breaks off counts as missing altogether.
+4. The rest runs over the files, in a separate process.
 
-Planning gets at most 4/5 of the remaining time, then reading 4/5 of what is left; relays that are late count as
+Planning may use 4/5 of the remaining time, then reading 4/5 of what is left; relays that are late count as
 missing.
 """
 
@@ -123,15 +123,15 @@ def execute(
         plan = planned(sql, client.entities(_left(ends)))
         check(plan)
         if how is None:
-            fork_server(options.memory).begin()  # it is there when the parts are
+            fork_server(options.memory).begin()  # started early, to be ready when the parts are
         with _NotifyingRelays(client, plan.query, inner):
             try:
                 inner.check()
                 found = start_plan(client, plan, ends, beside)
             except OdfError:
-                inner.check()  # relays refuse what was cancelled
+                inner.check()  # relays reject what was cancelled
                 raise
-            # A thread that nobody waits for may be about to write into it.
+            # An abandoned thread may be about to write into it.
             temporary = TemporaryDirectory(prefix="odf-web-", ignore_cleanup_errors=True)
             folder = Path(stack.enter_context(temporary))
             read: Sequence[ReadPart] = ()
@@ -154,11 +154,11 @@ def read_parts(reader: PartReader, found: StartedQuery) -> list[ReadPart]:
     """Read all parts of a query, several at the same time.
 
     Args:
-        reader: reads one.
-        found: the query.
+        reader: reads one part.
+        found: the started query.
 
     Raises:
-        QueryCancelled, QueryTimedOut: it was stopped.
+        QueryCancelled, QueryTimedOut: the query was stopped.
     """
     wanted = [
         (name, number, part, found.fragments[name].schema)
@@ -172,7 +172,7 @@ def read_parts(reader: PartReader, found: StartedQuery) -> list[ReadPart]:
 
 
 def _in_turn(parts: Sequence[Part]) -> list[int]:
-    """Numbers of parts by turns of their places: one place with many, which are slow, does not stand before others."""
+    """Order parts round-robin by location, so that one location with many slow parts does not delay the others."""
     turns: dict[str, int] = {}
     numbered = []
     for at, part in enumerate(parts):
@@ -182,13 +182,13 @@ def _in_turn(parts: Sequence[Part]) -> list[int]:
 
 
 def rest_rows(found: StartedQuery, read: Sequence[ReadPart], memory: int, control: CancellationToken) -> RowStream:
-    """The rows of the answer, made of the parts.
+    """Return the rows of the answer, computed from the parts.
 
     Args:
-        found: the query.
-        read: its parts.
+        found: the started query.
+        read: the parts that were read.
         memory: bytes that it may take.
-        control: stops it from elsewhere.
+        control: lets another thread cancel it.
 
     Raises:
         OdfError: the rest of the query cannot be run.
@@ -200,13 +200,13 @@ def rest_rows(found: StartedQuery, read: Sequence[ReadPart], memory: int, contro
 def rows_of_files(
     plan: WebPlan, files: Mapping[str, Sequence[Path]], memory: int, control: CancellationToken
 ) -> RowStream:
-    """The rows of an answer, made of files.
+    """Return the rows of an answer, computed from files.
 
     Args:
-        plan: the query.
-        files: for each fragment, those with its rows.
+        plan: the query's plan.
+        files: for each fragment, the files with its rows.
         memory: bytes that it may take.
-        control: stops it from elsewhere.
+        control: lets another thread cancel it.
 
     Raises:
         OdfError: the rest of the query cannot be run.
@@ -219,7 +219,9 @@ def rows_of_files(
 
 
 class _NotifyingRelays:
-    """Tell the relays when a query is stopped, as long as the block lasts. Of Ctrl-C, whoever asks them tells."""
+    """Notifies the relays if a query is stopped while the `with` block runs; on Ctrl-C, the client itself notifies
+    them.
+    """
 
     def __init__(self, client: RelayClient, query: str, control: CancellationToken) -> None:
         self._notify = lambda: client.cancel(query)
@@ -235,15 +237,15 @@ class _NotifyingRelays:
 def missing_relays(
     found: StartedQuery, read: Sequence[ReadPart], *, require_complete: bool
 ) -> tuple[MissingRelay, ...]:
-    """The relays whose rows are not there.
+    """Return the relays whose rows are missing.
 
     Args:
-        found: the query.
-        read: its parts.
-        require_complete: whether there may be none.
+        found: the started query.
+        read: the parts that were read.
+        require_complete: whether missing relays are an error.
 
     Raises:
-        IncompleteAnswer: there are some, and may not be.
+        IncompleteAnswer: relays are missing, although the answer must be complete.
     """
     missing = tuple(dict.fromkeys([*found.missing, *(one.missing for one in read if one.missing is not None)]))
     require_complete_answer(missing, require_complete=require_complete)
@@ -251,14 +253,14 @@ def missing_relays(
 
 
 def require_complete_answer(missing: Sequence[MissingRelay], *, require_complete: bool) -> None:
-    """Check that no relay is missing, if that is wanted.
+    """Check that no relay is missing, if completeness is required.
 
     Args:
-        missing: the relays whose rows are not there.
-        require_complete: whether there may be none.
+        missing: the relays whose rows are missing.
+        require_complete: whether missing relays are an error.
 
     Raises:
-        IncompleteAnswer: there are some, and may not be.
+        IncompleteAnswer: relays are missing, although the answer must be complete.
     """
     if missing and require_complete:
         raise IncompleteAnswer(

@@ -1,8 +1,8 @@
-"""EXPLAIN: the plan of a query over the whole web, as far as the asker may know it.
+"""EXPLAIN: the plan of a query over the whole web, as far as the user may know it.
 
-A row for each part: which relay reads it, the SQL in that relay's words, and with EXPLAIN ANALYZE how many rows and
-bytes have come of it. Then a row for each relay that is missing, and one for what is done where the asker is. Relays
-tell nothing of rows that they do not show: no estimates, no conditions of grants, nothing of their sources.
+One row for each part: the relay that reads it, the SQL in that relay's schema and, with EXPLAIN ANALYZE, the numbers of
+rows and bytes received. Then a row for each missing relay, and one for the work on the client's side. Relays reveal
+nothing about rows that they hide: no estimates, no conditions of grants, nothing about their sources.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _EXPLAIN: Final = re.compile(r"\s*explain\s+(analyze\s+)?", re.IGNORECASE)
 
 
 def without_explain(sql: str) -> tuple[str, str | None]:
-    """The query of an EXPLAIN, and how it is to be explained: `plan`, `analyze`, or None where it is not one.
+    """Return the query inside an EXPLAIN, and its mode: `plan`, `analyze`, or None if it is not an EXPLAIN.
 
     Args:
-        sql: a query, perhaps with EXPLAIN or EXPLAIN ANALYZE before it.
+        sql: a query, perhaps prefixed with EXPLAIN or EXPLAIN ANALYZE.
     """
     found = _EXPLAIN.match(sql)
     if found is None:
@@ -43,12 +43,12 @@ def without_explain(sql: str) -> tuple[str, str | None]:
 
 
 def explained(answers: Mapping[str, Answer], read: Sequence[ReadPart], rest: str) -> pa.Table:
-    """The plan of a query as a table.
+    """Return the plan of a query as a table.
 
     Args:
-        answers: to its fragments, by name.
+        answers: answers to its fragments, by name.
         read: the parts that were read; none if the query was not run.
-        rest: SQL that puts the answer together.
+        rest: SQL that assembles the answer.
     """
     sizes = {(one.fragment, one.part.ticket): one for one in read}
     rows: list[dict[str, Any]] = []

@@ -13,15 +13,15 @@ MEMORY: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """The bounds of a query, and what is to come beside the rows.
+    """The limits of a query, and what is requested in addition to the rows.
 
     Attributes:
-        require_complete: whether an answer without the rows of a relay is an error.
-        seconds: for all of it.
-        memory: bytes that putting the answer together may take.
-        received: bytes of Arrow data that all relays together may send; one that sends more is missing.
-        single_use: whether tickets are to be good for one reading.
-        signed: whether relays are to sign what they give.
+        require_complete: whether the missing rows of any relay are an error.
+        seconds: time limit for the whole operation.
+        memory: bytes that assembling the answer may use.
+        received: maximum bytes of Arrow data from all relays together; a relay that sends too much counts as missing.
+        single_use: whether each ticket can be redeemed only once.
+        signed: whether relays sign what they return.
     """
 
     require_complete: bool = False

@@ -1,4 +1,4 @@
-"""Parts of an answer, read into files: each as a whole, or it is missing."""
+"""Parts of an answer, read into files: each completely, or it counts as missing."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from odfpy.federation.relay.statements import MAX_LENGTH
 
 @dataclass(frozen=True, slots=True)
 class ReadPart:
-    """A part that was read, or why it was not.
+    """A part that was read, or the reason why it was not.
 
     Attributes:
         fragment: name of the fragment.
-        part: what was read.
-        paths: the files with its rows; none if they are missing.
-        missing: why; None if they are there.
-        rows: how many there are.
-        bytes: of Arrow data that came.
-        seconds: that it took.
-        hash: of the rows without their order, as a multihash; only where they are signed.
-        statement: what the relay has signed; only where that was wanted.
+        part: what was to be read.
+        paths: the files with its rows; none if it is missing.
+        missing: the reason; None if the rows are available.
+        rows: number of rows.
+        bytes: received bytes of Arrow data.
+        seconds: the time that reading took.
+        hash: order-independent hash of the rows, as a multihash; only if they are signed.
+        statement: the relay's signed statement; only if requested.
     """
 
     fragment: str
@@ -50,15 +50,15 @@ class ReadPart:
 
 @dataclass(frozen=True, slots=True)
 class PartReader:
-    """Reads the parts of a query.
+    """Reads the parts of a query into files, within the query's limits.
 
     Attributes:
-        client: the way to them.
-        folder: where the files go.
-        ends: when the time is over, by the monotonic clock.
-        received: counts the bytes that come, and stops whoever sends too many.
-        control: says whether they are still wanted.
-        is_signed: whether each part must come with a statement.
+        client: the connection to the relays.
+        folder: folder for the files.
+        ends: deadline, by the monotonic clock.
+        received: counts received bytes, and stops relays that send too many.
+        control: reports whether the query has been cancelled.
+        is_signed: whether each part must come with a signed statement.
     """
 
     client: RelayClient
@@ -73,12 +73,12 @@ class PartReader:
 
         Args:
             fragment: name of the fragment.
-            number: of the part in the answer to it.
-            part: what is read.
-            schema: columns that it must have.
+            number: number of the part in the fragment's answer.
+            part: what is to be read.
+            schema: required columns.
 
         Raises:
-            QueryCancelled: the query is not wanted any more.
+            QueryCancelled: the query was cancelled.
         """
         path = self.folder / f"{fragment}-{number}.parquet"
         try:
@@ -120,7 +120,7 @@ class PartReader:
 
     @contextmanager
     def _opened(self, part: Part) -> Iterator[PartRows]:
-        """The rows of a part, which end when the query is not wanted any more."""
+        """Open the rows of a part; the stream ends when the query is cancelled."""
         self.control.check()
         with self.client.rows(part, self.ends - time.monotonic()) as found:
             self.control.on_stop(found.cancel)

@@ -1,7 +1,7 @@
-"""Plans: a query with all that follows from it before anybody is asked, and the id that stands for exactly that.
+"""Plans: a query with everything that is derived from it before any relay is queried, and an id for exactly that.
 
-The id of a query is a hash of its plan. Relays sign that id with the rows that they give, though they know nothing of
-the query but the fragments that reach them. So whoever has the plan can show later what the rows are the answer to.
+The id of a query is a hash of its plan. Relays sign that id with the rows that they return, although they know nothing
+of the query but the fragments they receive. So the plan later proves which query the rows are the answer to.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _NONCE_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class WebPlan:
-    """A query before it is asked.
+    """A query before it is sent to relays.
 
     Attributes:
-        sql: over the entities.
-        entities: schemas of the entities that it may be about, by name.
-        fragments: what travels, by name.
-        rest: SQL over the fragments that gives the answer.
-        nonce: makes the id a new one each time, and says nothing of the query.
+        sql: SQL over the entities.
+        entities: schemas of the entities that it may use, by name.
+        fragments: the fragments that are sent to relays, by name.
+        rest: SQL over the fragments that computes the answer.
+        nonce: makes each id unique, and reveals nothing about the query.
     """
 
     sql: str
@@ -47,14 +47,14 @@ class WebPlan:
 
     @property
     def query(self) -> str:
-        """The id: SHA3-256 of the plan, 64 hexadecimal digits."""
+        """Return the query's id: SHA3-256 of the plan, 64 hexadecimal digits."""
         return hashlib.sha3_256(plain_json(self.to_json()).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
         """The plan for `json.dumps`.
 
         Raises:
-            InvalidValue: an entity has a column of a type without a name.
+            InvalidValue: an entity has a column whose type has no name.
         """
         return {
             "sql": self.sql,
@@ -69,10 +69,10 @@ class WebPlan:
 
     @classmethod
     def parse(cls, tree: Any) -> WebPlan:
-        """The plan that somebody kept. Whether all follows from the SQL is for `planned` to say.
+        """Parse a stored plan. Whether its fragments follow from its SQL is for `planned` to check.
 
         Args:
-            tree: what `json.loads` gave.
+            tree: result of `json.loads`.
 
         Raises:
             InvalidValue: it is invalid.
@@ -93,7 +93,7 @@ class WebPlan:
             raise InvalidValue("Not a plan of a query") from error
 
     def columns(self) -> list[str]:
-        """Names of the columns of the answer, as far as the query says them."""
+        """Return the names of the answer's columns, as far as they follow from the query."""
         from sqlglot import parse_one
 
         rest: Any = parse_one(self.rest, dialect=QUERIES["datafusion"].sqlglot)
@@ -102,12 +102,12 @@ class WebPlan:
 
 @dataclass(frozen=True, slots=True)
 class StartedQuery:
-    """A query whose parts are known.
+    """A query after planning: its parts are known.
 
     Attributes:
-        plan: the query.
-        query: its id.
-        answers: of the relays, by fragment.
+        plan: the query's plan.
+        query: id of the query.
+        answers: answers of the relays, by fragment.
     """
 
     plan: WebPlan
@@ -116,27 +116,27 @@ class StartedQuery:
 
     @property
     def sql(self) -> str:
-        """The query as it was asked."""
+        """Return the query as it was written."""
         return self.plan.sql
 
     @property
     def fragments(self) -> Mapping[str, Fragment]:
-        """Its fragments, by name."""
+        """Return its fragments, by name."""
         return self.plan.fragments
 
     @property
     def rest(self) -> str:
-        """SQL over the fragments that gives the answer."""
+        """Return SQL over the fragments that computes the answer."""
         return self.plan.rest
 
     @property
     def missing(self) -> tuple[MissingRelay, ...]:
-        """The relays that could not be asked."""
+        """Return the relays that could not be queried."""
         return tuple(dict.fromkeys(one for answer in self.answers.values() for one in answer.missing))
 
     @property
     def relays(self) -> tuple[str, ...]:
-        """The relays of all parts."""
+        """Return the relays of all parts."""
         return tuple(part.relay for answer in self.answers.values() for part in answer.parts)
 
 
@@ -151,11 +151,11 @@ def planned(
     """Split a query.
 
     Args:
-        sql: over the entities.
-        entities: all that there are, by name.
-        nonce: of a plan that is made again; a new one by default.
-        dialect: of the query, and of the rest: `datafusion` or `spark`.
-        prefix: names of fragments begin with it.
+        sql: SQL over the entities.
+        entities: all available entities, by name.
+        nonce: nonce of a plan that is to be reproduced; a new one by default.
+        dialect: dialect of the query, and of the rest: `datafusion` or `spark`.
+        prefix: prefix of the names of fragments.
 
     Raises:
         InvalidQuery: the query is invalid.
@@ -168,16 +168,16 @@ def planned(
 
 
 def plain_json(tree: Any) -> str:
-    """The one JSON text of a tree, for hashes.
+    """Return the canonical JSON text of a tree, for hashing.
 
     Args:
-        tree: of dictionaries, lists, texts and numbers.
+        tree: tree of dictionaries, lists, texts and numbers.
     """
     return json.dumps(tree, sort_keys=True, separators=(",", ":"))
 
 
 def _with_rows(fragment: Fragment) -> Fragment:
-    """The fragment with something to count, where only the number of its rows matters: files need a column."""
+    """Add a column to a fragment of which only the row count matters: files need at least one column."""
     if fragment.outputs:
         return fragment
     return replace(fragment, outputs=(Output("row", Constant(True, pa.bool_())),))

@@ -1,4 +1,4 @@
-"""The way from whoever asks to the relays: over Flight for a user, by calls for a relay that asks for its clients."""
+"""The client's interface to relays: over Flight for a user, by direct calls for a relay that acts for its clients."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _AT_ONCE: Final = 8
 
 
 class PartRows(Protocol):
-    """The rows of a part on their way, as pyarrow's readers of streams have them."""
+    """The rows of a part while they are received; the interface of pyarrow's stream readers."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Return their columns."""
+        """Return the schema of the rows."""
 
     def __iter__(self) -> Iterator[Any]:
         """Yield chunks: each has `data`, a batch or None, and `app_metadata`, a buffer or None."""
 
     def cancel(self) -> None:
-        """Have no more of them; from any thread."""
+        """Stop receiving; may be called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A batch, with metadata perhaps, for those who make `PartRows` themselves.
+    """A batch, perhaps with metadata, for implementations of `PartRows` other than pyarrow's.
 
     Attributes:
         data: the batch.
-        app_metadata: what comes beside it.
+        app_metadata: application metadata that accompanies it.
     """
 
     data: pa.RecordBatch
@@ -48,17 +48,17 @@ class Chunk:
 
 
 class RelayClient(ABC):
-    """Whoever asks a relay, and reads what it names; used by several threads at once."""
+    """A client of one relay, which plans queries there and reads the parts that it names; thread-safe."""
 
     @abstractmethod
     def entities(self, seconds: float) -> Mapping[str, pa.Schema]:
-        """The entities that may be asked for, by name.
+        """Return the entities that may be queried, by name.
 
         Args:
-            seconds: to wait.
+            seconds: maximum time to wait.
 
         Raises:
-            OdfError: the relay does not answer.
+            OdfError: the relay does not respond.
         """
 
     @abstractmethod
@@ -79,37 +79,37 @@ class RelayClient(ABC):
 
     @abstractmethod
     def rows(self, part: Part, seconds: float) -> AbstractContextManager[PartRows]:
-        """The rows of a part, for a block.
+        """Open the rows of a part; a context manager.
 
         Args:
             part: what is read.
-            seconds: for all of it.
+            seconds: time limit for the whole operation.
 
         Raises:
-            OdfError: they cannot be read; also while they are taken.
+            OdfError: they cannot be read; may also be raised while they are consumed.
         """
 
     @abstractmethod
     def cancel(self, query: str) -> None:
-        """Tell all relays that a query is not wanted any more. What goes wrong is nobody's trouble.
+        """Notify all relays that a query was cancelled. Errors are ignored.
 
         Args:
-            query: its id.
+            query: id of the query.
         """
 
     def _at_once(
         self, query: str, fragments: Mapping[str, Fragment], ask: Callable[[tuple[str, Fragment]], Answer]
     ) -> Mapping[str, Answer]:
-        """Ask for all fragments of a query at the same time; when one fails, none of the others is wanted.
+        """Send all fragments of a query concurrently; when one fails, the others are abandoned.
 
         Args:
-            query: its id.
-            fragments: by name.
-            ask: asks for one, which it gets with its name.
+            query: id of the query.
+            fragments: fragments by name.
+            ask: sends one fragment, given its name and the fragment.
         """
 
         def give_up(error: BaseException) -> None:
-            if not isinstance(error, RelayUnavailable):  # else there is nobody to tell
+            if not isinstance(error, RelayUnavailable):  # otherwise there is no relay to notify
                 self.cancel(query)
 
         answers = at_once([partial(ask, item) for item in fragments.items()], _AT_ONCE, give_up)

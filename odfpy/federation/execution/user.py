@@ -1,4 +1,4 @@
-"""A user who asks a relay over Flight, with a certificate and key of their own."""
+"""A user who queries a relay over Flight, with their own certificate and key."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ _PATIENCE: Final = 20.0
 
 
 class User(RelayClient):
-    """A user who asks a relay over Flight, known to all others by a token of their own signing."""
+    """The `RelayClient` of a user over Flight; other relays recognize the user by a token that the user signs."""
 
     def __init__(self, relay: str, credentials: Credentials, connections: Connections) -> None:
         """
         Args:
-            relay: where it is.
-            credentials: of the user.
-            connections: of the user.
+            relay: location of the relay.
+            credentials: credentials of the user.
+            connections: Flight connections of the user.
         """
         self._relay = relay
         self._credentials = credentials
         self._connections = connections
 
     def entities(self, seconds: float) -> Mapping[str, pa.Schema]:
-        """The entities of the relay, by name.
+        """Return the entities of the relay, by name.
 
         Args:
-            seconds: to wait.
+            seconds: maximum time to wait.
 
         Raises:
-            RelayUnavailable: it does not answer.
+            RelayUnavailable: the relay does not respond.
         """
         [found] = at_once([lambda: self._connections.entities(self._relay, seconds)], 1)
         return found
@@ -82,22 +82,22 @@ class User(RelayClient):
         return self._at_once(query, fragments, ask)
 
     def rows(self, part: Part, seconds: float) -> AbstractContextManager[PartRows]:
-        """The rows of a part, read where they are.
+        """Open the rows of a part, at the relay that has them.
 
         Args:
             part: what is read.
-            seconds: for all of it.
+            seconds: time limit for the whole operation.
 
         Raises:
-            RelayUnavailable, OdfError: the relay is not there, or refuses.
+            RelayUnavailable, OdfError: the relay is unreachable, or refuses.
         """
         return self._connections.rows(part, seconds)
 
     def cancel(self, query: str) -> None:
-        """Have the relay tell all others that a query is not wanted any more.
+        """Have the relay notify all others that a query was cancelled.
 
         Args:
-            query: its id.
+            query: id of the query.
         """
         with suppress(OdfError):
             at_once([lambda: self._connections.cancel(self._relay, Cancellation(query))], 1)
@@ -105,50 +105,50 @@ class User(RelayClient):
     # --- Results that are fetched later ---
 
     def store_result(self, part: Part, seconds: float) -> dict[str, Any]:
-        """Have a part read into files where it is; gives the state of the result.
+        """Have the relay that owns a part write it to files; returns the state of the result.
 
         Args:
             part: what is read.
-            seconds: to wait for the beginning.
+            seconds: maximum time to wait for the start.
 
         Raises:
-            OdfError: the relay is not there, or refuses.
+            OdfError: the relay is unreachable, or refuses.
         """
         return self._told(part.location, STORE_RESULT, {"ticket": part.ticket}, seconds)
 
     def result(self, location: str, result: str) -> dict[str, Any]:
-        """The state of a result.
+        """Return the state of a result.
 
         Args:
-            location: the relay that has it.
-            result: its id.
+            location: location of the relay that has it.
+            result: id of the result.
 
         Raises:
-            OdfError: the relay is not there, or has no such result.
+            OdfError: the relay is unreachable, or has no such result.
         """
         return self._told(location, RESULT, {"result": result})
 
     def cancel_result(self, location: str, result: str) -> None:
-        """Have a result made no further. What goes wrong is nobody's trouble.
+        """Stop a relay from producing a result further. Errors are ignored.
 
         Args:
-            location: the relay that has it.
-            result: its id.
+            location: location of the relay that has it.
+            result: id of the result.
         """
         with suppress(OdfError):
             self._told(location, CANCEL_RESULT, {"result": result})
 
     def result_file(self, location: str, result: str, number: int, seconds: float) -> AbstractContextManager[PartRows]:
-        """A file of a result, for a block: rows with one column of bytes.
+        """Open a file of a result: rows with one column of bytes; a context manager.
 
         Args:
-            location: the relay that has it.
-            result: its id.
-            number: of the file.
-            seconds: for all of it.
+            location: location of the relay that has it.
+            result: id of the result.
+            number: number of the file.
+            seconds: time limit for the whole operation.
 
         Raises:
-            OdfError: the relay is not there, or refuses; also while the file comes.
+            OdfError: the relay is unreachable, or refuses; may also be raised while the file is received.
         """
         ticket = body_of({"result": result, "file": number}).decode()
         return self._connections.rows(Part("", location, ticket), seconds)
@@ -157,30 +157,30 @@ class User(RelayClient):
         """Have the relay remember a query.
 
         Args:
-            query: its id.
-            record: a tree of JSON.
+            query: id of the query.
+            record: a JSON tree.
 
         Raises:
-            OdfError: the relay is not there, or refuses.
+            OdfError: the relay is unreachable, or refuses.
         """
         return self._told(self._relay, KEEP_QUERY, {"query": query, "record": record})
 
     def query(self, query: str) -> dict[str, Any]:
-        """A query that the relay remembers.
+        """Return the record of a query that the relay remembers.
 
         Args:
-            query: its id.
+            query: id of the query.
 
         Raises:
-            OdfError: the relay is not there, or remembers no such query.
+            OdfError: the relay is unreachable, or has no such query.
         """
         return self._told(self._relay, QUERY, {"query": query})
 
     def queries(self) -> list[dict[str, Any]]:
-        """The queries that the relay remembers, the newest first.
+        """Return the queries that the relay remembers, newest first.
 
         Raises:
-            OdfError: the relay is not there.
+            OdfError: the relay is unreachable.
         """
         found = self._act(self._relay, QUERIES, {}, _PATIENCE)
         if not isinstance(found, list):

@@ -1,1 +1,1 @@
-"""Declarations of a relay: documents, their reading, the checks across them, and the steps of an apply."""
+"""Declarations of a relay: documents, their parser, the checks across them, and the steps of an apply."""

@@ -1,4 +1,4 @@
-"""Names of Arrow types, as documents have them: those of arrow-rs, which DataWeb writes, too."""
+"""Names of Arrow types in documents: those of arrow-rs, which DataWeb uses, too."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _ZONE: Final = re.compile(r"""(?:Some\()?\s*"([\w/+:-]{1,64})"\s*\)?""")
 
 
 def parse_dtype(text: str) -> pa.DataType:
-    """The type of a name.
+    """Parse the name of a type.
 
     Args:
         text: such as `Int64`, `Decimal128(15, 2)`, `Timestamp(Nanosecond, Some("UTC"))` or `List(Utf8)`.
 
     Raises:
-        InvalidValue: it names none; with a suggestion.
+        InvalidValue: unknown name; the message suggests a valid one.
     """
     if len(text) > _MAX_LENGTH:
         raise _unknown(f"{text[:40]}...")
@@ -46,7 +46,7 @@ def parse_dtype(text: str) -> pa.DataType:
 
 
 def dtype_name(kind: pa.DataType) -> str:
-    """The name of a type, so that `parse_dtype` gives the type.
+    """Return the name of a type; the inverse of `parse_dtype`.
 
     Raises:
         InvalidValue: the type has no name.
@@ -85,7 +85,7 @@ def _parsed(text: str, depth: int) -> pa.DataType:
         return pa.list_(_parsed(call[2], depth + 1))
     try:
         return _MAKERS[call[1]](*(part.strip() for part in call[2].split(",", 1)))
-    except (KeyError, TypeError, ValueError, OverflowError) as error:  # those of pyarrow are ValueErrors
+    except (KeyError, TypeError, ValueError, OverflowError) as error:  # pyarrow's own errors are ValueErrors
         raise _unknown(text) from error
 
 
@@ -139,5 +139,5 @@ _MAKERS: Final[dict[str, Callable[..., pa.DataType]]] = {
     "Time64": _of_unit("time64"),
     "Duration": _of_unit("duration"),
     "FixedSizeBinary": _fixed,
-    "List": _fixed,  # taken apart before
+    "List": _fixed,  # parsed before
 }

@@ -1,4 +1,4 @@
-"""Certificates as identities: fingerprints, and the fields that row conditions may name."""
+"""Certificates as identities: fingerprints, and the fields that row conditions can use."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _NANOS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class CertificateFacts:
-    """A certificate.
+    """The facts of a certificate that relays use: who it identifies, and when it is valid.
 
     Attributes:
-        fingerprint: SHA-256 of its DER form, 64 hexadecimal digits: the identity of whoever has the key.
-        subject: its subject, as RFC 4514 writes it.
-        not_before: from when it is good.
-        not_after: until when it is good.
-        serial: its number, hexadecimal.
-        pem: itself.
+        fingerprint: SHA-256 of its DER form, 64 hexadecimal digits: the identity of the key's holder.
+        subject: its subject in the form of RFC 4514.
+        not_before: start of its validity.
+        not_after: end of its validity.
+        serial: its serial number, hexadecimal.
+        pem: the certificate itself, in PEM form.
     """
 
     fingerprint: str
@@ -40,7 +40,7 @@ class CertificateFacts:
 
     @classmethod
     def of(cls, pem: str) -> CertificateFacts:
-        """A certificate in PEM form.
+        """Parse a certificate in PEM form.
 
         Raises:
             InvalidCertificate: it is invalid.
@@ -49,7 +49,7 @@ class CertificateFacts:
 
     @property
     def is_authority(self) -> bool:
-        """Return whether it may issue others."""
+        """Return whether it may issue other certificates."""
         from cryptography import x509
 
         try:
@@ -59,12 +59,12 @@ class CertificateFacts:
         return found.value.ca
 
     def is_good_at(self, time: Timestamp) -> bool:
-        """Return whether a time is in its life."""
+        """Return whether a time is within its validity."""
         return self.not_before <= time < self.not_after
 
 
 def load_pem(pem: str) -> x509.Certificate:
-    """The certificate of a text.
+    """Parse the certificate in a text.
 
     Raises:
         InvalidCertificate: it is invalid.
@@ -78,7 +78,7 @@ def load_pem(pem: str) -> x509.Certificate:
 
 
 def facts_of(certificate: x509.Certificate) -> CertificateFacts:
-    """Return what there is to say of a certificate."""
+    """Extract the facts of a certificate."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
     return CertificateFacts(
@@ -92,12 +92,13 @@ def facts_of(certificate: x509.Certificate) -> CertificateFacts:
 
 
 def fingerprint_of(der: bytes) -> str:
-    """The fingerprint of a certificate in DER form, as TLS has it: SHA-256, 64 hexadecimal digits."""
+    """Return the fingerprint of a certificate in DER form, as used in TLS: SHA-256, 64 hexadecimal digits."""
     return hashlib.sha256(der).hexdigest()
 
 
 def is_of_server(der: bytes) -> bool:
-    """Return whether a certificate is of a server, as that of a relay is: it names hosts, and may be shown by one.
+    """Return whether a certificate is a server's, as that of a relay: it names hosts and is allowed for server
+    authentication.
 
     Args:
         der: the certificate, in DER form.
@@ -111,13 +112,13 @@ def is_of_server(der: bytes) -> bool:
         if not any(isinstance(one, x509.DNSName | x509.IPAddress) for one in names):
             return False
         purposes = [one.value for one in extensions if isinstance(one.value, x509.ExtendedKeyUsage)]
-        return all(ExtendedKeyUsageOID.SERVER_AUTH in one for one in purposes)  # one that names none is for all
+        return all(ExtendedKeyUsageOID.SERVER_AUTH in one for one in purposes)  # none: for all purposes
     except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
         return False
 
 
 def subject_of(der: bytes) -> str:
-    """Return whom a certificate is of, as RFC 4514 writes it.
+    """Return the subject of a certificate, in the form of RFC 4514.
 
     Args:
         der: the certificate, in DER form.
@@ -128,9 +129,9 @@ def subject_of(der: bytes) -> str:
 
 
 def certificate_attributes(pem: str) -> dict[str, str]:
-    """The fields of a certificate that row conditions may name: `subject.CN`, `subject.O`, `issuer.CN` and so on.
+    """Return the fields of a certificate that row conditions can use: `subject.CN`, `subject.O`, `issuer.CN` and so on.
 
-    A field that is there several times is left out, since a condition could be about the wrong one.
+    A field that occurs several times is left out, since it would be ambiguous.
 
     Args:
         pem: the certificate.
@@ -150,14 +151,14 @@ def certificate_attributes(pem: str) -> dict[str, str]:
 
 
 def read_certificates(text: str, folder: Path) -> list[str]:
-    """The certificates of a PEM file, each in the form that it always has; or of such a text itself.
+    """Return the certificates of a PEM file, or of such a text itself, each in canonical form.
 
     Args:
         text: the path, or the text.
-        folder: that the path is relative to.
+        folder: folder that a relative path starts from.
 
     Raises:
-        InvalidCertificate: there is none.
+        InvalidCertificate: there is no certificate.
     """
     from cryptography import x509
 

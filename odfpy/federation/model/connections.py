@@ -1,4 +1,4 @@
-"""Connections to where data is. Secrets are named by variables of the environment; no document holds one."""
+"""Connections to data. Secrets are referenced by names of environment variables; no document contains one."""
 
 from __future__ import annotations
 
@@ -70,18 +70,18 @@ Port: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=65535)]
 
 
 def absolute(text: str, folder: Path) -> str:
-    """A path as seen from a folder; URLs stay."""
+    """Make a path absolute, relative to a folder; URLs are returned unchanged."""
     return text if "://" in text else str((folder / text).absolute())
 
 
 class DatasetConnection(StrictModel):
-    """Datasets of the workspace.
+    """A connection to datasets of the workspace.
 
     Attributes:
         kind: `dataset`.
-        shown: of a dataset that `source_sql` only names, its current state or its changelog.
-        as_at: block, tag or system time that such a dataset is read as at.
-        as_of: event time that such a dataset is read as of.
+        shown: whether a dataset that `source_sql` only names is shown in its current state or as its changelog.
+        as_at: block, tag or system time at which such a dataset is read.
+        as_of: event time as of which such a dataset is read.
     """
 
     kind: Literal["dataset"]
@@ -101,19 +101,19 @@ class DatasetConnection(StrictModel):
         return "postgres"
 
     def resolved(self, _folder: Path) -> DatasetConnection:
-        """Return it as seen from anywhere."""
+        """Return it unchanged: it has no paths."""
         return self
 
 
 class FileTable(StrictModel):
-    """Files that are one table.
+    """Files that form one table.
 
     Attributes:
-        location: a file, a folder, or a URL of one in an object store; the last part may have `*`.
-        format: by default what the name ends with.
+        location: a file, a folder, or a URL of one in an object store; the last segment may have `*`.
+        format: the format; by default derived from the extension.
         columns: names and types of columns, where they are not to be inferred (CSV and NDJSON).
-        delimiter: between columns (CSV).
-        header: whether the first line has the names of columns (CSV).
+        delimiter: delimiter of columns (CSV).
+        header: whether the first line holds the names of columns (CSV).
     """
 
     location: PathText
@@ -143,16 +143,16 @@ class FileTable(StrictModel):
 
     @property
     def kind(self) -> str:
-        """Return the format, as it is or as the name tells it."""
+        """Return the format, declared or derived from the name."""
         return self.format or _SUFFIXES[self.location.rpartition(".")[2].lower()]
 
 
 class FilesConnection(StrictModel):
-    """Files of this machine, or of an object store.
+    """A connection to files of this machine, or of an object store.
 
     Attributes:
         kind: `files`.
-        tables: by the names that `source_sql` has for them.
+        tables: tables, by the names that `source_sql` uses for them.
     """
 
     kind: Literal["files"]
@@ -164,7 +164,7 @@ class FilesConnection(StrictModel):
         return "postgres"
 
     def resolved(self, folder: Path) -> FilesConnection:
-        """Return it as seen from anywhere."""
+        """Return a copy with absolute paths."""
         tables = {
             name: one.model_copy(update={"location": absolute(one.location, folder)})
             for name, one in self.tables.items()
@@ -173,19 +173,19 @@ class FilesConnection(StrictModel):
 
 
 class FlightConnection(StrictModel):
-    """A Flight SQL server. Without user, token and certificate, it is asked as nobody.
+    """A connection to a Flight SQL server; anonymous if there is no user, token or certificate.
 
     Attributes:
         kind: `flight`.
-        url: of the server.
+        url: url of the server.
         sql: the dialect of its SQL, by sqlglot's name.
-        user: for a login with a password.
-        password_env: the variable that holds the password.
-        token_env: the variable that holds a bearer token.
-        certificate_file: the certificate that the server is shown (mTLS).
+        user: user name for a login with a password.
+        password_env: environment variable that holds the password.
+        token_env: environment variable that holds a bearer token.
+        certificate_file: the client certificate (mTLS).
         key_file: its key.
-        ca_file: authorities that the server's certificate may be of; those of the system by default.
-        headers: sent with each request; no secrets.
+        ca_file: authorities that may have issued the server's certificate; those of the system by default.
+        headers: headers sent with each request; no secrets.
     """
 
     kind: Literal["flight"]
@@ -217,7 +217,7 @@ class FlightConnection(StrictModel):
         return str(self.sql)
 
     def resolved(self, folder: Path) -> FlightConnection:
-        """Return it as seen from anywhere."""
+        """Return a copy with absolute paths."""
         names = ("certificate_file", "key_file", "ca_file")
         return self.model_copy(
             update={name: absolute(value, folder) for name in names if (value := getattr(self, name)) is not None}
@@ -225,18 +225,18 @@ class FlightConnection(StrictModel):
 
 
 class TrinoConnection(StrictModel):
-    """A Trino cluster.
+    """A connection to a Trino cluster.
 
     Attributes:
         kind: `trino`.
-        host: of the coordinator.
-        port: of it.
-        user: as whom it is asked.
-        password_env: the variable that holds the password; it needs `secure`.
-        secure: whether it is asked over TLS.
-        ca_file: authorities that its certificate may be of; those of the system by default.
-        catalog: for names without one.
-        db_schema: written `schema`; for names without one.
+        host: host of the coordinator.
+        port: port of the coordinator.
+        user: user that queries run as.
+        password_env: environment variable that holds the password; requires `secure`.
+        secure: whether to use TLS.
+        ca_file: authorities that may have issued its certificate; those of the system by default.
+        catalog: default catalog.
+        db_schema: default schema; written `schema` in documents.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -263,16 +263,16 @@ class TrinoConnection(StrictModel):
         return "trino"
 
     def resolved(self, folder: Path) -> TrinoConnection:
-        """Return it as seen from anywhere."""
+        """Return a copy with absolute paths."""
         return self.model_copy(update={"ca_file": None if self.ca_file is None else absolute(self.ca_file, folder)})
 
 
 class DuckdbConnection(StrictModel):
-    """A database file of DuckDB, which is opened to be read only.
+    """A connection to a database file of DuckDB, which is opened read-only.
 
     Attributes:
         kind: `duckdb`.
-        path: of the file.
+        path: path of the file.
     """
 
     kind: Literal["duckdb"]
@@ -290,22 +290,22 @@ class DuckdbConnection(StrictModel):
         return "duckdb"
 
     def resolved(self, folder: Path) -> DuckdbConnection:
-        """Return it as seen from anywhere."""
+        """Return a copy with absolute paths."""
         return self.model_copy(update={"path": absolute(self.path, folder)})
 
 
 class PostgresConnection(StrictModel):
-    """A PostgreSQL database.
+    """A connection to a PostgreSQL database.
 
     Attributes:
         kind: `postgres`.
-        host: of the server, or the folder of its socket.
-        port: of it.
-        database: its name.
-        user: as whom it is asked: one who may only read.
-        password_env: the variable that holds the password.
-        sslmode: as libpq has it.
-        ca_file: authorities that its certificate may be of.
+        host: host of the server, or the folder of its Unix socket.
+        port: port of the server.
+        database: name of the database.
+        user: user that queries run as; should only have read permissions.
+        password_env: environment variable that holds the password.
+        sslmode: `sslmode` of libpq.
+        ca_file: authorities that may have issued its certificate.
     """
 
     kind: Literal["postgres"]
@@ -323,7 +323,7 @@ class PostgresConnection(StrictModel):
         return "postgres"
 
     def resolved(self, folder: Path) -> PostgresConnection:
-        """Return it as seen from anywhere."""
+        """Return a copy with absolute paths."""
         return self.model_copy(update={"ca_file": None if self.ca_file is None else absolute(self.ca_file, folder)})
 
 

@@ -1,4 +1,4 @@
-"""Documents of a relay: `{apiVersion: odf/web/v1, kind, spec}`, each a value of its own."""
+"""Documents of a relay: `{apiVersion: odf/web/v1, kind, spec}`, each of them an immutable value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _name(text: str) -> str:
 
 
 def _condition(value: Any) -> Any:
-    """YAML reads `true` without quotes as a truth value; it is a condition, too."""
+    """Accept the boolean that YAML reads an unquoted `true` as; it is a condition, too."""
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -57,7 +57,7 @@ class Information(StrictModel):
     """A column of an entity.
 
     Attributes:
-        name: of the column.
+        name: name of the column.
         arrow_dtype: name of its type, as arrow-rs writes it (`arrow_types`).
     """
 
@@ -66,10 +66,10 @@ class Information(StrictModel):
 
 
 class Entity(StrictModel):
-    """A logical table.
+    """A logical table, which relays map their data to.
 
     Attributes:
-        name: by which queries know it.
+        name: the name that queries use for it.
         information: its columns.
     """
 
@@ -79,16 +79,16 @@ class Entity(StrictModel):
 
     @property
     def key(self) -> str:
-        """Return what it is known by among its kind."""
+        """Return its key among objects of its kind."""
         return self.name
 
 
 class Permission(StrictModel):
-    """Columns and rows that may be read together: a grant; its words are those of the data source.
+    """A grant: columns and rows that may be read together, in the column names of the data source.
 
     Attributes:
         allowed_columns: names of fields, or `*` for all.
-        allowed_rows: a condition on rows (`odfpy.sharing.conditions`); `true` for all.
+        allowed_rows: a condition on rows (`odfpy.sharing.conditions`); `true` for all rows.
     """
 
     allowed_columns: tuple[Word, ...] | Literal["*"]
@@ -99,8 +99,8 @@ class SourceField(StrictModel):
     """A field of a data source.
 
     Attributes:
-        name: by which mappings and permissions know it.
-        path: the column of the source; the name by default.
+        name: the name that mappings and permissions use for it.
+        path: the column of the source; equal to the name by default.
     """
 
     name: Word
@@ -113,13 +113,13 @@ class SourceField(StrictModel):
 
 
 class DataSource(StrictModel):
-    """A relation of a connection.
+    """A relation that a connection provides.
 
     Attributes:
-        name: by which mappings and permissions know it.
+        name: the name that mappings and permissions use for it.
         source_sql: the name of a table, or one SELECT.
-        fields: those that can be mapped and granted.
-        default_permission: what everybody sees who has no permission of their own; nothing if absent.
+        fields: the fields that can be mapped and granted.
+        default_permission: what requesters without a permission of their own see; nothing if absent.
     """
 
     name: Name
@@ -129,11 +129,11 @@ class DataSource(StrictModel):
 
 
 class LocalData(StrictModel):
-    """A connection, and the data that is read over it.
+    """A connection, and the relations that are read over it.
 
     Attributes:
-        name: by which mappings and permissions know it.
-        connection: where the data is.
+        name: the name that mappings and permissions use for it.
+        connection: how to reach the data.
         data_sources: its relations.
     """
 
@@ -144,24 +144,24 @@ class LocalData(StrictModel):
 
     @property
     def key(self) -> str:
-        """Return what it is known by among its kind."""
+        """Return its key among objects of its kind."""
         return self.name
 
     def source(self, name: str) -> DataSource | None:
-        """The data source of a name; None if there is none."""
+        """Return the data source of a name; None if there is none."""
         return next((one for one in self.data_sources if one.name == name), None)
 
     def resolved(self, folder: Path) -> LocalData:
-        """Return it as seen from anywhere."""
+        """Return a copy with absolute paths."""
         return self.model_copy(update={"connection": self.connection.resolved(folder)})
 
 
 class FieldMapping(StrictModel):
-    """A piece of information from a field.
+    """The mapping of a field to a column of an entity.
 
     Attributes:
-        field: of the data source.
-        information: of the entity.
+        field: field of the data source.
+        information: column of the entity.
         transformation: an SQL expression over `{v}`, the field; the field itself by default.
     """
 
@@ -171,12 +171,12 @@ class FieldMapping(StrictModel):
 
 
 class SourceMapping(StrictModel):
-    """The information that a data source has.
+    """The columns of an entity that a data source provides.
 
     Attributes:
         data: name of a LocalData.
-        source: name of a data source of it.
-        fields: which field is which information.
+        source: name of one of its data sources.
+        fields: the mapping of each field.
     """
 
     data: Name
@@ -185,11 +185,11 @@ class SourceMapping(StrictModel):
 
 
 class LocalMapping(StrictModel):
-    """An entity, and the data sources that have rows of it.
+    """An entity, and the local data sources that have rows of it.
 
     Attributes:
-        entity: its name.
-        mappings: one for each data source.
+        entity: name of the entity.
+        mappings: one mapping for each data source.
     """
 
     KIND: ClassVar[str] = "LocalMapping"
@@ -198,16 +198,17 @@ class LocalMapping(StrictModel):
 
     @property
     def key(self) -> str:
-        """Return what it is known by among its kind."""
+        """Return its key among objects of its kind."""
         return self.entity
 
 
 class SourcePermission(Permission):
-    """A grant on a data source; several on one source are a union of cells, which mixes no pair with another one.
+    """A grant on a data source; several on one source are a union: their columns and rows are not combined with each
+    other.
 
     Attributes:
         data: name of a LocalData.
-        source: name of a data source of it.
+        source: name of one of its data sources.
     """
 
     data: Name
@@ -215,7 +216,7 @@ class SourcePermission(Permission):
 
 
 class _Known(StrictModel):
-    """Somebody who is known by certificates."""
+    """A party that is identified by certificates."""
 
     name: Name
     certificates: tuple[Certificate, ...] = ()
@@ -224,20 +225,20 @@ class _Known(StrictModel):
 
     @property
     def key(self) -> str:
-        """Return what it is known by among its kind."""
+        """Return its key among objects of its kind."""
         return self.name
 
 
 class PeerRelay(_Known):
-    """Another relay, which is asked, and which may ask.
+    """Another relay, which this one queries, and which may query this one.
 
     Attributes:
-        name: by which remote mappings know it.
-        flight_endpoint: where it is asked: `grpc+tls://HOST:PORT`.
+        name: the name that remote mappings use for it.
+        flight_endpoint: its location: `grpc+tls://HOST:PORT`.
         rest_endpoint: `https://HOST:PORT`, if it has one.
-        certificates: PEM files of those that it shows.
-        attributes: what row conditions may name.
-        permissions: in the place of the default, for each data source that they name.
+        certificates: PEM files of the certificates that it presents.
+        attributes: attributes that row conditions can use.
+        permissions: replace the default, for each data source that they name.
     """
 
     KIND: ClassVar[str] = "PeerRelay"
@@ -252,25 +253,25 @@ class PeerRelay(_Known):
 
 
 class User(_Known):
-    """A person or program that asks.
+    """A person or program that sends queries.
 
     Attributes:
-        name: of the user.
+        name: name of the user.
         certificates: PEM files; `odf relay cert new` issues more.
-        attributes: what row conditions may name, beside the fields of the certificate (`subject.O`).
-        permissions: in the place of the default, for each data source that they name.
+        attributes: attributes that row conditions can use, in addition to the certificate's fields (`subject.O`).
+        permissions: replace the default, for each data source that they name.
     """
 
     KIND: ClassVar[str] = "User"
 
 
 class InformationMapping(StrictModel):
-    """A piece of information from that of a peer.
+    """The mapping of a column of a peer's entity to one of this relay's.
 
     Attributes:
-        information: of the entity here.
-        remote: its name there, or in `sql`.
-        transformation: an SQL expression over `{v}`, what the peer gives; that itself by default.
+        information: column of the entity here.
+        remote: its name at the peer, or in `sql`.
+        transformation: an SQL expression over `{v}`, the peer's value; that value itself by default.
     """
 
     information: Word
@@ -282,11 +283,11 @@ class RemoteMapping(StrictModel):
     """An entity, and the entity of a peer that has rows of it.
 
     Attributes:
-        entity: its name here.
+        entity: name of the entity here.
         relay: name of a PeerRelay.
-        remote_entity: its name there.
-        sql: `SELECT *, expression AS name FROM remote_entity`, where names of the peer's own do not do.
-        information: which information here is which there.
+        remote_entity: its name at the peer.
+        sql: `SELECT *, expression AS name FROM remote_entity`, where plain columns of the peer are not enough.
+        information: which column here is which column there.
     """
 
     KIND: ClassVar[str] = "RemoteMapping"
@@ -298,7 +299,7 @@ class RemoteMapping(StrictModel):
 
     @property
     def key(self) -> str:
-        """Return what it is known by among its kind."""
+        """Return its key among objects of its kind."""
         return f"{self.entity} at {self.relay}/{self.remote_entity}"
 
 
@@ -321,7 +322,7 @@ WORDS: Final = {
 
 
 def tree_of(spec: Spec) -> dict[str, Any]:
-    """The spec as a tree of JSON, without what is as by default."""
+    """Return the spec as a JSON tree, without default values."""
     return spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 

@@ -23,13 +23,13 @@ _OF_REMOTE: Final = "Write `SELECT *, expression AS name FROM remote_entity`."
 
 
 def transformation(text: str) -> exp.Expr:
-    """The tree of a transformation, in which the column `VALUE` stands for `{v}`.
+    """Parse a transformation into a tree in which the column `VALUE` stands for `{v}`.
 
     Args:
-        text: an SQL expression; what is in quotes stays what it is.
+        text: an SQL expression; quoted text is left as it is.
 
     Raises:
-        InvalidValue: it is invalid, or names something else than `{v}`.
+        InvalidValue: it is invalid, or refers to anything but `{v}`.
     """
     from sqlglot import exp
 
@@ -47,7 +47,7 @@ def transformation(text: str) -> exp.Expr:
 
 
 def is_name(text: str, dialect: str) -> bool:
-    """Return whether the SQL of a source is only a name of a table; it may have dots."""
+    """Return whether the SQL of a source is only the name of a table; the name may have dots."""
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
 
@@ -66,7 +66,7 @@ def check_source_sql(text: str, dialect: str) -> str:
 
     Args:
         text: the SQL.
-        dialect: of the source, by sqlglot's name.
+        dialect: dialect of the source, by sqlglot's name.
 
     Raises:
         InvalidValue: it is neither.
@@ -85,14 +85,14 @@ def check_source_sql(text: str, dialect: str) -> str:
 
 
 def remote_expressions(sql: str | None, remote_entity: str) -> dict[str, exp.Expr] | None:
-    """The expressions that the SQL of a remote mapping gives names to; None without SQL: all names are the peer's.
+    """Return the expressions that the SQL of a remote mapping names; None without SQL: all columns are the peer's.
 
     Args:
         sql: a SELECT from the remote entity.
-        remote_entity: its name.
+        remote_entity: name of the remote entity.
 
     Returns:
-        Expressions by name; under `*`, if it is there, a star: all of the peer's own names count, too.
+        Expressions by name; the key `*`, if present, means that all of the peer's own columns are available, too.
 
     Raises:
         InvalidValue: it is more than columns and expressions of the one entity.
@@ -135,7 +135,7 @@ def _check_scalar(tree: Any, text: str) -> None:
 
 
 def _with_value(text: str) -> str:
-    """The text with a column in the place of each `{v}`; braces in quotes are not places.
+    """Replace each `{v}` in a text by a column; braces inside quotes are not placeholders.
 
     Raises:
         InvalidValue: other braces.

@@ -1,4 +1,4 @@
-"""Permissions: which cells of a data source a requester sees, by grants of their own or by default."""
+"""Permissions: which cells of a data source a requester may see, by their own grants or by default."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _REMEMBERED: Final = 1024
 def view_of(
     web: RelayObjects, who: User | PeerRelay | None, data: str, source: str, attributes: Mapping[str, str] | None = None
 ) -> View | None:
-    """The cells of a data source that somebody may see.
+    """Return the cells of a data source that a requester may see.
 
     Args:
         web: the objects of the relay.
-        who: the requester, None for one who is only known to be trusted.
-        data: name of the local data.
-        source: name of its data source.
-        attributes: of the requester, beside those that the relay gives them: the fields of their certificate. What the
-            relay says counts more.
+        who: the requester, None for one of whom only the trusted certificate is known.
+        data: name of the LocalData.
+        source: name of one of its data sources.
+        attributes: fields of the requester's certificate. Attributes that the relay itself assigns to the requester
+            take precedence.
 
     Returns:
-        Pairs of columns and rows in the words of the data source; None for nothing at all.
+        Pairs of columns and rows, in the names of the data source; None if nothing is visible.
     """
     found = web.data_source(data, source)
     if found is None:

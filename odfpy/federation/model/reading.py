@@ -1,4 +1,4 @@
-"""Reading of documents: files and folders of YAML, and where each key of them is written."""
+"""Parser of documents: files and folders of YAML, with the position of each key."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ObjectKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An object as a document declares it.
+    """An object as declared by a document, with its position for error messages.
 
     Attributes:
-        spec: what it is; paths are absolute, certificates are read.
-        file: where it is written.
+        spec: the object; paths are absolute, certificates are loaded.
+        file: the file that declares it.
         document: the document.
     """
 
@@ -41,14 +41,14 @@ class Declared:
 
     @property
     def key(self) -> ObjectKey:
-        """Return what it is known by."""
+        """Return its key."""
         return key_of(self.spec)
 
     def at(self, path: Sequence[str | int] = ()) -> str:
-        """A place in it, for messages: file, line, object and key.
+        """Return a position in it, for messages: file, line, object and key.
 
         Args:
-            path: of the key in its spec.
+            path: path of the key in its spec.
         """
         what = f"{WORDS[self.spec.KIND]} {self.spec.key}"
         where = self.file
@@ -58,18 +58,18 @@ class Declared:
 
 
 def key_of(spec: Spec) -> ObjectKey:
-    """The kind and folded name that an object is known by."""
+    """Return the kind and case-folded name that identify an object."""
     return spec.KIND, spec.key.lower()
 
 
 def read_documents(places: Iterable[Path]) -> list[Declared]:
-    """The documents of files, and of all YAML files below folders.
+    """Read the documents in files, and in all YAML files below folders.
 
     Args:
-        places: files and folders. Files whose names begin with a full stop are passed over.
+        places: files and folders. Files whose names begin with a dot are skipped.
 
     Raises:
-        InvalidDocument: one is invalid; the message names file, line and key.
+        InvalidDocument: a document is invalid; the message names file, line and key.
         MalformedManifest: a file is not YAML.
     """
     found: dict[ObjectKey, Declared] = {}
@@ -136,7 +136,7 @@ def _declared(document: Document, file: Path) -> Declared:
 
 
 def _resolved(spec: Spec, file: Path, document: Document) -> Spec:
-    """The object as seen from anywhere: paths are absolute, certificates are read."""
+    """Return the object with absolute paths and loaded certificates."""
     folder = file.parent
     if isinstance(spec, LocalData):
         return spec.resolved(folder)
@@ -152,7 +152,7 @@ def _resolved(spec: Spec, file: Path, document: Document) -> Spec:
 
 
 def _invalid(file: Path, document: Document, kind: str, spec: Any, error: ValidationError) -> InvalidDocument:
-    # A key that is misspelt is unknown, and another one is missing for it.
+    # A misspelt key causes two errors: it is unknown, and the correct one is missing.
     first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     path = _place(spec, first["loc"])
     name = spec.get("name", spec.get("entity"))
@@ -176,7 +176,7 @@ def _invalid(file: Path, document: Document, kind: str, spec: Any, error: Valida
 
 
 def _place(tree: Any, loc: Sequence[str | int]) -> tuple[str | int, ...]:
-    """The keys of a location that are written; pydantic puts names of kinds and types in between."""
+    """Return the keys of a location that occur in the text; pydantic inserts names of kinds and types."""
     found: list[str | int] = []
     for at, part in enumerate(loc):
         is_last = at == len(loc) - 1
@@ -192,7 +192,7 @@ def _place(tree: Any, loc: Sequence[str | int]) -> tuple[str | int, ...]:
 
 
 def _known_keys(model: Any, loc: Sequence[str | int]) -> list[str]:
-    """The keys that may stand at a location, as far as they are known: those of the model that is named last."""
+    """Return the keys that are allowed at a location, as far as known: those of the last model in it."""
     from typing import get_args
 
     current = [model]

@@ -1,4 +1,4 @@
-"""Mappings as SQL: the relation of a data source, and an expression for each piece of information."""
+"""Mappings as SQL: the relation of a data source, and an expression for each column of an entity."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def relation_sql(data: LocalData, source: DataSource) -> str:
-    """The fields of a data source as a SELECT, in the dialect of its connection.
+    """Return the fields of a data source as a SELECT, in the dialect of its connection.
 
     Args:
-        data: with the connection.
-        source: the data source, which was checked.
+        data: the data with its connection.
+        source: the validated data source.
     """
     from sqlglot import exp
 
@@ -26,19 +26,19 @@ def relation_sql(data: LocalData, source: DataSource) -> str:
 
 
 def local_expressions(mapping: SourceMapping) -> dict[str, exp.Expr]:
-    """An expression over the fields of a data source for each piece of information that it has.
+    """Return an expression over a data source's fields for each column of the entity that it provides.
 
     Args:
-        mapping: one that was checked.
+        mapping: a validated mapping.
     """
     return {one.information: _transformed(one.transformation, _column(one.field)) for one in mapping.fields}
 
 
 def remote_expressions_of(mapping: RemoteMapping) -> dict[str, exp.Expr]:
-    """An expression over the information of a peer for each piece of information here that it has.
+    """Return an expression over the peer's columns for each column of the entity that it provides.
 
     Args:
-        mapping: one that was checked.
+        mapping: a validated mapping.
     """
     given = remote_expressions(mapping.sql, mapping.remote_entity) or {}
     return {
@@ -82,7 +82,7 @@ def _relation(data: LocalData, source: DataSource) -> exp.Expr:
 
 
 def _dataset(connection: DatasetConnection, name: str) -> exp.Expr:
-    """A dataset as its connection shows it (docs/query.md, "Datasets as they were")."""
+    """Return a dataset as its connection shows it (docs/query.md, "Datasets as they were")."""
     from sqlglot import exp
 
     at, of = connection.as_at, connection.as_of

@@ -1,4 +1,4 @@
-"""All that a relay declares, by name, and the checks across it."""
+"""All objects that a relay declares, by name, and the checks across them."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _DATASET: Final = re.compile(r"[^\s()'\";,]+")
 
 @dataclass(frozen=True)
 class RelayObjects:
-    """The objects of a relay.
+    """The objects of a relay, indexed by kind and name.
 
     Attributes:
-        objects: by kind and folded key.
+        objects: objects by kind and case-folded key.
     """
 
     objects: Mapping[ObjectKey, Spec]
 
     @classmethod
     def of(cls, specs: Iterable[Spec]) -> RelayObjects:
-        """The web of some objects."""
+        """Build the collection from specs."""
         return cls({(one.KIND, one.key.lower()): one for one in specs})
 
     @cached_property
@@ -82,7 +82,7 @@ class RelayObjects:
         return found
 
     def data_source(self, data: str, source: str) -> DataSource | None:
-        """A data source; None if there is none of those names."""
+        """Return a data source; None if no data source has these names."""
         there = self.local_data.get(data)
         return None if there is None else there.source(source)
 
@@ -92,7 +92,7 @@ class RelayObjects:
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """A fault of an object."""
+    """An error in an object."""
 
     spec: Spec
     path: Path
@@ -101,14 +101,14 @@ class _Trouble:
 
 
 def check(web: RelayObjects, declared: Iterable[Declared] = ()) -> None:
-    """Check every object, and that all which name each other are there.
+    """Check every object, and that all references between them resolve.
 
     Args:
         web: all objects.
-        declared: those of documents, so that messages can name their places.
+        declared: objects of documents, so that messages can name positions.
 
     Raises:
-        InvalidDocument: for the first thing that is wrong; it says how many others there are.
+        InvalidDocument: for the first error; the message says how many others there are.
     """
     found = [*_Checks(web).all()]
     if not found:
@@ -121,7 +121,7 @@ def check(web: RelayObjects, declared: Iterable[Declared] = ()) -> None:
 
 
 class _Checks:
-    """The checks, kind by kind."""
+    """The checks, one kind of object after the other."""
 
     def __init__(self, web: RelayObjects) -> None:
         self._web = web
@@ -207,7 +207,7 @@ class _Checks:
     def _source(
         self, spec: Spec, path: Path, data: str, source: str
     ) -> Iterator[tuple[_Trouble | None, DataSource | None]]:
-        """The data source of two names, or what is wrong with them."""
+        """Return the data source of two names, or report the error."""
         there = self._web.local_data.get(data)
         if there is None:
             yield _unknown(spec, (*path, "data"), "local data", data, self._web.local_data), None
@@ -217,7 +217,7 @@ class _Checks:
         yield (None if found else _unknown(spec, (*path, "source"), f"source of {data}", source, known)), found
 
     def _certificates(self) -> Iterator[_Trouble]:
-        """Nobody has the certificate of somebody else."""
+        """Check that no two parties have the same certificate."""
         owners: dict[str, PeerRelay | User] = {}
         known: list[PeerRelay | User] = [*self._web.peers.values(), *self._web.users.values()]
         for one in known:
@@ -243,7 +243,7 @@ def _check_source(data: LocalData, source: DataSource) -> None:
 
 
 def _tables_in(text: str, dialect: str) -> list[str]:
-    """The names of tables in a SELECT, without those that it makes itself."""
+    """Return the names of tables in a SELECT, without its own common table expressions."""
     from sqlglot import exp, parse_one
 
     tree = parse_one(text, dialect=dialect)

@@ -1,4 +1,4 @@
-"""Steps of an apply: from the objects that a relay has to those that documents declare."""
+"""Steps of an apply: from the current objects of a relay to the declared ones."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MAX_LENGTH: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step on the way to what is declared.
+    """One change of an object.
 
     Attributes:
         sign: `+` adds, `-` removes, `~` changes.
-        text: what.
-        key: of the object.
-        spec: the object as it is then; None if it goes.
+        text: description of the change.
+        key: key of the object.
+        spec: the object after the change; None if it is removed.
     """
 
     sign: Literal["+", "-", "~"]
@@ -36,15 +36,15 @@ class Step:
 
 
 def plan(known: RelayObjects, declared: Sequence[Declared], *, prune: bool) -> list[Step]:
-    """The steps from what is there to what is declared, once all of what comes of them was checked.
+    """Compute the steps from the current to the declared objects, and validate the result.
 
     Args:
-        known: what is there.
-        declared: what is to be there.
-        prune: whether what is not declared goes.
+        known: the current objects.
+        declared: the declared objects.
+        prune: whether objects that are not declared are removed.
 
     Raises:
-        InvalidDocument: something is wrong; the message names the place.
+        InvalidDocument: something is invalid; the message names the position.
     """
     wanted = {one.key: one.spec for one in declared}
     check(RelayObjects(wanted if prune else {**known.objects, **wanted}), declared)
@@ -57,12 +57,12 @@ def plan(known: RelayObjects, declared: Sequence[Declared], *, prune: bool) -> l
 
 
 def addition(spec: Spec) -> Step:
-    """The step that adds an object."""
+    """Return the step that adds an object."""
     return Step("+", _title(spec), key_of(spec), spec)
 
 
 def removal(spec: Spec) -> Step:
-    """The step that removes an object."""
+    """Return the step that removes an object."""
     return Step("-", _title(spec), key_of(spec), None)
 
 
@@ -80,7 +80,7 @@ def _title(spec: Spec) -> str:
 
 
 def _shown(spec: Spec) -> Any:
-    """The tree as people compare it: lists of what has names by these, certificates by their fingerprints."""
+    """Return the tree in the form of diffs: lists of named things are keyed by name, certificates are fingerprints."""
     return _keyed(tree_of(spec))
 
 

@@ -1,1 +1,1 @@
-"""A relay: who asks, what it answers, what it asks of its peers, and the tickets that it gives away."""
+"""A relay: identifying requesters, answering questions, forwarding them to peers, and the tickets that it issues."""

@@ -1,4 +1,4 @@
-"""Actions of a relay beside questions and rows: their names, and JSON as their bodies and results."""
+"""Flight actions of a relay other than questions and rows: their names, and their JSON bodies and results."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ MAX_LENGTH: Final = 1 << 20
 
 
 def body_of(tree: Any) -> bytes:
-    """A tree as the body or the result of an action."""
+    """Encode a JSON tree as the body or the result of an action."""
     return json.dumps(tree, separators=(",", ":")).encode()
 
 
 def tree_of(data: bytes) -> dict[str, Any]:
-    """The object in the body of an action.
+    """Decode the JSON object in the body of an action.
 
     Raises:
-        InvalidQuestion: there is none.
+        InvalidQuestion: it is not a JSON object.
     """
     try:
         found = json.loads(data) if len(data) <= MAX_LENGTH else None
@@ -53,10 +53,10 @@ def tree_of(data: bytes) -> dict[str, Any]:
 
 
 def text_in(tree: dict[str, Any], key: str) -> str:
-    """A text of such an object.
+    """Return a text value of such an object.
 
     Raises:
-        InvalidQuestion: it is not there, or is none.
+        InvalidQuestion: it is missing, or not a text.
     """
     found = tree.get(key)
     if not isinstance(found, str) or not found:

@@ -1,4 +1,4 @@
-"""Bounds on what other relays send: one that sends without end harms its own rows only."""
+"""Limits on what other relays send: one that sends too much only loses its own rows."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ RECEIVED: Final = 16 << 30
 
 
 def fitting(answers: Mapping[str, Answer]) -> set[str]:
-    """The names of the answers that go into one. Short ones come first: what a long one harms is itself.
+    """Choose which answers to merge into one. Short ones come first, so that an oversized one only excludes itself.
 
     Args:
-        answers: of peers, by name.
+        answers: answers of peers, by name.
     """
     parts, characters = MAX_PARTS - _OWN, MAX_CHARACTERS
     taken = set()
@@ -50,15 +50,15 @@ def _length(answer: Answer) -> tuple[int, int]:
 
 
 class Received:
-    """The bytes that are received for a query; for all threads that receive some.
+    """The bytes received for a query, counted over all its streams; thread-safe.
 
-    Where they are too many, whoever sends most of what is under way is stopped, and the others go on.
+    When the limit is exceeded, the running stream that has sent most is stopped, and the others continue.
     """
 
     def __init__(self, most: int = RECEIVED) -> None:
         """
         Args:
-            most: bytes of Arrow data.
+            most: maximum bytes of Arrow data.
         """
         self._most = most
         self._lock = threading.Lock()
@@ -66,15 +66,15 @@ class Received:
         self._under_way: dict[Hashable, int] = {}
 
     def taken(self, part: Hashable, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch that was received, if it is one, and not too much.
+        """Count a received batch, and check that it is a valid batch within the limit.
 
         Args:
-            part: tells where it comes from; each is read by one thread.
-            batch: what Arrow has read: it believes what it reads, so this may lead to memory that is none of it.
+            part: key of the stream that it belongs to; each is read by one thread.
+            batch: what Arrow has read: Arrow trusts its input, so this may point to memory outside of the message.
 
         Raises:
-            ResultTooLarge: it is too much.
-            InvalidAnswer: it is not a batch.
+            ResultTooLarge: the limit is exceeded.
+            InvalidAnswer: it is not a valid batch.
         """
         try:
             batch.validate(full=True)
@@ -84,7 +84,7 @@ class Received:
             self._under_way[part] = self._under_way.get(part, 0) + bytes_of(batch)
             total = self._ended + sum(self._under_way.values())
             if total > self._most and self._under_way[part] == max(self._under_way.values()):
-                del self._under_way[part]  # what it has sent is thrown away
+                del self._under_way[part]  # its data is discarded
                 raise ResultTooLarge(
                     f"The rows have more than {self._most:,} bytes, with those of the others",
                     hint="Ask for less: other columns, a condition, a LIMIT.",
@@ -92,10 +92,10 @@ class Received:
         return batch
 
     def end(self, part: Hashable) -> None:
-        """Nothing comes from a part any more.
+        """Mark the end of a stream.
 
         Args:
-            part: tells which.
+            part: key of the stream.
         """
         with self._lock:
             self._ended += self._under_way.pop(part, 0)

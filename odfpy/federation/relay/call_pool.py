@@ -1,7 +1,7 @@
-"""Calls to other relays that run at the same time, in no more threads than they need.
+"""Concurrent calls to other relays, in no more threads than they need.
 
-A peer that knows a question answers at once, and one thread does for many of them; a peer that thinks keeps its thread.
-So a thread that takes a call has the next thread started first, which comes to run when the first one waits.
+A peer that knows a question already responds at once, so that one thread can make many such calls; a peer that has to
+plan blocks its thread. So a thread that takes a call first starts the next thread, which runs when the first one waits.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _LOOK: Final = 0.25
 
 
 class Call(Generic[_T]):
-    """A call, and what comes of it.
+    """A call and its outcome.
 
     Attributes:
-        result: what it gave; None if it has not come back, or has failed.
+        result: its result; None if it has not finished, or has failed.
         error: what it raised.
     """
 
@@ -40,7 +40,7 @@ class Call(Generic[_T]):
         self._arguments = arguments
 
     def run(self) -> None:
-        """Make the call, unless nobody waits for it any more."""
+        """Make the call, unless its result is no longer needed."""
         try:
             if not self._group.is_over:
                 self.result = self._function(*self._arguments)
@@ -49,30 +49,30 @@ class Call(Generic[_T]):
         self.drop()
 
     def drop(self) -> None:
-        """Have nobody wait for it any more."""
+        """Abandon the call: its result is no longer needed."""
         self._group.count(-1)
 
 
 class CallGroup:
-    """Calls that somebody waits for together; begun by one thread.
+    """Calls that are waited for together; all started by one thread.
 
     Attributes:
-        is_over: whether nobody waits for them any more; those that have not begun are not made.
+        is_over: whether the wait is over; calls that have not started by then are skipped.
     """
 
     def __init__(self, pool: CallPool) -> None:
         self.is_over = False
         self._pool = pool
         self._lock = threading.Lock()
-        self._left = 1  # whoever waits has not begun to
+        self._left = 1  # counts the waiting thread, until it starts to wait
         self._all_back = threading.Event()
 
     def start(self, function: Callable[..., _T], *arguments: Any) -> Call[_T]:
-        """Begin a call.
+        """Start a call.
 
         Args:
             function: what is called.
-            arguments: for it.
+            arguments: its arguments.
         """
         call = Call(self, function, arguments)
         self.count(+1)
@@ -80,21 +80,21 @@ class CallGroup:
         return call
 
     def count(self, change: int) -> None:
-        """Count those that have not come back."""
+        """Change the count of unfinished calls."""
         with self._lock:
             self._left += change
             if not self._left:
                 self._all_back.set()
 
     def wait(self, seconds: float, control: CancellationToken) -> None:
-        """Wait until all have come back, no longer than there is time, and only as long as they are wanted; once.
+        """Wait until all calls have finished, the time is up, or the query is cancelled; may be called once.
 
         Args:
-            seconds: to wait.
-            control: says whether they are wanted.
+            seconds: maximum time to wait.
+            control: reports whether the query has been cancelled.
 
         Raises:
-            QueryCancelled, QueryTimedOut: they are not.
+            QueryCancelled, QueryTimedOut: the query was stopped.
         """
         ends = time.monotonic() + seconds
         self.count(-1)
@@ -110,13 +110,13 @@ class CallGroup:
 
 
 class CallPool:
-    """Runs calls; for all threads."""
+    """A thread pool for calls to peers, which grows only while threads block; thread-safe."""
 
     def __init__(self, at_once: int, name: str) -> None:
         """
         Args:
-            at_once: threads at most.
-            name: of the threads.
+            at_once: maximum number of threads.
+            name: prefix of the threads' names.
         """
         self._threads = ThreadPoolExecutor(at_once, name)
         self._lock = threading.Lock()
@@ -126,7 +126,7 @@ class CallPool:
         self._is_closed = False
 
     def close(self) -> None:
-        """Begin no more of them, and wait for none."""
+        """Start no further calls, and wait for none."""
         with self._lock:
             self._is_closed = True
             left = [*self._waiting]
@@ -136,11 +136,11 @@ class CallPool:
             call.drop()
 
     def group(self) -> CallGroup:
-        """Calls that somebody waits for together."""
+        """Create a group of calls that are waited for together."""
         return CallGroup(self)
 
     def add(self, call: Call[Any]) -> None:
-        """Begin a call; when this is closed, it is dropped."""
+        """Queue a call; after `close`, it is abandoned."""
         with self._lock:
             is_closed = self._is_closed
             if not is_closed:
@@ -150,16 +150,16 @@ class CallPool:
         self._start_thread()
 
     def _start_thread(self) -> None:
-        """Start one more thread, if there is something to do for it, and none is on its way."""
+        """Start one more thread, if calls are queued and no thread is starting already."""
         with self._lock:
             if not self._waiting or self._is_starting:
                 return
             self._is_starting = True
-        with suppress(RuntimeError):  # this is closed
+        with suppress(RuntimeError):  # the pool is closed
             self._threads.submit(self._work)
 
     def _work(self) -> None:
-        """Run calls, as long as there are any."""
+        """Run queued calls until there are none."""
         with self._lock:
             self._is_starting = False
         while True:

@@ -1,6 +1,6 @@
-"""The catalog that a relay answers from: entities, where their rows are, who may see what, what it has answered.
+"""The catalog that a relay plans from: entities, where their rows are, who may see what, which questions were answered.
 
-Planning asks for it by this interface, so that a hundred relays run in one process in tests.
+Planning only depends on this interface, so that tests can run a hundred relays in one process.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from odfpy.sharing.names import folded
 
 
 def seen_by_all(views: Sequence[View | None]) -> View | None:
-    """The cells that are in each of several views; None if there are none.
+    """Return the cells that several views have in common; None if there are none.
 
     Args:
-        views: at least one, of the same table.
+        views: at least one view, all of the same table.
     """
     found, *others = views
     for other in others:
@@ -44,11 +44,11 @@ def _both(one: VisiblePart, other: VisiblePart) -> VisiblePart:
 
 @dataclass(frozen=True, slots=True)
 class LocalRows:
-    """A data source that has rows of an entity.
+    """A local data source that has rows of an entity.
 
     Attributes:
-        source: names it; the same source under two entities has the same name.
-        expressions: each piece of information, made of its fields.
+        source: its name; the same source under two entities has the same name.
+        expressions: for each column of the entity, an expression over the source's fields.
     """
 
     source: str
@@ -57,12 +57,12 @@ class LocalRows:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRows:
-    """An entity of a peer that has rows of an entity.
+    """A peer's entity that has rows of an entity.
 
     Attributes:
         peer: name of the relay.
         entity: its name there.
-        expressions: each piece of information, made of what the peer has.
+        expressions: for each column of the entity, an expression over the peer's columns.
     """
 
     peer: str
@@ -71,40 +71,40 @@ class RemoteRows:
 
 
 class Catalog(ABC):
-    """All that a relay knows, as it is now."""
+    """The current state of everything that a relay plans with."""
 
     @abstractmethod
     def columns(self, entity: str) -> pa.Schema | None:
-        """The columns of an entity, None if there is none of that name."""
+        """Return the columns of an entity, None if it does not exist."""
 
     @abstractmethod
     def local(self, entity: str) -> Sequence[LocalRows]:
-        """The data sources that have rows of an entity."""
+        """Return the data sources that have rows of an entity."""
 
     @abstractmethod
     def remote(self, entity: str) -> Sequence[RemoteRows]:
-        """The peers that have rows of an entity."""
+        """Return the peers that have rows of an entity."""
 
     @abstractmethod
     def peers(self) -> Sequence[str]:
-        """The names of all peers that have rows of some entity."""
+        """Return the names of all peers that have rows of any entity."""
 
     @abstractmethod
     def view(self, source: str, requester: Identity) -> View | None:
-        """The cells of a data source that somebody may see, None if there are none.
+        """Return the cells of a data source that a requester may see, None if there are none.
 
-        Conditions on rows have the attributes of the requester as constants.
+        Row conditions contain the attributes of the requester as constants.
 
         Args:
-            source: its name.
-            requester: who asks.
+            source: name of the source.
+            requester: the requester.
         """
 
     @abstractmethod
     def is_first(self, key: str, seconds: float) -> bool:
-        """Return whether a key was never seen before, and remember it; of several that ask at once, one is the first.
+        """Remember a key; return whether it was new. Of several concurrent calls, exactly one is the first.
 
         Args:
-            key: what is remembered.
-            seconds: for how long at least.
+            key: the key to remember.
+            seconds: minimum time to remember it.
         """

@@ -1,8 +1,8 @@
-"""Relays over Arrow Flight: how questions and answers are written, and the way to peers.
+"""Relays over Arrow Flight: the encoding of questions and answers, and the connections to peers.
 
-A question is the command of GetFlightInfo, as JSON. An answer is a FlightInfo: its endpoints are the parts, which say
-in their metadata of which relay they are; the metadata of the whole has the id of the query, and who is missing. The
-last message of a stream may have a statement about its rows as metadata.
+A question is the command of GetFlightInfo, as JSON. An answer is a FlightInfo: its endpoints are the parts, whose
+metadata names their relay; the metadata of the FlightInfo holds the id of the query and the missing relays. The last
+message of a stream may carry a signed statement about its rows as metadata.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ LOCATION: Final = re.compile(r"grpc\+tls://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9_.-]+):\
 
 
 def question_bytes(question: Question) -> bytes:
-    """The command for a question."""
+    """Encode a question as a command."""
     return json.dumps(question.to_json(), separators=(",", ":")).encode()
 
 
 def question_of(data: bytes) -> Question:
-    """The question of a command.
+    """Decode the question of a command.
 
     Raises:
         InvalidQuestion, InvalidFragment: it is invalid.
@@ -63,12 +63,12 @@ def question_of(data: bytes) -> Question:
 
 
 def info_of(answer: Answer, question: Question, descriptor: Any) -> Any:
-    """The FlightInfo of an answer.
+    """Encode an answer as a FlightInfo.
 
     Args:
         answer: the answer.
-        question: what was asked.
-        descriptor: that of the call.
+        question: the question that it answers.
+        descriptor: descriptor of the call.
     """
     endpoints = [
         fl.FlightEndpoint(part.ticket.encode(), [part.location], app_metadata=_part_metadata(part))
@@ -76,7 +76,7 @@ def info_of(answer: Answer, question: Question, descriptor: Any) -> Any:
     ]
     missing = [[one.relay, one.why] for one in answer.missing]
     metadata = json.dumps({"query": question.query, "missing": missing}).encode()
-    # An answer without parts is mostly to a question that was known, whose fragment nobody has read.
+    # An answer without parts mostly belongs to a repeated question, whose fragment was not parsed.
     schema = question.fragment.read().schema if endpoints else pa.schema([])
     return fl.FlightInfo(schema, descriptor, endpoints, -1, -1, app_metadata=metadata)
 
@@ -86,7 +86,7 @@ def _part_metadata(part: Part) -> bytes:
 
 
 def answer_of(info: Any) -> Answer:
-    """The answer in a FlightInfo of another relay.
+    """Decode the answer in a FlightInfo of another relay.
 
     Raises:
         InvalidAnswer: it is invalid.
@@ -102,10 +102,10 @@ def answer_of(info: Any) -> Answer:
 
 
 def query_of(info: Any) -> str:
-    """The id of the query that a FlightInfo is of.
+    """Return the id of the query that a FlightInfo belongs to.
 
     Raises:
-        InvalidQuestion: it is of none.
+        InvalidQuestion: it belongs to no query.
     """
     try:
         return _text(json.loads(info.app_metadata)["query"])
@@ -124,26 +124,26 @@ def _part(endpoint: Any) -> Part:
 
 
 def _text(value: Any, longest: int = _MAX_TEXT_LENGTH) -> str:
-    """A text of a stranger, fit to be shown."""
+    """Sanitize a text of an untrusted relay for display."""
     if not isinstance(value, str):
         raise TypeError(value)
     return visible(value[:longest])
 
 
 class Connections:
-    """Connections to relays; for all threads."""
+    """Pooled Flight connections to relays; thread-safe."""
 
     def __init__(self, credentials: Credentials, authorities: bytes) -> None:
         """
         Args:
-            credentials: of whoever asks.
-            authorities: certificates in PEM form, of which those of the relays must be.
+            credentials: of the caller.
+            authorities: certificates in PEM form; those of the relays must be issued by one of them.
         """
         self._tls = Tls(roots=authorities, certificate=credentials.certificates, key=credentials.key)
         self._pool = ClientPool(
             options=[
                 ("grpc.max_receive_message_length", MAX_MESSAGE_LENGTH),
-                # 20 s for a handshake, and 120 s until it looks again whether a relay is back, are gRPC's own.
+                # 20 s for a handshake, and up to 120 s before retrying an unreachable relay, are gRPC's defaults.
                 ("grpc.min_reconnect_backoff_ms", PATIENCE),
                 ("grpc.max_reconnect_backoff_ms", PATIENCE),
             ]
@@ -154,47 +154,47 @@ class Connections:
         self._pool.close()
 
     def ask(self, location: str, question: Question) -> Answer:
-        """Ask a relay, and wait for its answer no longer than the question has time.
+        """Send a question to a relay, and wait for its answer at most as long as the question has time.
 
         Args:
-            location: where it is.
-            question: in its words.
+            location: location of the relay.
+            question: the question, in the relay's vocabulary.
 
         Raises:
-            RelayUnavailable: it could not be asked, or is late.
-            InvalidAnswer: what it has answered is invalid.
-            OdfError: it has refused.
+            RelayUnavailable: the relay is unreachable, or too late.
+            InvalidAnswer: its answer is invalid.
+            OdfError: the relay has refused.
         """
         descriptor = fl.FlightDescriptor.for_command(question_bytes(question))
         with _translated_errors(location), self._pool.client(location, self._tls) as pooled:
             return answer_of(pooled.client.get_flight_info(descriptor, _options(question.seconds)))
 
     def cancel(self, location: str, cancellation: Cancellation) -> None:
-        """Tell a relay that a query is not wanted any more.
+        """Notify a relay that a query was cancelled.
 
         Args:
-            location: where it is.
-            cancellation: of the query.
+            location: location of the relay.
+            cancellation: the cancellation of the query.
 
         Raises:
-            OdfError: it could not be told.
+            OdfError: the relay could not be notified.
         """
         self.act(location, CANCEL, cancellation.to_json(), _CANCELLING)
 
     def act(self, location: str, name: str, tree: Any, seconds: float) -> Any:
-        """Have a relay do something.
+        """Run an action of a relay.
 
         Args:
-            location: where it is.
-            name: of the action.
-            tree: its body, a tree of JSON.
-            seconds: to wait.
+            location: location of the relay.
+            name: name of the action.
+            tree: its body, a JSON tree.
+            seconds: maximum time to wait.
 
         Returns:
-            Its result, a tree of JSON.
+            Its result, a JSON tree.
 
         Raises:
-            OdfError: it is not there, refuses, or gives no such result.
+            OdfError: the relay is unreachable, refuses, or returns an invalid result.
         """
         with _translated_errors(location), self._pool.client(location, self._tls) as pooled:
             results = [
@@ -207,14 +207,14 @@ class Connections:
             raise InvalidAnswer(f"The relay {location} has answered with something that is not an answer") from error
 
     def entities(self, location: str, seconds: float) -> dict[str, pa.Schema]:
-        """The entities of a relay, by name.
+        """Return the entities of a relay, by name.
 
         Args:
-            location: where it is.
-            seconds: to wait.
+            location: location of the relay.
+            seconds: maximum time to wait.
 
         Raises:
-            RelayUnavailable: it does not answer.
+            RelayUnavailable: it does not respond.
         """
         with _translated_errors(location), self._pool.client(location, self._tls) as pooled:
             infos = pooled.client.list_flights(options=_options(seconds))
@@ -222,16 +222,16 @@ class Connections:
 
     @contextmanager
     def rows(self, part: Part, seconds: float, *, reader: str | None = None) -> Iterator[Any]:
-        """The rows of a part, as a reader that is cancelled at the end.
+        """Open the rows of a part: a reader that is cancelled at the end of the `with` block.
 
         Args:
-            part: what is read.
-            seconds: for all of it.
-            reader: fingerprint of whom it is read for; None for oneself.
+            part: what is to be read.
+            seconds: time limit for the whole operation.
+            reader: fingerprint of the requester that it is read for; None for the caller itself.
 
         Raises:
-            RelayUnavailable: the relay is not there, or not any more.
-            OdfError: it has refused.
+            RelayUnavailable: the relay is not, or no longer, reachable.
+            OdfError: the relay has refused.
         """
         with self._pool.client(part.location, self._tls) as pooled:
             ticket = part.ticket if reader is None else read_for(part.ticket, reader)
@@ -244,7 +244,9 @@ class Connections:
 
 
 class _RemoteRows:
-    """The reader of a stream, with its errors in words; mistakes of whoever reads it are not errors of the relay."""
+    """The reader of a stream, with translated errors; exceptions raised by its consumer are not attributed to the
+    relay.
+    """
 
     def __init__(self, stream: Any, location: str) -> None:
         self._stream = stream
@@ -273,7 +275,7 @@ def _options(seconds: float) -> Any:
 
 @contextmanager
 def _translated_errors(location: str) -> Iterator[None]:
-    """Errors of Flight in words."""
+    """Translate errors of Flight."""
     try:
         yield
     except fl.FlightTimedOutError as error:
@@ -289,33 +291,33 @@ def _translated_errors(location: str) -> Iterator[None]:
 
 
 def _words(error: BaseException) -> tuple[str, str | None]:
-    """The message and the hint that a relay has sent, without what gRPC adds."""
+    """Return the message and the hint that a relay has sent, without the text that gRPC adds."""
     text = str(error).partition(". gRPC client debug context")[0].partition(". Detail: ")[0]
     message, _, hint = text.partition("\nhint: ")
     return _text(message.partition("\n")[0]), _text(hint.partition("\n")[0]) or None
 
 
 class FlightPeers(Peers):
-    """The peers of a relay."""
+    """The peers of a relay, by name."""
 
     def __init__(self, connections: Connections, location_of: Callable[[str], str | None]) -> None:
         """
         Args:
             connections: of this relay.
-            location_of: gives where a peer is, None if there is none of that name any more.
+            location_of: returns the location of a peer, None if it no longer exists.
         """
         self._connections = connections
         self._location_of = location_of
 
     def ask(self, peer: str, question: Question) -> Answer:
-        """Ask a peer.
+        """Send a question to a peer.
 
         Args:
-            peer: its name.
-            question: in its words.
+            peer: name of the peer.
+            question: the question, in the peer's vocabulary.
 
         Raises:
-            OdfError: it could not be asked, or has refused.
+            OdfError: the peer is unreachable, or has refused.
         """
         location = self._location_of(peer)
         if location is None:
@@ -323,11 +325,11 @@ class FlightPeers(Peers):
         return self._connections.ask(location, question)
 
     def cancel(self, peer: str, cancellation: Cancellation) -> None:
-        """Tell a peer that a query is not wanted any more. What goes wrong is nobody's trouble.
+        """Notify a peer that a query was cancelled. Errors are ignored.
 
         Args:
-            peer: its name.
-            cancellation: of the query.
+            peer: name of the peer.
+            cancellation: the cancellation of the query.
         """
         location = self._location_of(peer)
         if location is not None:

@@ -8,25 +8,25 @@ from odfpy.federation.relay.question import Answer, Cancellation, Question
 
 
 class Peers(ABC):
-    """The way to other relays; used by several threads at once."""
+    """The interface through which a relay queries its peers; used by several threads at once."""
 
     @abstractmethod
     def ask(self, peer: str, question: Question) -> Answer:
-        """Ask a peer, and wait for its answer no longer than the question has time.
+        """Send a question to a peer, and wait for its answer at most as long as the question has time.
 
         Args:
-            peer: its name.
-            question: in its words.
+            peer: name of the peer.
+            question: the question, in the peer's vocabulary.
 
         Raises:
-            OdfError: it could not be asked, or has refused; the message is for whoever asks.
+            OdfError: the peer is unreachable, or has refused; the message may be shown to the requester.
         """
 
     @abstractmethod
     def cancel(self, peer: str, cancellation: Cancellation) -> None:
-        """Tell a peer that a query is not wanted any more. What goes wrong is nobody's trouble.
+        """Notify a peer that a query was cancelled. Errors are ignored.
 
         Args:
-            peer: its name.
-            cancellation: of the query.
+            peer: name of the peer.
+            cancellation: the cancellation of the query.
         """

@@ -1,7 +1,7 @@
-"""Queries under way at a relay, so that they can be cancelled: those whose plan is being made, and those to come.
+"""The queries that a relay is planning, so that they can be cancelled, including those whose questions arrive later.
 
-A query is known by who holds its tickets, and by its id. Once it is cancelled it stays so, for as long as its tickets
-could be read.
+A query is identified by the holder of its tickets and by its id. A cancelled query stays cancelled as long as its
+tickets could be redeemed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _REMEMBERED: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class QueryKey:
-    """The name of a query at a relay.
+    """The identity of a query at a relay.
 
     Attributes:
-        holder: fingerprint of whoever holds its tickets.
-        query: its id.
+        holder: fingerprint of the holder of its tickets.
+        query: id of the query.
     """
 
     holder: str
@@ -44,7 +44,7 @@ class _Known:
 
 
 class QueryRegistry:
-    """The queries of a relay; for all threads."""
+    """The queries of a relay, for their cancellation; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,15 +52,15 @@ class QueryRegistry:
 
     @contextmanager
     def planning(self, key: QueryKey, token: str, control: CancellationToken) -> Iterator[None]:
-        """Plan a part of a query, as long as the block lasts.
+        """Plan a part of a query, while the `with` block runs.
 
         Args:
-            key: of the query.
-            token: by which other relays know the requester; a cancellation goes to them with it.
-            control: is cancelled with the query.
+            key: key of the query.
+            token: token by which other relays know the requester; cancellations are sent with it.
+            control: cancelled together with the query.
 
         Raises:
-            QueryCancelled: it was cancelled before.
+            QueryCancelled: the query was cancelled before.
         """
         with self._lock:
             known = self._of(key)
@@ -75,13 +75,13 @@ class QueryRegistry:
                 known.controls.discard(control)
 
     def cancel(self, key: QueryKey) -> str | None:
-        """Cancel a query, and what is still to come of it.
+        """Cancel a query, and its questions that are still to arrive.
 
         Args:
-            key: of the query.
+            key: key of the query.
 
         Returns:
-            The token by which other relays know the requester, if any of them may have been asked.
+            The token by which other relays know the requester, if any of them may have been queried.
         """
         with self._lock:
             known = self._of(key)

@@ -1,4 +1,4 @@
-"""Questions that go from relay to relay, and the answers: where to read, and who could not be asked."""
+"""Questions that travel from relay to relay, and their answers: where to read, and which relays are missing."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _KEYS: Final = frozenset(("id", "fragment", "hops", "seconds", "requester", "wan
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """Options of whoever asks: what is to come beside the rows.
+    """Options of the requester: what is returned in addition to the rows.
 
     Attributes:
-        explained: whether parts are to have their SQL, in the words of their relay.
-        single_use: whether tickets are to be good for one reading.
-        signed: whether relays are to sign what they have given (`odfpy.federation.relay.statements`).
+        explained: whether parts include their SQL, in the schema of their relay.
+        single_use: whether each ticket can be redeemed only once.
+        signed: whether relays sign what they have sent (`odfpy.federation.relay.statements`).
     """
 
     explained: bool = False
@@ -33,12 +33,12 @@ class AnswerOptions:
     signed: bool = False
 
     def to_json(self) -> list[str]:
-        """The options for `json.dumps`."""
+        """Return the options for `json.dumps`."""
         return [word for word, one in _OPTIONS.items() if getattr(self, one)]
 
     @classmethod
     def parse(cls, tree: Any) -> AnswerOptions:
-        """The options that somebody sent. One that is not known is refused: to leave it out could be dangerous.
+        """Parse received options. Unknown ones are rejected: ignoring them could be dangerous.
 
         Raises:
             InvalidQuestion: they are invalid.
@@ -54,11 +54,11 @@ NOTHING_MORE: Final = AnswerOptions()
 
 @dataclass(frozen=True, slots=True)
 class SentFragment:
-    """A fragment as it travels, which is read only if the question is new: in a mesh, most have come before.
+    """A fragment in its serialized form, parsed only if the question is new: in a mesh, most are repetitions.
 
     Attributes:
-        entity: its entity.
-        tree: of JSON.
+        entity: name of its entity.
+        tree: JSON tree of the fragment.
     """
 
     entity: str
@@ -66,12 +66,12 @@ class SentFragment:
 
     @classmethod
     def of(cls, fragment: Fragment) -> SentFragment:
-        """Make a fragment ready to travel."""
+        """Serialize a fragment."""
         return cls(fragment.entity, fragment.to_json())
 
     @classmethod
     def parse(cls, tree: Any) -> SentFragment:
-        """The fragment that somebody sent.
+        """Wrap a received fragment.
 
         Raises:
             InvalidFragment: it names no entity.
@@ -81,10 +81,10 @@ class SentFragment:
         return cls(name_from_json(tree.get("entity")), tree)
 
     def read(self, columns: Types | None = None) -> Fragment:
-        """The fragment itself.
+        """Parse the fragment.
 
         Args:
-            columns: names and types of the entity's columns; None for those of somebody else.
+            columns: names and types of the entity's columns; None for an entity of another relay.
 
         Raises:
             InvalidFragment: it is invalid, or does not fit the entity.
@@ -94,15 +94,16 @@ class SentFragment:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A fragment on its way.
+    """One fragment of a query, as it travels from relay to relay.
 
     Attributes:
-        id: of the query, a space, and which of its fragments; a relay that has answered it answers it with nothing.
-        fragment: in the words of the relay that is asked.
-        hops: relays that it may still go to, one after the other.
-        seconds: time that is left.
-        requester: token by which the requester is known; None if it is whoever asks.
-        options: what is to come beside the rows.
+        id: id of the query, a space, and the fragment's name; a relay returns an empty answer to an id that it knows
+            already.
+        fragment: the fragment, in the vocabulary of the relay that receives it.
+        hops: number of further relays that it may be forwarded to in a row.
+        seconds: remaining time.
+        requester: token that identifies the requester; None if the caller is the requester.
+        options: what is returned in addition to the rows.
     """
 
     id: str
@@ -114,11 +115,11 @@ class Question:
 
     @property
     def query(self) -> str:
-        """The id of the query, of which this is one fragment."""
+        """Return the id of the query that this fragment belongs to."""
         return self.id.partition(" ")[0]
 
     def to_json(self) -> dict[str, Any]:
-        """The question for `json.dumps`."""
+        """Return the question for `json.dumps`."""
         return {
             "id": self.id,
             "fragment": self.fragment.tree,
@@ -130,10 +131,10 @@ class Question:
 
     @classmethod
     def parse(cls, tree: Any) -> Question:
-        """The question that somebody sent; its fragment is checked against an entity later.
+        """Parse a received question; its fragment is validated against the entity later.
 
         Args:
-            tree: what `json.loads` gave.
+            tree: result of `json.loads`.
 
         Raises:
             InvalidQuestion: it is invalid.
@@ -156,12 +157,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Cancellation:
-    """A query that is not wanted any more.
+    """The cancellation of a query.
 
     Attributes:
-        query: its id.
-        requester: token by which the requester is known; None if it is whoever cancels.
-        hops: relays that it may still go to, one after the other.
+        query: id of the query.
+        requester: token that identifies the requester; None if the caller is the requester.
+        hops: number of further relays that it may be forwarded to in a row.
     """
 
     query: str
@@ -169,15 +170,15 @@ class Cancellation:
     hops: int = MAX_HOPS
 
     def to_json(self) -> dict[str, Any]:
-        """The cancellation for `json.dumps`."""
+        """Return the cancellation for `json.dumps`."""
         return {"query": self.query, "requester": self.requester, "hops": self.hops}
 
     @classmethod
     def parse(cls, tree: Any) -> Cancellation:
-        """The cancellation that somebody sent.
+        """Parse a received cancellation.
 
         Args:
-            tree: what `json.loads` gave.
+            tree: result of `json.loads`.
 
         Raises:
             InvalidQuestion: it is invalid.
@@ -191,13 +192,13 @@ class Cancellation:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A place where some of the rows are read.
+    """A stream with some of the rows, and the relay that serves it.
 
     Attributes:
         relay: name of the relay.
-        location: where it is read: `grpc+tls://HOST:PORT`.
-        ticket: what it is read with.
-        sql: what is read, in the words of the relay; only where that was wanted.
+        location: location of the relay: `grpc+tls://HOST:PORT`.
+        ticket: ticket to read it with.
+        sql: the SQL that produces it, in the relay's schema; only if requested.
     """
 
     relay: str
@@ -208,11 +209,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class MissingRelay:
-    """A relay whose rows are not in an answer.
+    """A relay whose rows are missing from an answer.
 
     Attributes:
-        relay: its name, as the one that asked it knows it.
-        why: the reason, in words.
+        relay: name of the relay, as known by the one that queried it.
+        why: the reason, as text.
     """
 
     relay: str
@@ -221,11 +222,11 @@ class MissingRelay:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The places to read, and what is missing.
+    """The parts to read, and the missing relays.
 
     Attributes:
-        parts: the places.
-        missing: the relays that could not be asked.
+        parts: the parts.
+        missing: the relays that could not be queried.
     """
 
     parts: tuple[Part, ...] = ()
@@ -233,5 +234,5 @@ class Answer:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all relays have answered."""
+        """Return whether all relays have responded."""
         return not self.missing

@@ -1,4 +1,4 @@
-"""Reading what a ticket is for: the cells that its holder may see now, of the source, as the fragment wants them."""
+"""Reading the rows of a ticket: the cells of the source that its holder may see now, as the fragment selects them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _GONE = "Ask the question again: what the relay shows has changed."
 
 
 class SourceReader:
-    """Reads the sources of a relay; for all threads."""
+    """Reads the sources of a relay, under the grants of the ticket's holder; thread-safe."""
 
     def __init__(self, catalog: StoredCatalog, context: SourceContext, limits: ReadLimits) -> None:
         """
         Args:
-            catalog: of the relay.
-            context: the parts of the relay that its sources need.
-            limits: how much one reading may be.
+            catalog: catalog of the relay.
+            context: the resources that sources need.
+            limits: limits of one read.
         """
         self._catalog = catalog
         self._context = context
@@ -44,22 +44,22 @@ class SourceReader:
         self._open: dict[str, tuple[LocalData, Source]] = {}
 
     def close(self) -> None:
-        """Give up what is held between reads."""
+        """Release what is held between reads."""
         with self._lock:
             for _, source in self._open.values():
                 source.close()
             self._open.clear()
 
     def read(self, ticket: Ticket, control: CancellationToken) -> pa.RecordBatchReader:
-        """The rows of a ticket, read as they are taken.
+        """Read the rows of a ticket, lazily.
 
         Args:
             ticket: the ticket.
-            control: stops it from elsewhere.
+            control: lets another thread cancel it.
 
         Raises:
-            TicketRefused: its holder may see nothing of the source any more, or it is gone.
-            SourceFailed: the source cannot be read; also while rows are taken.
+            TicketRefused: its holder may no longer see anything of the source, or the source was removed.
+            SourceFailed: the source cannot be read; may also be raised while rows are consumed.
         """
         data, found, rows, columns = self._found(ticket)
         view = self.view(ticket)
@@ -72,20 +72,20 @@ class SourceReader:
         return pa.RecordBatchReader.from_batches(fragment.schema, self._while_granted(ticket, view, even(batches)))
 
     def _while_granted(self, ticket: Ticket, view: View, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Batches, as long as the holder of their ticket may see what they may see now."""
+        """Yield batches as long as the holder of their ticket may see the same cells as at the start."""
         for batch in batches:
             if self.view(ticket) != view:
                 raise TicketRefused("What may be read of the source has changed meanwhile", hint=_GONE)
             yield batch
 
     def view(self, ticket: Ticket) -> View:
-        """The cells that the holder of a ticket may see now.
+        """Return the cells that the holder of a ticket may see now.
 
         Args:
             ticket: the ticket.
 
         Raises:
-            TicketRefused: there are none any more.
+            TicketRefused: there are none.
         """
         view = seen_by_all([self._catalog.view(ticket.source, one) for one in ticket.seen_by])
         if view is None:
@@ -93,7 +93,7 @@ class SourceReader:
         return view
 
     def _found(self, ticket: Ticket) -> tuple[LocalData, DataSource, LocalRows, pa.Schema]:
-        """The source of a ticket, its mapping, and the columns of its entity, as they are now."""
+        """Return the source of a ticket, its mapping, and the columns of its entity, as currently declared."""
         web = self._catalog.web
         name, _, part = ticket.source.partition("/")
         data, found = web.local_data.get(name), web.data_source(name, part)
@@ -108,17 +108,18 @@ class SourceReader:
         with self._lock:
             known = self._open.get(data.name)
             if known is None or known[0] != data:
-                # One that was declared anew is not closed: somebody may be reading it.
+                # A source whose declaration was replaced is not closed here: another thread may be reading it.
                 known = self._open[data.name] = data, open_source(data, self._context)
             return known[1]
 
 
 def even(batches: Iterable[pa.RecordBatch], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of one size, but the last one: those of a source show where hidden rows were left out.
+    """Rebatch rows to one size, except for the last batch: a source's own batches reveal where hidden rows were
+    removed.
 
     Args:
-        batches: of one schema.
-        rows: of a batch.
+        batches: batches of one schema.
+        rows: rows per batch.
     """
     waiting: list[pa.RecordBatch] = []
     count = 0
@@ -134,12 +135,12 @@ def even(batches: Iterable[pa.RecordBatch], rows: int = BATCH_ROWS) -> Iterator[
 
 
 def names_of(catalog: StoredCatalog, wanted: str, caller: Identity) -> Sequence[str]:
-    """The names of entities of which somebody may see something here, or perhaps at a peer.
+    """Return the names of entities of which the caller may see something here, or perhaps at a peer.
 
     Args:
-        catalog: of the relay.
-        wanted: a text that the names have in them.
-        caller: who asks.
+        catalog: catalog of the relay.
+        wanted: substring of the names.
+        caller: who makes the request.
     """
 
     def may_show(entity: str) -> bool:
@@ -150,27 +151,27 @@ def names_of(catalog: StoredCatalog, wanted: str, caller: Identity) -> Sequence[
 
 
 def entities_of(catalog: StoredCatalog, wanted: str, caller: Identity) -> dict[str, pa.Schema]:
-    """The columns of the entities that `names_of` names, by name.
+    """Return the columns of the entities that `names_of` returns, by name.
 
     Args:
-        catalog: of the relay.
-        wanted: a text that the names have in them.
-        caller: who asks.
+        catalog: catalog of the relay.
+        wanted: substring of the names.
+        caller: who makes the request.
     """
     found = {name: catalog.columns(name) for name in names_of(catalog, wanted, caller)}
     return {name: columns for name, columns in found.items() if columns is not None}
 
 
 def columns_of(catalog: StoredCatalog, entity: str, caller: Identity) -> pa.Schema:
-    """The columns of an entity. One of which nothing shows is not there, as one that nobody has heard of.
+    """Return the columns of an entity. An entity of which nothing is visible is indistinguishable from a missing one.
 
     Args:
-        catalog: of the relay.
-        entity: its name.
-        caller: who asks.
+        catalog: catalog of the relay.
+        entity: name of the entity.
+        caller: who makes the request.
 
     Raises:
-        WebObjectNotFound: there is none, with a suggestion.
+        WebObjectNotFound: it does not exist; the message suggests a similar name.
     """
     there = entities_of(catalog, "", caller)
     if entity not in there:
@@ -179,15 +180,15 @@ def columns_of(catalog: StoredCatalog, entity: str, caller: Identity) -> pa.Sche
 
 
 def whole_entity(catalog: StoredCatalog, entity: str, caller: Identity) -> Fragment:
-    """The question for all of an entity.
+    """Return the question for all rows and columns of an entity.
 
     Args:
-        catalog: of the relay.
-        entity: its name.
-        caller: who asks.
+        catalog: catalog of the relay.
+        entity: name of the entity.
+        caller: who makes the request.
 
     Raises:
-        WebObjectNotFound: there is none of that name, with a suggestion.
+        WebObjectNotFound: it does not exist; the message suggests a similar name.
     """
     columns = columns_of(catalog, entity, caller)
     return Fragment(entity, tuple(Output(one.name, Column(one.name, one.type)) for one in columns))

@@ -1,7 +1,8 @@
-"""A relay: it puts a question into the words of its own sources and of its peers, and says where the rows are read.
+"""A relay: rewrites a question for its own sources and for its peers, and returns where the rows can be read.
 
-Each fragment has an id. A relay asks its peers about an entity once for an id, and gives each of its sources once. So
-any topology gives each source once, also one with cycles, and messages grow with links, not with paths.
+Each fragment has an id. A relay forwards each id to its peers at most once per entity, and returns each of its sources
+once. So in any topology, even with cycles, each source is returned once, and the number of messages grows with the
+number of links, not of paths.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _LOGGER = logging.getLogger("odf.relay")
 
 
 class Relay:
-    """Answers questions; for all threads."""
+    """Answers questions: plans which parts to read, here and at peers; used by relay servers. Thread-safe."""
 
     def __init__(
         self,
@@ -62,15 +63,15 @@ class Relay:
     ) -> None:
         """
         Args:
-            name: by which it is known in answers.
-            fingerprint: of its certificate.
-            location: where its rows are read.
-            catalog: what it answers from.
-            tickets: makes what rows are read with.
-            peers: the way to the others.
-            identify: gives the requester that a token tells of; raises `AuthenticationFailed`.
-            vouch: signs a token on behalf of somebody, for the query of an id, that is good for some seconds.
-            clock: tells the time, in seconds since 1970.
+            name: the relay's name in answers.
+            fingerprint: fingerprint of its certificate.
+            location: location of the server that its rows are read from.
+            catalog: the catalog to plan from.
+            tickets: issues tickets for parts.
+            peers: client of the other relays.
+            identify: returns the requester of a token; raises `AuthenticationFailed`.
+            vouch: signs a token on behalf of a requester, for the id of a query, valid for some seconds.
+            clock: returns the current time, in seconds since the epoch.
         """
         self.name = name
         self._fingerprint = fingerprint
@@ -85,29 +86,30 @@ class Relay:
         self._calls = CallPool(AT_ONCE, f"relay {name}")
 
     def close(self) -> None:
-        """Wait for nobody any more."""
+        """Stop waiting for peers."""
         self._calls.close()
 
     def answer(self, question: Question, caller: Identity, control: CancellationToken | None = None) -> Answer:
-        """Say where the rows of a question are read.
+        """Return the parts that a question's rows are read from.
 
         Args:
-            question: in the words of this relay.
-            caller: who has sent it; the requester, if the question has no token of another one.
-            control: stops it from elsewhere; then all that were asked are told, too, if it is the requester who asks.
+            question: the question, in this relay's vocabulary.
+            caller: its sender; the requester, unless the question has another requester's token.
+            control: lets another thread cancel it; then, if the caller is the requester, all peers are notified, too.
 
         Raises:
             NotFound: there is no such entity.
-            AuthenticationFailed: the token of the requester is of nobody who is trusted.
+            AuthenticationFailed: the requester's token is not signed by a trusted certificate.
             InvalidFragment: the question does not fit the entity.
-            QueryCancelled: it is not wanted any more.
+            QueryCancelled: the query was cancelled.
         """
         began = time.monotonic()
         requester = self._requester(question.requester, question.query, caller)
         columns = self._catalog.columns(question.fragment.entity)
         if columns is None:
             raise NotFound(f"This relay has no entity {question.fragment.entity}")
-        # Bound to who asks the peers: nobody else can use up an id, and the question is known when it comes back.
+        # Bound to the relay that asks the peers: nobody else can use up an id, and a question that comes back is
+        # recognized.
         asks = self._fingerprint if question.requester is None else requester.holder.fingerprint
         token = question.requester or self._vouch(caller, question.query, question.seconds)
         key = QueryKey(requester.holder.fingerprint, question.query)
@@ -115,7 +117,7 @@ class Relay:
             if not self._catalog.is_first(f"{asks} {question.id} entity {question.fragment.entity}", KEPT):
                 return Answer()
             fragment = question.fragment.read(columns)
-            # Its own parts come before the question comes back in a circle.
+            # Its own parts are planned before the question can come back in a cycle.
             parts = self._own(question, fragment, requester, f"{asks} {question.id}")
             asking = self._calls.group()
             waited = self._forward(replace(question, requester=token), fragment, asking)
@@ -123,8 +125,9 @@ class Relay:
                 left = question.seconds * (1 - MARGIN) - (time.monotonic() - began)
                 asking.wait(left, inner)
             except QueryCancelled:
-                # A relay that hangs up may just have run out of time, and use what the others say. One that knows that
-                # the query is not wanted any more tells everybody itself.
+                # A relay that hangs up may just have run out of time, and still use the other answers. One that knows
+                # that the query
+                # was cancelled notifies the others itself.
                 if caller.fingerprint == requester.holder.fingerprint:
                     self._notify_peers(key, Cancellation(question.query, token, question.hops))
                 raise
@@ -136,17 +139,17 @@ class Relay:
         return Answer((*parts, *theirs), tuple(missing))
 
     def cancel(self, cancellation: Cancellation, caller: Identity) -> QueryKey:
-        """Cancel a query of somebody, here and at all relays that may have been asked.
+        """Cancel a requester's query, here and at all relays that may have been queried.
 
         Args:
-            cancellation: of the query.
-            caller: who cancels it; the requester, if there is no token of another one.
+            cancellation: the cancellation of the query.
+            caller: its sender; the requester, unless it has another requester's token.
 
         Returns:
-            The name of the query among those whose rows are read here.
+            The key of the query among those whose rows are read here.
 
         Raises:
-            AuthenticationFailed: the token of the requester is of nobody who is trusted.
+            AuthenticationFailed: the requester's token is not signed by a trusted certificate.
         """
         requester = self._requester(cancellation.requester, cancellation.query, caller)
         key = QueryKey(requester.holder.fingerprint, cancellation.query)
@@ -156,7 +159,7 @@ class Relay:
         return key
 
     def _notify_peers(self, key: QueryKey, cancellation: Cancellation) -> None:
-        """Notify all peers, once, that a query is not wanted any more, and wait for none of them."""
+        """Notify all peers, once, that a query was cancelled, without waiting for them."""
         if cancellation.hops <= 0 or not self._catalog.is_first(f"{key} cancelled", KEPT):
             return
         further = replace(cancellation, hops=cancellation.hops - 1)
@@ -173,7 +176,7 @@ class Relay:
         return found
 
     def _own(self, question: Question, fragment: Fragment, requester: Requester, key: str) -> list[Part]:
-        """The parts that are read here."""
+        """Return the parts that are read from this relay's sources."""
         parts = []
         options = question.options
         sql = explained(fragment) if options.explained else None
@@ -190,23 +193,23 @@ class Relay:
         return parts
 
     def view(self, source: str, seen_by: Sequence[Identity]) -> View | None:
-        """The cells of a data source that some people may all see; None if there are none.
+        """Return the cells of a data source that several identities may all see; None if there are none.
 
         Args:
-            source: its name.
-            seen_by: those people.
+            source: name of the source.
+            seen_by: the identities.
         """
         return seen_by_all([self._catalog.view(source, one) for one in seen_by])
 
     def _passed(self, part: Part, caller: Identity, id_: str) -> Part:
-        """A part of another relay, to be read here: it is bound to the key of this one."""
+        """Return a part of another relay, to be read through this one: its ticket is bound to this relay's key."""
         ticket = PassedTicket(part, caller, id_, self._clock() + LIFE)
         return Part(part.relay, self._location, self._tickets.close(ticket), part.sql)
 
     def _forward(
         self, question: Question, fragment: Fragment, asking: CallGroup
     ) -> dict[str, Call[Answer] | MissingRelay]:
-        """Ask all peers that have rows of the entity, each in its own words."""
+        """Forward a question to all peers that have rows of the entity, in each one's vocabulary."""
         found: dict[str, Call[Answer] | MissingRelay] = {}
         rewritings: _Rewritings = {}
         further = replace(question, hops=question.hops - 1, seconds=question.seconds * (1 - MARGIN))
@@ -226,7 +229,7 @@ class Relay:
         return found
 
     def _collected(self, asked: Mapping[str, Call[Answer] | MissingRelay]) -> tuple[list[Answer], list[MissingRelay]]:
-        """The answers that came in time, and who has given none."""
+        """Return the answers that arrived in time, and the peers that gave none."""
         answers: dict[str, Answer] = {}
         missing = []
         for name, one in asked.items():
@@ -250,10 +253,10 @@ class Relay:
 
 
 def _rewritten(question: Question, fragment: Fragment, rows: RemoteRows, known: _Rewritings) -> Question:
-    """A question in the words of a peer, as it travels; those of many peers may be the same.
+    """Return a question in a peer's vocabulary, serialized; many peers may share the result.
 
     Raises:
-        InvalidFragment: their words do not fit.
+        InvalidFragment: the vocabularies do not fit.
     """
     words = rows.entity, tuple(rows.expressions.items())
     if words not in known:

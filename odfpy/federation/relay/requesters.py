@@ -1,8 +1,8 @@
-"""Identities: whoever holds the key of a certificate that a relay trusts.
+"""Identities: an identity is whoever holds the key of a certificate that a relay trusts.
 
-Whoever calls a relay shows their certificate in the TLS handshake. To relays further on, a requester is known by a
-token of their own signing: a JSON Web Token with the certificate in it (RFC 7515, `x5c`). Who cannot sign one is
-vouched for by the relay that they have asked; then only what both may see is shown.
+Clients of a relay present their certificate in the TLS handshake. Further relays recognize a requester by a token that
+the requester signs: a JSON Web Token that contains the certificate (RFC 7515, `x5c`). For requesters that cannot sign
+one, the relay that they query vouches; then only what both may see is returned.
 
     token = credentials.token(query, seconds=60)
     requester = authorities.requester(token)
@@ -41,7 +41,7 @@ MAX_LIFE: Final = 3600
 """Seconds for which a token may be good."""
 
 _MAX_CHAIN: Final = 5
-# Times are compared below, with a clock that tests can set.
+# Times are compared below, with a clock that tests can replace.
 _OPTIONS: Final = {
     "verify_exp": False,
     "verify_iat": False,
@@ -52,12 +52,12 @@ _WRONG: Final = "The signature of the caller cannot be believed"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody who holds the key of a certificate.
+    """The holder of the key of a certificate.
 
     Attributes:
         fingerprint: SHA-256 of the certificate in DER form, 64 hexadecimal digits.
-        attributes: the fields of the certificate that row conditions may name.
-        certificate: itself, in DER form, of somebody who has called this relay or has signed; None of others.
+        attributes: the fields of the certificate that row conditions can use.
+        certificate: the certificate in DER form, if the holder has called this relay or signed a token; otherwise None.
     """
 
     fingerprint: str
@@ -67,12 +67,12 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Whoever wants to see rows.
+    """The party that requests rows, with everyone whose permissions limit what it sees.
 
     Attributes:
-        holder: whose key tickets are bound to.
-        seen_by: rows and columns show that all of these may see: the holder, and who the holder vouches for.
-        query: id of the query that this is about.
+        holder: identity whose key tickets are bound to.
+        seen_by: only cells that all of these may see are returned: the holder, and the identities it vouches for.
+        query: id of the query that the request belongs to.
     """
 
     holder: Identity
@@ -81,13 +81,13 @@ class Requester:
 
 
 def identity_of(certificate: bytes) -> Identity:
-    """Return who holds the key of a certificate that was checked in a TLS handshake, perhaps long ago.
+    """Return the identity of a certificate that was verified in a TLS handshake, perhaps long ago.
 
     Args:
-        certificate: in DER form.
+        certificate: the certificate in DER form.
 
     Raises:
-        AuthenticationFailed: it has ended since then.
+        AuthenticationFailed: it has expired since then.
     """
     from cryptography import x509
 
@@ -103,16 +103,16 @@ def _identity(certificate: x509.Certificate) -> Identity:
 
 
 class Credentials:
-    """A certificate and its key, with which somebody shows who they are."""
+    """A certificate and its key, with which a party authenticates itself and signs tokens."""
 
     def __init__(self, certificates: bytes, key: bytes) -> None:
         """
         Args:
-            certificates: in PEM form, one's own first, then those up to the authority.
+            certificates: certificates in PEM form: the party's own first, then those up to the authority.
             key: the private key, in PEM form, without a password.
 
         Raises:
-            InvalidCertificate: they cannot be read, or do not go together.
+            InvalidCertificate: they cannot be read, or do not match.
         """
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
@@ -136,14 +136,14 @@ class Credentials:
 
     @classmethod
     def load(cls, certificate: Path, key: Path) -> Credentials:
-        """The credentials in two files.
+        """Load credentials from two files.
 
         Args:
             certificate: PEM file of the certificate, and of those up to the authority.
             key: PEM file of its key.
 
         Raises:
-            InvalidCertificate: they cannot be read, or do not go together.
+            InvalidCertificate: they cannot be read, or do not match.
         """
         try:
             return cls(certificate.read_bytes(), key.read_bytes())
@@ -151,13 +151,13 @@ class Credentials:
             raise InvalidCertificate(f"Cannot read {error.filename}: {error.strerror}") from error
 
     def token(self, query: str, *, seconds: float, on_behalf_of: bytes | None = None, now: float | None = None) -> str:
-        """Sign a token, by which relays know the requester of a query.
+        """Sign a token that identifies the requester of a query to relays.
 
         Args:
-            query: its id.
-            seconds: for how long it is good.
-            on_behalf_of: certificate in DER form of somebody who is vouched for; None for oneself.
-            now: seconds since 1970; the clock's by default.
+            query: id of the query.
+            seconds: its lifetime.
+            on_behalf_of: certificate in DER form of the party that is vouched for; None for oneself.
+            now: seconds since the epoch; the clock's by default.
         """
         began = time.time() if now is None else now
         claims: dict[str, Any] = {"aud": AUDIENCE, "query": query, "iat": int(began)}
@@ -167,10 +167,10 @@ class Credentials:
         return self.signed(claims)
 
     def signed(self, claims: Mapping[str, Any]) -> str:
-        """Sign claims: a JSON Web Token with the certificates in it.
+        """Sign claims: returns a JSON Web Token that contains the certificates.
 
         Args:
-            claims: with an audience, `aud`, and the time, `iat`.
+            claims: claims with an audience, `aud`, and the time, `iat`.
         """
         from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -179,13 +179,13 @@ class Credentials:
 
 
 class Authorities:
-    """The authorities whose certificates are trusted."""
+    """The authorities whose certificates are trusted; verifies certificates, tokens and signatures."""
 
     def __init__(self, certificates: bytes, *, is_revoked: Callable[[str], bool] = lambda _: False) -> None:
         """
         Args:
-            certificates: of the authorities, in PEM form.
-            is_revoked: says of a fingerprint whether it was taken back.
+            certificates: certificates of the authorities, in PEM form.
+            is_revoked: returns whether the certificate of a fingerprint is revoked.
 
         Raises:
             InvalidCertificate: there are none.
@@ -201,14 +201,14 @@ class Authorities:
         self._is_revoked = is_revoked
 
     def requester(self, token: str, *, now: float | None = None) -> Requester:
-        """Return the requester that a token tells of.
+        """Verify a token, and return its requester.
 
         Args:
-            token: what `Credentials.token` has made.
-            now: seconds since 1970; the clock's by default.
+            token: result of `Credentials.token`.
+            now: seconds since the epoch; the clock's by default.
 
         Raises:
-            AuthenticationFailed: it is of nobody who is trusted, or has ended.
+            AuthenticationFailed: it is not signed by a trusted certificate, or has expired.
         """
         at = time.time() if now is None else now
         if len(token) > MAX_TOKEN_LENGTH:
@@ -225,16 +225,16 @@ class Authorities:
         return Requester(holder, (holder, *self._vouched_for(claims, at)), query)
 
     def signed(self, text: str, audience: str) -> tuple[Identity, Mapping[str, Any]]:
-        """Return who has signed claims, with their certificate, and the claims.
+        """Verify signed claims, and return the signer, the signer's certificate and the claims.
 
-        The certificate must have been good when they were signed: what has been signed does not end with it.
+        The certificate must have been valid when they were signed: signatures outlive the certificate.
 
         Args:
-            text: what `Credentials.signed` has made; whoever takes it from others sees to its length.
-            audience: that the claims are for.
+            text: result of `Credentials.signed`; the caller must limit the length of untrusted texts.
+            audience: required audience of the claims.
 
         Raises:
-            AuthenticationFailed: they are of nobody who is trusted, or for others.
+            AuthenticationFailed: the signer is not trusted, or the audience is another one.
         """
         try:
             at = jwt.decode(text, options={"verify_signature": False}).get("iat")
@@ -271,11 +271,11 @@ class Authorities:
         return [_identity(certificate)]
 
     def check(self, chain: Sequence[x509.Certificate], at: float) -> None:
-        """Check that a certificate is of an authority, good at a time, and not revoked.
+        """Check that a certificate was issued by a trusted authority, is valid at a time, and not revoked.
 
         Args:
-            chain: the certificate, then those of authorities in between, which nobody needs to trust.
-            at: seconds since 1970.
+            chain: the certificate, then those of intermediate authorities, which need not be trusted by themselves.
+            at: seconds since the epoch.
 
         Raises:
             AuthenticationFailed: it is not.
@@ -301,7 +301,7 @@ class Authorities:
 
 
 def _chain_in(token: str) -> list[x509.Certificate]:
-    """The certificates that a token shows, which nobody has looked at yet."""
+    """Return the certificates that a token contains, which are not verified yet."""
     try:
         texts = jwt.get_unverified_header(token).get("x5c")
     except jwt.PyJWTError as error:
@@ -327,7 +327,7 @@ def _der(certificate: x509.Certificate) -> bytes:
 
 
 def _algorithm_of(certificate: x509.Certificate) -> str:
-    """The one algorithm that a key signs with; a token must not choose another."""
+    """Return the one algorithm that a key signs with; a token must not choose another."""
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
     key = certificate.public_key()

@@ -1,4 +1,4 @@
-"""Files of a result: rows cut into Parquet files of a size that can be fetched again when a connection breaks."""
+"""Files of a result: rows cut into Parquet files, each small enough to be fetched again when a connection breaks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class ResultFile:
     """A file of a result.
 
     Attributes:
-        hash: of its bytes, sha3-256.
-        bytes: how many there are.
-        rows: that it has.
+        hash: sha3-256 of its bytes.
+        bytes: its size in bytes.
+        rows: number of its rows.
     """
 
     hash: Multihash
@@ -33,12 +33,12 @@ class ResultFile:
     rows: int
 
     def to_json(self) -> dict[str, Any]:
-        """The file for `json.dumps`."""
+        """Return the file for `json.dumps`."""
         return {"hash": str(self.hash), "bytes": self.bytes, "rows": self.rows}
 
     @classmethod
     def parse(cls, tree: Any) -> ResultFile:
-        """The file that `to_json` gave.
+        """Parse the result of `to_json`.
 
         Raises:
             ValueError, TypeError, KeyError, InvalidValue: it is invalid.
@@ -57,8 +57,8 @@ def written_files(
     Args:
         batches: the rows.
         schema: their columns.
-        folder: where files are made; it is there.
-        keep: takes each file away when it is whole.
+        folder: an existing folder that files are written in.
+        keep: called with each complete file, which it moves away.
     """
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""The result store: where the files of results are kept, a folder or a bucket. Each result has a folder of its own."""
+"""The result store, a folder or a bucket, which holds the files of results. Each result has its own folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SCHEMES: Final = ("s3://", "gs://", "az://", "s3+http://", "s3+https://")
 
 
 class ResultStore:
-    """Files of results, named by their hashes."""
+    """Storage of the files of results, named by their hashes."""
 
     def __init__(self, place: str) -> None:
         """
         Args:
-            place: a folder, or a URL.
+            place: path of a folder, or a URL.
 
         Raises:
             InvalidValue, TransferError: the URL is invalid, or the library of the store is not installed.
@@ -31,20 +31,20 @@ class ResultStore:
             self._bucket, self._prefix = open_bucket(found), found.folder
 
     def get(self, result: str) -> ObjectStore:
-        """The files of a result.
+        """Return the files of a result.
 
         Args:
-            result: its id.
+            result: id of the result.
         """
         if self._bucket is not None:
             return BucketObjectStore(self._bucket, f"{self._prefix}{result}/")
         return LocalObjectStore(Path(self._place) / result)
 
     def remove(self, result: str) -> None:
-        """Remove all files of a result that nobody makes any more.
+        """Remove all files of a result that is no longer being written.
 
         Args:
-            result: its id.
+            result: id of the result.
 
         Raises:
             OdfError: the store refuses.
@@ -54,5 +54,5 @@ class ResultStore:
             store.delete(one)
         if isinstance(store, LocalObjectStore):
             store.clean()
-            with suppress(OSError):  # it was never made
+            with suppress(OSError):  # it never existed
                 store.folder.rmdir()

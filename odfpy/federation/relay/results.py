@@ -1,7 +1,7 @@
-"""Results that are fetched later: a relay reads a ticket into files of its result store, while nobody waits.
+"""Deferred results: a relay reads the rows of a ticket into files of its result store, without a waiting client.
 
-What becomes of a result is in the database, so that it goes on when the relay begins again. A result is its owner's
-only, whoever else knows its id. What the owner may see is looked up when it is made, and again when it is fetched.
+The state of a result is stored in the database, so that it is resumed when the relay restarts. A result belongs to its
+owner alone, even if others know its id. The owner's permissions are checked when it is made, and when it is fetched.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _LOGGER = logging.getLogger("odf.relay")
 
 
 class ResultMaker:
-    """Makes the results of a relay; for all threads."""
+    """Makes the results of a relay in background threads; thread-safe."""
 
     def __init__(
         self,
@@ -72,16 +72,16 @@ class ResultMaker:
     ) -> None:
         """
         Args:
-            results: what becomes of them, in the database of the relay.
+            results: states of results, in the relay's database.
             tickets: opens the relay's tickets.
-            reader: reads its sources.
-            connections: to other relays, for tickets of theirs.
-            store: keeps the files.
-            work: folder in which files are made.
+            reader: reads the relay's sources.
+            connections: connections to other relays, for tickets of theirs.
+            store: stores the files.
+            work: folder for files that are being written.
             lifetime: seconds for which a result is kept.
-            seconds: that the making of one may take.
-            largest: bytes of Arrow data that a result may have; so many bytes of files a user may have, too.
-            signer: signs what was given for a ticket.
+            seconds: time limit for making one.
+            largest: maximum bytes of Arrow data of a result; the same limit applies to all files of a user.
+            signer: signs the rows of a ticket.
         """
         self._results, self._tickets, self._reader, self._connections = results, tickets, reader, connections
         self._store, self._work, self._lifetime, self._largest = store, work, lifetime, largest
@@ -93,12 +93,12 @@ class ResultMaker:
         threading.Thread(target=self._clean_now_and_then, name="old results", daemon=True).start()
 
     def resume(self) -> None:
-        """Go on with what was not finished when the relay ended."""
+        """Resume the results that were unfinished when the relay stopped."""
         for one in self._results.unfinished():
             self._threads.submit(self._make, one)
 
     def close(self) -> None:
-        """Stop; what is not finished goes on when the relay begins again."""
+        """Stop; unfinished results are resumed when the relay restarts."""
         self._over.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
@@ -108,15 +108,15 @@ class ResultMaker:
         self._threads.shutdown(wait=True)
 
     def start(self, text: str, ticket: Ticket | PassedTicket) -> Result:
-        """Begin to make the result of a ticket; for the same ticket again, it is the same result.
+        """Start to make the result of a ticket; the same ticket always refers to the same result.
 
         Args:
-            text: of the ticket.
-            ticket: the same, opened by its holder.
+            text: text of the ticket.
+            ticket: the same ticket, opened by its holder.
 
         Raises:
-            ResultTooLarge: the holder has as many results here as they may.
-            OdfError: it is somebody else's.
+            ResultTooLarge: the holder has reached the limit of results.
+            OdfError: the result belongs to another user.
         """
         name, owner = hashlib.sha256(text.encode()).hexdigest()[:32], ticket.holder.fingerprint
         with suppress(WebObjectNotFound):
@@ -130,7 +130,7 @@ class ResultMaker:
         return found
 
     def _check_room(self, owner: str) -> None:
-        """Check that somebody may have one more result."""
+        """Check that an owner may have another result."""
         kept = [one for one in self._results.owned_by(owner) if "ticket" in one.detail]
         size = sum(file["bytes"] for one in kept for file in one.detail.get("files", []))
         if len(kept) >= _MAX_COUNT or size >= self._largest:
@@ -140,10 +140,10 @@ class ResultMaker:
             )
 
     def find(self, name: str, owner: str) -> Result:
-        """A result of somebody.
+        """Return a result of an owner.
 
         Raises:
-            WebObjectNotFound: there is none of theirs.
+            WebObjectNotFound: the owner has no such result.
         """
         found = self._results.get(name, owner)
         if "ticket" not in found.detail:
@@ -151,10 +151,10 @@ class ResultMaker:
         return found
 
     def cancel(self, name: str, owner: str) -> None:
-        """Stop making a result; one that is finished stays until it ends.
+        """Stop making a result; a finished one stays until it expires.
 
         Raises:
-            WebObjectNotFound: there is none of theirs.
+            WebObjectNotFound: the owner has no such result.
         """
         self.find(name, owner)
         self._stop(name)
@@ -167,16 +167,16 @@ class ResultMaker:
             control.cancel()
 
     def open(self, name: str, owner: str, number: int) -> BinaryIO:
-        """A file of a result, from its beginning.
+        """Open a file of a result.
 
         Args:
-            name: of the result.
-            owner: fingerprint of whoever fetches it.
-            number: of the file.
+            name: name of the result.
+            owner: fingerprint of the caller's certificate.
+            number: number of the file.
 
         Raises:
-            WebObjectNotFound: there is none of theirs, or it has no such file.
-            TicketRefused: what the owner may see has changed since it was made.
+            WebObjectNotFound: the owner has no such result, or it has no such file.
+            TicketRefused: the owner's permissions have changed since it was made.
         """
         found = self.find(name, owner)
         files = found.detail.get("files", [])
@@ -187,17 +187,17 @@ class ResultMaker:
         return self._store.get(name).open(ResultFile.parse(files[number]).hash)
 
     def _seen(self, ticket: Ticket | PassedTicket) -> str | None:
-        """A hash of what the holder of a ticket may see; None where another relay decides."""
+        """Return a hash of the cells that the holder of a ticket may see; None where another relay decides."""
         if isinstance(ticket, PassedTicket):
             return None
         return hashlib.sha256(repr(self._reader.view(ticket)).encode()).hexdigest()
 
-    # --- Making one ---
+    # --- Making a result ---
 
     def _make(self, result: Result) -> None:
         try:
             self._make_and_note(result)
-        except Exception:  # of the database, say: it is made when the relay begins again
+        except Exception:  # e.g. of the database: it is retried when the relay restarts
             _LOGGER.exception("result %s: not noted", result.id)
 
     def _make_and_note(self, result: Result) -> None:
@@ -210,10 +210,11 @@ class ResultMaker:
                 made = self._made(result, control)
         except Exception as error:  # noqa: BLE001  whatever it is, somebody waits to be told
             if self._over.is_set():
-                return  # made from the start, when the relay begins again
+                return  # restarted from the beginning when the relay restarts
             self._fail(result, detail, error)
         else:
-            # Unless it was cancelled meanwhile; another server of the relay may also have made it, of the same files.
+            # Unless it was cancelled in the meantime; another server of the relay may also have made it, with identical
+            # files.
             is_ours = self._results.move(result.id, ResultState.DONE, {**detail, **made})
             if not is_ours and self._results.state_of(result.id) is not ResultState.DONE:
                 self._store.remove(result.id)
@@ -260,7 +261,7 @@ class ResultMaker:
 
     @contextmanager
     def _control(self, name: str) -> Iterator[CancellationToken]:
-        """The cancellation of a result that is being made."""
+        """Return the cancellation token of a result that is being made."""
         with CancellationToken(self._seconds) as control:
             with self._lock:
                 self._running[name] = control
@@ -272,30 +273,30 @@ class ResultMaker:
                 with self._lock:
                     del self._running[name]
 
-    # --- Those that are over ---
+    # --- Expired results ---
 
     def _clean_now_and_then(self) -> None:
         while True:
             try:
                 self.clean()
-            except Exception:  # the next time, perhaps
+            except Exception:  # retried the next time
                 _LOGGER.exception("old results cannot be removed")
             if self._over.wait(_BETWEEN):
                 return
 
     def clean(self) -> None:
-        """Remove the results whose time is over, with their files, and what killed servers have left.
+        """Remove expired results with their files, and leftovers of killed servers.
 
         Raises:
-            OdfError: the store refuses; they are removed the next time.
+            OdfError: the store refuses; it is retried the next time.
         """
         for one in self._results.old():
             if not one.state.is_final:
-                self._stop(one.id)  # it goes the next time
+                self._stop(one.id)  # removed the next time
             else:
                 self._store.remove(one.id)
                 self._results.remove(one.id)
-        too_old = time.time() - 2 * self._seconds  # whoever made it was killed: it takes no longer than that
+        too_old = time.time() - 2 * self._seconds  # its maker was killed: nothing takes longer
         for folder in self._work.glob(f"{_MAKING}*"):
             with suppress(OSError):
                 if folder.stat().st_mtime < too_old:
@@ -308,10 +309,10 @@ def _check_tries(tries: int) -> None:
 
 
 def _bounded(rows: BatchStream, largest: int) -> Iterator[pa.RecordBatch]:
-    """The batches, no more than there may be.
+    """Yield the batches, up to a limit.
 
     Raises:
-        ResultTooLarge: there are more.
+        ResultTooLarge: the limit is exceeded.
     """
     size = 0
     for batch in rows:

@@ -1,4 +1,4 @@
-"""Rows on their way out of a relay: its own, hashed where they are to be signed, and those of others as they come."""
+"""Rows sent by a relay: its own, hashed if they are to be signed, and those of other relays, passed through."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from odfpy.federation.relay.bounds import Received
 
 
 class HashedRows:
-    """Rows that are hashed as they go by.
+    """Rows that are hashed while they are sent.
 
     Attributes:
-        found: their number and hash, when all have gone by.
+        found: row count and hash, once all rows were sent.
     """
 
     def __init__(self, rows: BatchStream) -> None:
@@ -35,17 +35,17 @@ class HashedRows:
 
 
 class PassedRows:
-    """The rows of another relay, which go on as they come.
+    """The rows of another relay, passed through as they arrive.
 
     Attributes:
-        statement: what the other one says of them, when all have come.
+        statement: the other relay's statement about them, once all have arrived.
     """
 
     def __init__(self, reader: Any, received: Received) -> None:
         """
         Args:
-            reader: of the stream.
-            received: counts the bytes that come, and stops a stream without end.
+            reader: reader of the stream.
+            received: counts received bytes, and stops endless streams.
         """
         self.schema: pa.Schema = reader.schema
         self.statement: str | None = None

@@ -1,8 +1,8 @@
-"""Statements: a relay signs which rows it has given, to whom, as the answer to what.
+"""Statements: a relay signs which rows it has sent, to whom, and in answer to which question.
 
-A statement is a JSON Web Token with the certificate of the relay in it. So whoever has the rows and trusts the
-authority of the web can check them, at any time, without asking the relay. Only certificates of servers count:
-users, who have certificates of the same authority, cannot sign for a relay.
+A statement is a JSON Web Token that contains the relay's certificate. So anyone who has the rows and trusts the web's
+authority can verify them at any time, without the relay. Only server certificates count: users, whose certificates come
+from the same authority, cannot sign for a relay.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _PART_DIGITS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The rows that a relay has given.
+    """The claims of a relay about the rows that it has sent.
 
     Attributes:
-        relay: its name.
-        question: id of the question: of the query, a space, and which of its fragments.
-        requester: fingerprint of whoever has got them.
-        part: which of the relay's parts of the answer it is: the same each time, and nothing else.
-        sql: what was asked, in the words of the relay.
-        rows: how many there were.
-        hash: of the rows, without their order (`odfpy.data.rows.rows_hash`): a multihash.
-        at: seconds since 1970, when the last of them was given.
+        relay: name of the relay.
+        question: id of the question: id of the query, a space, and the fragment's name.
+        requester: fingerprint of the recipient.
+        part: opaque id of the part within the relay's answer, the same each time.
+        sql: the executed query, in the relay's schema.
+        rows: number of rows.
+        hash: order-independent hash of the rows (`odfpy.data.rows.rows_hash`): a multihash.
+        at: seconds since the epoch, when the last row was sent.
     """
 
     relay: str
@@ -53,14 +53,14 @@ class Statement:
 
 
 class RowsSigner:
-    """Signs what a relay has given; for all threads."""
+    """Signs the rows that a relay has sent; thread-safe."""
 
     def __init__(self, relay: str, credentials: Credentials, clock: Callable[[], float] = time.time) -> None:
         """
         Args:
-            relay: its name.
-            credentials: of the relay.
-            clock: tells the time, in seconds since 1970.
+            relay: name of the relay.
+            credentials: credentials of the relay.
+            clock: returns the current time, in seconds since the epoch.
         """
         self._relay = relay
         self._credentials = credentials
@@ -68,12 +68,12 @@ class RowsSigner:
         self._clock = clock
 
     def signed(self, ticket: Ticket, rows: int, digest: Multihash) -> str:
-        """Sign what was given for a ticket.
+        """Sign the rows that were sent for a ticket.
 
         Args:
             ticket: the ticket.
-            rows: how many there were.
-            digest: their hash, without their order.
+            rows: number of rows.
+            digest: their order-independent hash.
         """
         claims = {"aud": AUDIENCE, "iat": int(self._clock()), "relay": self._relay, "question": ticket.id}
         sql = explained(ticket.fragment)
@@ -81,20 +81,20 @@ class RowsSigner:
         return self._credentials.signed({**claims, "rows": rows, "hash": str(digest)})
 
     def _part(self, ticket: Ticket, sql: str) -> str:
-        """Mark of one part of a question. It says nothing of the source, which is nobody's concern."""
+        """Return an id of one part of a question. It must not reveal anything about the source."""
         text = f"{ticket.id}\0{ticket.source}\0{sql}"
         return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()[:_PART_DIGITS]
 
 
 def verified(text: str, authorities: Authorities) -> tuple[Statement, Identity]:
-    """Return what a relay has signed, and which one it was, with its certificate.
+    """Verify a statement, and return it with the relay's identity and certificate.
 
     Args:
-        text: what a `RowsSigner` has made.
-        authorities: whose certificates are trusted.
+        text: result of `RowsSigner.signed`.
+        authorities: the trusted authorities.
 
     Raises:
-        AuthenticationFailed: it is not a statement, or of nobody who is trusted.
+        AuthenticationFailed: it is not a statement, or the signer is not trusted.
     """
     if len(text) > MAX_LENGTH:
         raise AuthenticationFailed("A statement about rows is too long")

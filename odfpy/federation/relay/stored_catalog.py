@@ -1,4 +1,4 @@
-"""The catalog of the relay of a workspace: what its documents declare, and what it has answered, in its database."""
+"""The catalog of a workspace's relay, stored in its database: what its documents declare, and what it has answered."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NANOS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A revision of what a relay declares; expressions are parsed once, when they are first needed."""
+    """A revision of a relay's declarations; expressions are parsed once, on first use."""
 
     revision: int
     web: RelayObjects
@@ -45,7 +45,7 @@ class _Known:
 
 
 class StoredCatalog(Catalog):
-    """Knows what a database has; what is applied counts from the next question on. For all threads."""
+    """The catalog in a database; applied documents take effect with the next question. Thread-safe."""
 
     def __init__(self, store: WebStore) -> None:
         self._store = store
@@ -54,7 +54,7 @@ class StoredCatalog(Catalog):
 
     @property
     def web(self) -> RelayObjects:
-        """All objects of the relay, as they are now."""
+        """Return all current objects of the relay."""
         return self._known().web
 
     def _known(self) -> _Known:
@@ -65,7 +65,7 @@ class StoredCatalog(Catalog):
             return self._last
 
     def columns(self, entity: str) -> pa.Schema | None:
-        """The columns of an entity, None if there is none of that name."""
+        """Return the columns of an entity, None if it does not exist."""
         found = self.web.entities.get(entity)
         return (
             None
@@ -74,24 +74,24 @@ class StoredCatalog(Catalog):
         )
 
     def sources(self, entity: str) -> Sequence[str]:
-        """The names of the data sources that have rows of an entity; nothing is parsed for them.
+        """Return the names of the data sources that have rows of an entity, without parsing anything.
 
         Args:
-            entity: its name.
+            entity: name of the entity.
         """
         found = self.web.local_mappings.get(entity)
         return [] if found is None else [_source_of(one) for one in found.mappings]
 
     def is_at_peers(self, entity: str) -> bool:
-        """Return whether peers have rows of an entity, perhaps; nothing is parsed for it.
+        """Return whether peers may have rows of an entity, without parsing anything.
 
         Args:
-            entity: its name.
+            entity: name of the entity.
         """
         return bool(self.web.remote_mappings.get(entity))
 
     def local(self, entity: str) -> Sequence[LocalRows]:
-        """The data sources that have rows of an entity."""
+        """Return the data sources that have rows of an entity."""
         known = self._known()
         if entity not in known.local:
             found = known.web.local_mappings.get(entity)
@@ -102,7 +102,7 @@ class StoredCatalog(Catalog):
         return known.local[entity]
 
     def remote(self, entity: str) -> Sequence[RemoteRows]:
-        """The peers that have rows of an entity."""
+        """Return the peers that have rows of an entity."""
         known = self._known()
         if entity not in known.remote:
             known.remote[entity] = [
@@ -112,34 +112,34 @@ class StoredCatalog(Catalog):
         return known.remote[entity]
 
     def peers(self) -> Sequence[str]:
-        """The names of all peers that have rows of some entity."""
+        """Return the names of all peers that have rows of any entity."""
         mapped = (one.relay for ones in self.web.remote_mappings.values() for one in ones)
         return list(dict.fromkeys(mapped))
 
     def view(self, source: str, requester: Identity) -> View | None:
-        """The cells of a data source that somebody may see; none, if their certificate is not good any more.
+        """Return the cells of a data source that a requester may see; none, if their certificate is no longer valid.
 
         Args:
-            source: its name.
-            requester: who asks.
+            source: name of the source.
+            requester: the requester.
         """
         try:
             who = self._store.owner_of(requester.fingerprint, Timestamp.now())
-        except InvalidCertificate:  # nothing else: who cannot look must not say that there is nothing to be seen
+        except InvalidCertificate:  # only this: a failed lookup must not pass for an empty view
             return None
         data, _, name = source.partition("/")
         return view_of(self.web, who, data, name, requester.attributes)
 
     def is_revoked(self, fingerprint: str) -> bool:
-        """Return whether a certificate is not good any more.
+        """Return whether a certificate is revoked.
 
         Args:
-            fingerprint: of the certificate.
+            fingerprint: fingerprint of the certificate.
         """
         return self._store.certificates.is_revoked(fingerprint, Timestamp.now())
 
     def is_shut_out(self, peer: PeerRelay) -> bool:
-        """Return whether all certificates of a peer are revoked: then it is not asked any more, either.
+        """Return whether all certificates of a peer are revoked: then it is not queried, either.
 
         Args:
             peer: the peer.
@@ -149,26 +149,26 @@ class StoredCatalog(Catalog):
         return bool(known) and all(one.revoked_at is not None and one.revoked_at <= now for one in known)
 
     def is_first(self, key: str, seconds: float) -> bool:
-        """Return whether a key was never seen before, and remember it.
+        """Remember a key; return whether it was new.
 
         Args:
-            key: what is remembered.
-            seconds: for how long at least.
+            key: the key to remember.
+            seconds: minimum time to remember it.
         """
         return self._store.once.is_first(*_once(key, seconds))
 
     def redeem(self, ticket: str, seconds: float) -> bool:
-        """Return whether a ticket was never redeemed before, and remember it.
+        """Redeem a ticket; return whether it had not been redeemed before.
 
         Args:
-            ticket: tells it from others.
-            seconds: for how long at least.
+            ticket: unique key of the ticket.
+            seconds: minimum time to remember it.
         """
         return self._store.once.redeem(*_once(ticket, seconds))
 
 
 def _once(key: str, seconds: float) -> tuple[str, Timestamp]:
-    """The id of something that happens once, and how long that is remembered."""
+    """Return the id of a one-time event, and when it can be forgotten."""
     until = Timestamp(Timestamp.now().nanos + int(max(1.0, seconds) * _NANOS))
     return hashlib.sha256(key.encode()).hexdigest(), until
 
@@ -178,6 +178,6 @@ def _source_of(mapping: SourceMapping) -> str:
 
 
 def _expressions(trees: Mapping[str, exp.Expr]) -> dict[str, Expression]:
-    """The trees of documents, in the words in which fragments are rewritten."""
+    """Convert expressions of documents to the form in which fragments are rewritten."""
     column = named_columns(columns_of(None))
     return {name: read_text(tree.sql(DIALECT), column) for name, tree in trees.items()}

@@ -1,10 +1,10 @@
-"""Tickets: what a relay gives away to have it back when rows are read.
+"""Tickets: opaque tokens that a relay issues when planning, and redeems when rows are read.
 
-A ticket is sealed: nobody else can read the words of the relay in it, or change them. It says what is read, and not
-that it may be read: grants are looked up again when it comes back, from whoever holds the key that it is bound to.
+A ticket is sealed: nobody else can read or change the SQL and names in it. It says what is read, not that it may be
+read: grants are checked again when the holder of the key that it is bound to redeems it.
 
-A relay that reads for somebody holds tickets for many, which all other relays on the way have seen. So it says for whom
-it reads one: else somebody could be given the ticket of another one.
+A relay that reads on behalf of clients holds tickets for many of them, which all relays on the way have seen. So it
+states for whom it reads a ticket; otherwise a client could be given the rows of another client's ticket.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ _READ_FOR: Final = "~"
 
 
 def read_for(ticket: str, reader: str) -> str:
-    """The text that a relay shows with a ticket of another one, which it reads for somebody.
+    """Return the text that a relay presents with another relay's ticket, which it redeems for a client.
 
     Args:
         ticket: the ticket.
-        reader: fingerprint of whoever has asked it.
+        reader: fingerprint of the requester who has asked this relay.
     """
     return f"{ticket}{_READ_FOR}{reader}"
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Rows of a data source, for somebody.
+    """The right to try to read rows of a data source.
 
     Attributes:
         source: name of the data source.
-        fragment: in the words of the entity.
-        seen_by: the holder, whose key it is bound to, and who the holder vouches for.
-        id: of the question.
-        ends: seconds since 1970.
-        is_single: whether it is good for one reading.
-        is_signed: whether the relay signs what it has given.
+        fragment: the fragment, in the names of the entity.
+        seen_by: the holder, whose key it is bound to, and the identities that the holder vouches for.
+        id: id of the question.
+        ends: expiry, in seconds since the epoch.
+        is_single: whether it can be redeemed only once.
+        is_signed: whether the relay signs what it sends.
     """
 
     source: str
@@ -68,19 +68,19 @@ class Ticket:
 
     @property
     def holder(self) -> Identity:
-        """Return whose key it is bound to."""
+        """Return the identity whose key it is bound to."""
         return self.seen_by[0]
 
 
 @dataclass(frozen=True, slots=True)
 class PassedTicket:
-    """A ticket of another relay, which this one reads for somebody who could not ask there.
+    """A ticket of another relay, which this one redeems for a client that cannot query that relay.
 
     Attributes:
-        part: where it is read.
-        holder: who reads it here.
-        id: of the question.
-        ends: seconds since 1970.
+        part: the part of the other relay.
+        holder: the client that reads it here.
+        id: id of the question.
+        ends: expiry, in seconds since the epoch.
     """
 
     part: Part
@@ -90,10 +90,10 @@ class PassedTicket:
 
 
 class Tickets:
-    """Makes tickets, and opens those that it has made.
+    """Issues tickets, and opens those that it has issued.
 
     Attributes:
-        seal: with the key of the relay; for other uses, what else it gives away to have it back.
+        seal: seal with the relay's key; also usable for other opaque tokens of the relay.
     """
 
     def __init__(
@@ -101,16 +101,16 @@ class Tickets:
     ) -> None:
         """
         Args:
-            key: 32 bytes; servers of one relay share them.
-            is_first: says of a key whether it was never seen before, for tickets that are good once.
-            clock: tells the time, in seconds since 1970.
+            key: 32 bytes, shared by all servers of one relay.
+            is_first: remembers a key and returns whether it was new, for single-use tickets.
+            clock: returns the current time, in seconds since the epoch.
         """
         self.seal = Seal(key, longest=MAX_LENGTH)
         self._is_first = is_first
         self._clock = clock
 
     def close(self, ticket: Ticket | PassedTicket) -> str:
-        """The text of a ticket."""
+        """Seal a ticket into a text."""
         tree: dict[str, Any] = {"id": ticket.id, "ends": ticket.ends}
         if isinstance(ticket, PassedTicket):
             part = ticket.part
@@ -126,14 +126,14 @@ class Tickets:
         return self.seal.close(tree, _USE)
 
     def open(self, text: str, caller: Identity) -> Ticket | PassedTicket:
-        """The ticket of a text.
+        """Open the ticket of a text.
 
         Args:
-            text: what `close` gave; with `read_for`, for whom it is read.
-            caller: who shows it.
+            text: result of `close`; with `read_for`, it also names the client.
+            caller: the identity that presents it.
 
         Raises:
-            TicketRefused: it is not of this relay, has ended, was used, or is somebody else's.
+            TicketRefused: it is not of this relay, has expired, was used, or belongs to another caller.
         """
         text, _, reader = text.partition(_READ_FOR)
         tree = self._opened(text)
@@ -154,10 +154,10 @@ class Tickets:
         return _ticket_of(tree)
 
     def reopen(self, text: str) -> Ticket | PassedTicket:
-        """The ticket of a text that was opened before: neither its holder, its end nor its use are looked at again.
+        """Open a ticket that was opened before: its holder, expiry and use are not checked again.
 
         Args:
-            text: what `close` gave.
+            text: result of `close`.
 
         Raises:
             TicketRefused: it is not of this relay.

@@ -1,1 +1,1 @@
-"""Sources: the places where a relay reads data. One module for each kind, one contract (`odfpy.testing.sources`)."""
+"""Sources: adapters of what a relay reads data from. One module per kind, one contract (`odfpy.testing.sources`)."""

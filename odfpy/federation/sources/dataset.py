@@ -1,4 +1,4 @@
-"""Datasets of the workspace, as its queries read them: current, as at a block or time, as of a time."""
+"""Datasets of the workspace as a source: in their current state, or as at a block or time, or as of an event time."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class DatasetSource(Source):
-    """The datasets of a workspace, in DataFusion, in a process apart."""
+    """The datasets of a workspace, queried in DataFusion in a separate process."""
 
     engine = "datafusion"
 
     def __init__(self, name: str, service: QueryService) -> None:
         """
         Args:
-            name: for messages.
-            service: answers queries, within the limits of its engines.
+            name: name for messages.
+            service: the query service, with the limits of its engines.
         """
         super().__init__(name, "postgres")
         self._service = service
 
     def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> RowStream:
-        del wanted  # types are certain
+        del wanted  # types are definite
         return self._service.run(Query(sql, "datafusion", max_bytes=limits.bytes), control)

@@ -1,4 +1,4 @@
-"""A database file of DuckDB, opened to be read only, without reach to anything beside it."""
+"""A database file of DuckDB as a source, opened read-only, without access to anything else."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _CONFINED: Final = {
 
 
 class DuckdbSource(Source):
-    """A database file of DuckDB. Each read opens it, so that what others have written meanwhile is there."""
+    """A database file of DuckDB. Each read opens it anew, so that other processes' writes are visible."""
 
     engine = "duckdb"
 
     def __init__(self, name: str, connection: DuckdbConnection, *, memory: int) -> None:
         """
         Args:
-            name: for messages.
-            connection: where it is.
-            memory: bytes that all reads together may take.
+            name: name for messages.
+            connection: the declared connection.
+            memory: maximum bytes for all reads together.
         """
         super().__init__(name, connection.dialect)
         self._path = connection.path
@@ -52,6 +52,6 @@ class DuckdbSource(Source):
             ends.callback(database.close)
             ends.callback(control.forget, database.interrupt)
             reader = database.sql(sql).to_arrow_reader(BATCH_ROWS)
-            # Before the connection: who opens the file next would wait for ever for a result that is left open.
+            # Before the connection: whoever opens the file next would wait forever for an open result.
             ends.callback(reader.close)
             return SourceBatches(reader.schema, iter(reader), ends.pop_all().close)

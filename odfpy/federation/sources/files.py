@@ -1,6 +1,6 @@
-"""Files of this machine or of an object store, in DataFusion, in a process apart that sees these files only.
+"""Files of this machine or of an object store as a source: DataFusion reads them in a sandboxed process.
 
-Such a process reaches no network: files of an object store are copied first, once for each of their versions.
+That process has no network access: files of an object store are copied first, once for each version of them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PARSED: Final = 256
 
 
 class FilesSource(Source):
-    """Tables that are files."""
+    """Tables that consist of files."""
 
     engine = "datafusion"
 
@@ -61,12 +61,12 @@ class FilesSource(Source):
     ) -> None:
         """
         Args:
-            name: for messages.
-            connection: where they are.
-            copies: folder for copies of what is in object stores.
-            memory: bytes that a query may take.
-            forbidden: a folder of which nothing may be read: that of the workspace's keys.
-            most_copied: bytes of a table in an object store, at most.
+            name: name for messages.
+            connection: the declared connection.
+            copies: folder for copies of objects.
+            memory: maximum bytes for a query.
+            forbidden: a folder that must not be read: that of the workspace's keys.
+            most_copied: maximum bytes of a table in an object store.
         """
         super().__init__(name, connection.dialect)
         self._connection = connection
@@ -77,14 +77,14 @@ class FilesSource(Source):
         self._known: dict[str, tuple[_Version, pa.Schema]] = {}
 
     def schema(self, relation: str, control: CancellationToken | None = None) -> pa.Schema:
-        """The columns of a relation; they are looked up again only if its files are others, or were changed.
+        """Return the columns of a relation; they are cached until its files change.
 
         Args:
             relation: one SELECT.
-            control: stops it from elsewhere.
+            control: lets another thread cancel it.
 
         Raises:
-            SourceFailed: the files are not there, or have no such columns.
+            SourceFailed: the files do not exist, or have no such columns.
         """
         version = self._version(relation)
         known = self._known.get(relation)
@@ -96,7 +96,7 @@ class FilesSource(Source):
         return found
 
     def _version(self, relation: str) -> _Version | None:
-        """The files of a relation, and their states; None if they cannot be told."""
+        """Return the files of a relation with their versions; None if these cannot be determined."""
         used = _tables_of(relation, self.dialect)
         tables = [table for name, table in self._connection.tables.items() if name in used]
         try:
@@ -107,7 +107,7 @@ class FilesSource(Source):
             return None
 
     def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> RowStream:
-        del wanted  # types are certain
+        del wanted  # types are definite
         used = _tables_of(sql, self.dialect)
         tables = tuple(self._table(name, one, control) for name, one in self._connection.tables.items() if name in used)
         request = FilesRequest(sql, tables, limits.bytes)
@@ -145,7 +145,7 @@ class FilesSource(Source):
         return real
 
     def _copy(self, file: BucketFile, control: CancellationToken) -> Path:
-        """The copy of an object, made if it is not there yet. It is whole, or not there."""
+        """Return the local copy of an object, creating it atomically if needed."""
         make_folder(self._copies)
         target = self._copies / hashlib.sha256(file.identity.encode()).hexdigest()
         if target.exists():
@@ -165,7 +165,7 @@ class FilesSource(Source):
         return target
 
     def _remove_old(self) -> None:
-        """Remove copies that nobody has used for a day."""
+        """Remove copies that were not used for a day."""
         before = time.time() - _KEPT_SECONDS
         for one in self._copies.iterdir():
             with suppress(OSError):
@@ -179,7 +179,7 @@ def _state(file: Path) -> tuple[str, int, int, int]:
 
 
 def _listed(table: connections.FileTable) -> list[Path | BucketFile]:
-    """The files of a table: one, those of a pattern in one folder, or all of its format below a folder."""
+    """List the files of a table: one, those of a pattern in one folder, or all of its format below a folder."""
     location = table.location.rstrip("/")
     folder, _, last = location.rpartition("/")
     is_folder = not last.lower().endswith(_SUFFIXES[table.kind]) if is_remote(location) else Path(location).is_dir()
@@ -202,7 +202,7 @@ def _matches(name: str, pattern: str) -> bool:
 
 @lru_cache(_PARSED)
 def _tables_of(sql: str, dialect: str) -> frozenset[str]:
-    """The names that a query has behind FROM: of other tables no file is opened."""
+    """Return the names that a query has after FROM: files of other tables are not opened."""
     from sqlglot import exp, parse_one
 
     return frozenset(one.name for one in parse_one(sql, dialect=dialect).find_all(exp.Table))

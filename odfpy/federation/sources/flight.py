@@ -1,4 +1,4 @@
-"""A Flight SQL server of anybody: asked as nobody, with a password, a token, or a certificate (mTLS)."""
+"""A Flight SQL server as a source: anonymous, or with a password, a token, or a certificate (mTLS)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class FlightSource(Source):
     def __init__(self, name: str, connection: FlightConnection, environment: Mapping[str, str]) -> None:
         """
         Args:
-            name: for messages.
-            connection: where it is.
-            environment: has the password or token.
+            name: name for messages.
+            connection: the declared connection.
+            environment: environment variables with the password or token.
 
         Raises:
-            SourceFailed: these are not set.
+            SourceFailed: a variable is not set.
         """
         password = secret_of(connection.password_env, environment)
         token = secret_of(connection.token_env, environment)
@@ -68,7 +68,7 @@ class FlightSource(Source):
             ends.callback(cursor.close)
 
             def stop() -> None:
-                with suppress(Exception):  # it may have ended, or not begun
+                with suppress(Exception):  # it may have finished, or not started
                     cursor.adbc_cancel()
 
             control.on_stop(stop)
@@ -81,7 +81,7 @@ class FlightSource(Source):
             return SourceBatches(reader.schema, iter(reader), ends.pop_all().close)
 
     def _certificates(self) -> dict[str, str]:
-        """Certificates as they are now: files are replaced when they are rotated."""
+        """Return the current certificates: files are replaced when certificates are rotated."""
         one = self._connection
         files = {
             f"{_CLIENT}mtls_cert_chain": one.certificate_file,

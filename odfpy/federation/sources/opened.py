@@ -1,4 +1,4 @@
-"""Opening the source of a connection, of whatever kind."""
+"""Opening the source of a connection, of any kind."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _MEMORY: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """The parts of a relay that its sources need.
+    """The resources of a relay that its sources need.
 
     Attributes:
-        service: answers queries over the datasets of the workspace.
-        odf: folder `.odf` of the workspace, of which no file is shown.
-        memory: bytes that a query may take here.
-        environment: has passwords.
+        service: query service over the datasets of the workspace.
+        odf: `.odf` folder of the workspace, which is never exposed.
+        memory: maximum bytes for a query on this machine.
+        environment: environment variables, with passwords.
     """
 
     service: QueryService
@@ -43,11 +43,11 @@ class SourceContext:
 
 
 def open_source(data: LocalData, context: SourceContext) -> Source:
-    """The source of local data; nothing is asked yet.
+    """Create the source of local data; nothing is queried yet.
 
     Args:
-        data: with the connection.
-        context: of the relay.
+        data: the local data with its connection.
+        context: resources of the relay.
 
     Raises:
         SourceFailed: a password is not set, or a library is not installed.

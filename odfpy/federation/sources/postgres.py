@@ -1,4 +1,4 @@
-"""A PostgreSQL database: a server-side cursor in a transaction that only reads."""
+"""A PostgreSQL database as a source: a server-side cursor in a read-only transaction."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class PostgresSource(Source):
     def __init__(self, name: str, connection: PostgresConnection, environment: Mapping[str, str]) -> None:
         """
         Args:
-            name: for messages.
-            connection: where it is.
-            environment: has the password.
+            name: name for messages.
+            connection: the declared connection.
+            environment: environment variables with the password.
 
         Raises:
             SourceFailed: the password is not set.
@@ -71,7 +71,7 @@ class PostgresSource(Source):
             ends.callback(control.forget, connection.cancel)
             cursor = connection.cursor(name="odf")
             ends.callback(cursor.close)
-            cursor.execute(sql.encode())  # bytes, since it is made by programs; without parameters % is a sign
+            cursor.execute(sql.encode())  # bytes, since it is generated; without parameters % has no special meaning
             assert cursor.description is not None  # noqa: S101  of a SELECT there is one
             kinds = [_type_of(one) for one in cursor.description]
             names = [one.name for one in cursor.description]
@@ -94,7 +94,7 @@ class PostgresSource(Source):
 
 
 def _type_of(column: Any) -> pa.DataType:
-    """The type of a column; an exact number without a limit gets its own in each batch."""
+    """Return the type of a column; an unconstrained numeric gets its type for each batch."""
     import pyarrow as pa
 
     if column.type_code == _NUMERIC:

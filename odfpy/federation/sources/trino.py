@@ -1,4 +1,4 @@
-"""A Trino cluster, over its HTTP protocol."""
+"""A Trino cluster as a source, over its HTTP protocol."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class TrinoSource(Source):
     def __init__(self, name: str, connection: TrinoConnection, environment: Mapping[str, str]) -> None:
         """
         Args:
-            name: for messages.
-            connection: where it is.
-            environment: has the password.
+            name: name for messages.
+            connection: the declared connection.
+            environment: environment variables with the password.
 
         Raises:
             SourceFailed: the password is not set.
@@ -54,7 +54,7 @@ class TrinoSource(Source):
             control.check()
             session = ends.enter_context(requests.Session())
             session.verify = one.ca_file or True
-            session.trust_env = one.ca_file is None  # REQUESTS_CA_BUNDLE would stand above it
+            session.trust_env = one.ca_file is None  # REQUESTS_CA_BUNDLE would take precedence
             opened = dbapi.connect(  # type: ignore[no-untyped-call]
                 http_session=session,
                 host=one.host,
@@ -72,7 +72,7 @@ class TrinoSource(Source):
             cursor = opened.cursor()
 
             def stop() -> None:
-                with suppress(Exception):  # it may have ended, or not begun
+                with suppress(Exception):  # it may have finished, or not started
                     cursor.cancel()
 
             control.on_stop(stop)

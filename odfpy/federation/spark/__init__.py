@@ -1,11 +1,11 @@
-"""The source `odf-web` of Spark: `spark.read.format("odf-web")`. Importing this package imports PySpark.
+"""Spark's data source `odf-web`: `spark.read.format("odf-web")`. Importing this package imports PySpark.
 
 >>> from odfpy.federation.spark import register
 >>> register(spark)  # not needed where Spark finds the module `pyspark_odf_web` by itself
 >>> options = {"relay": "grpc+tls://na.example.com:50051", "cert": "ann.pem", "key": "ann.key", "ca": "ca.pem"}
 >>> spark.read.format("odf-web").options(**options).load("lineitem")
 
-Queries with joins and aggregates are `odfpy.web.spark_sql`.
+For queries with joins and aggregates, see `odfpy.web.spark_sql`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["WebSource", "register", "spark_sql"]
 
 
 def register(session: SparkSession) -> None:
-    """Make the source known to a session. Doing it again does no harm.
+    """Register the data source in a session. Repeating it is harmless.
 
     Args:
-        session: of Spark 4.0 or later.
+        session: a session of Spark 4.0 or later.
     """
     session.dataSource.register(WebSource)

@@ -1,4 +1,4 @@
-"""Relay and credentials as they travel to Spark's workers: as bytes, so that no worker needs a file."""
+"""Relay and credentials as sent to Spark's workers: as bytes, so that workers need no files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _USERS_IN_A_PROCESS: Final = 8
 
 @dataclass(frozen=True)
 class Access:
-    """A relay, and whoever asks it. Shown, it has nothing but the relay's place.
+    """A relay, and the credentials to query it with. Its `repr` only shows the relay's location.
 
     Attributes:
         relay: where it is: `grpc+tls://HOST:PORT`.
-        certificates: of whoever asks, in PEM form.
-        key: of them.
-        authorities: of the relays, in PEM form.
+        certificates: certificates of the user, in PEM form.
+        key: private key of the user's certificate.
+        authorities: authorities of the relays, in PEM form.
     """
 
     relay: str
@@ -34,17 +34,17 @@ class Access:
 
     @classmethod
     def from_files(cls, relay: str, certificate: str, key: str, authorities: str) -> Access:
-        """The access whose certificates are in files.
+        """Load the access from files of certificates.
 
         Args:
             relay: where it is.
-            certificate: PEM file of one's certificate.
+            certificate: PEM file of the user's certificate.
             key: PEM file of its key.
             authorities: PEM file of the authorities of the relays.
 
         Raises:
-            UsageError: no relay can be there.
-            InvalidCertificate: a file cannot be read, or they do not go together.
+            UsageError: the location is not that of a relay.
+            InvalidCertificate: a file cannot be read, or they do not match.
         """
         if not LOCATION.fullmatch(relay):
             raise UsageError(f"Not the place of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
@@ -54,7 +54,7 @@ class Access:
 
     @property
     def user(self) -> User:
-        """The way to the relays, whose connections are those of all who ask in this process with these credentials."""
+        """Return the relay client, whose connections are shared by all that use these credentials in this process."""
         return _user(self)
 
 

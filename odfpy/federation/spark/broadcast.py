@@ -1,7 +1,7 @@
-"""Small answers, which are read before Spark plans: it then knows their sizes, and sends them to all workers in joins.
+"""Small answers, which are read before Spark plans: Spark then knows their sizes, and broadcasts them in joins.
 
-Nobody tells how many rows a fragment has: that would tell of hidden ones. So all fragments are begun, and those that
-turn out large or late are left to Spark's tasks.
+Relays never report row counts in advance, since these would reveal hidden rows. So all fragments are read tentatively,
+and those that turn out to be large or late are left to Spark's tasks.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ PATIENCE: Final = 10.0
 def small_answers(
     client: RelayClient, found: StartedQuery, most: int = SMALL, seconds: float = PATIENCE
 ) -> Mapping[str, pa.Table]:
-    """The rows of the fragments that are small, by name. Whatever goes wrong is left to tasks, which say so.
+    """Return the rows of the small fragments, by name. Failures are left to Spark's tasks, which report them.
 
     Args:
-        client: the way to the parts.
-        found: the query.
-        most: bytes of one that is small.
-        seconds: to wait.
+        client: client that reads the parts.
+        found: the started query.
+        most: maximum bytes of a small fragment.
+        seconds: maximum time to wait.
     """
     tries = {name: _Try(client, fragment.schema, most, seconds) for name, fragment in found.fragments.items()}
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -52,7 +52,7 @@ def small_answers(
 
 
 class _Try:
-    """An attempt at all parts of a fragment, which ends for all of them when one is too much."""
+    """An attempt to read all parts of a fragment, which is given up for all of them when the limit is exceeded."""
 
     def __init__(self, client: RelayClient, schema: pa.Schema, most: int, seconds: float) -> None:
         self.schema = schema
@@ -62,7 +62,7 @@ class _Try:
         self._control = CancellationToken()
 
     def read(self, part: Part) -> list[pa.RecordBatch]:
-        """The rows of a part.
+        """Read the rows of a part.
 
         Raises:
             OdfError: they are too many or too late, or cannot be read.

@@ -1,4 +1,4 @@
-"""Fragments of what Spark asks for. What cannot travel is an error: without a part of it, the rows would be wrong."""
+"""Fragments for Spark's `load()`. What cannot be sent to relays is an error: dropping it would give wrong rows."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def fragment_of(options: WebOptions, entities: Mapping[str, pa.Schema]) -> Fragm
 
 
 def picked(fragment: Fragment, names: Iterable[str]) -> Fragment:
-    """A fragment with those of its outputs that Spark wants, in Spark's order.
+    """Select the outputs of a fragment that Spark needs, in Spark's order.
 
     Args:
-        fragment: rows of one entity.
-        names: of outputs; capitals make no difference.
+        fragment: a fragment over one entity.
+        names: names of outputs, case-insensitive.
 
     Raises:
         InvalidFragment: there is no such output.
@@ -88,7 +88,7 @@ def _condition(text: str, columns: Columns) -> Expression:
 
 def _of_query(query: str, entities: Mapping[str, pa.Schema]) -> Fragment:
     text = query.strip().rstrip(";")
-    split(text, entities, DIALECT)  # errors name places of the query as it was written
+    split(text, entities, DIALECT)  # errors refer to positions in the query as it was written
     parts = split(f"SELECT * FROM ({text}\n) AS q", entities, DIALECT)  # noqa: S608
     names = _names_of_nothing_more(parts)
     if names is None:
@@ -102,7 +102,7 @@ def _of_query(query: str, entities: Mapping[str, pa.Schema]) -> Fragment:
 
 
 def _names_of_nothing_more(parts: Split) -> list[tuple[str, str]] | None:
-    """The columns of a rest that does nothing but pick and rename them; None where it does more."""
+    """Return the columns of a rest that only selects and renames them; None where it does more."""
     from sqlglot import exp, parse_one
 
     rest: Any = parse_one(parts.rest, dialect=QUERIES[DIALECT].sqlglot)

@@ -1,4 +1,4 @@
-"""Options of Spark as access to a web, and the rows that they ask for."""
+"""Options of Spark's data source: access to a web, and the rows that are requested."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _EXAMPLES: Final = {
 
 @dataclass(frozen=True)
 class WebOptions:
-    """Rows of a web, as options of Spark say them.
+    """The rows of a web that Spark's options request.
 
     Attributes:
-        access: the relay, and who asks.
-        entity: whose rows; None where there is a query.
-        columns: names; all if there are none.
+        access: the relay and the credentials.
+        entity: name of the entity; None if there is a query.
+        columns: names of columns; all if empty.
         filter: a condition in Spark's SQL.
-        limit: rows that each source gives at most.
-        query: a query in Spark's SQL that is rows of one entity.
-        seconds: to wait for the answer.
-        reading_seconds: to read a part.
-        require_complete: whether an answer without the rows of a relay is an error.
-        single_use: whether tickets are to be good for one reading.
+        limit: maximum number of rows from each source.
+        query: a query in Spark's SQL over one entity.
+        seconds: maximum time to wait for the answer.
+        reading_seconds: maximum time to read a part.
+        require_complete: whether the missing rows of any relay are an error.
+        single_use: whether each ticket can be redeemed only once.
     """
 
     access: Access
@@ -60,14 +60,14 @@ class WebOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> WebOptions:
-        """The rows that options ask for.
+        """Parse options.
 
         Args:
-            given: options; their names may be in any case.
+            given: options; their names are case-insensitive.
 
         Raises:
             UsageError, InvalidValue: an option is missing, misspelt or wrong; the message names it.
-            InvalidCertificate: a file cannot be read, or they do not go together.
+            InvalidCertificate: a file cannot be read, or they do not match.
         """
         options = {name.lower(): value for name, value in given.items()}
         for name in options:
@@ -107,7 +107,7 @@ def _check_what(options: Mapping[str, str], entity: str | None, query: str | Non
 
 
 def _columns(text: str) -> tuple[str, ...]:
-    """Names between commas, or a JSON list of names that have commas themselves."""
+    """Parse comma-separated names, or a JSON list of names that contain commas themselves."""
     if not text.lstrip().startswith("["):
         return tuple(name.strip() for name in text.split(",") if name.strip())
     try:

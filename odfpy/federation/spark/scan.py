@@ -1,4 +1,4 @@
-"""Parts of an answer as Spark reads them: one after the other in a task each, straight from where the rows are."""
+"""Parts of an answer as Spark reads them: a task each, directly from the relay that has the rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from odfpy.flight.conversion import plain_batch
 
 @dataclass(frozen=True)
 class Scan:
-    """The way to read parts, as it travels to workers.
+    """The recipe for reading parts, pickled to Spark's workers.
 
     Attributes:
-        access: who reads.
+        access: the relay and the credentials.
         sent: columns that relays must send.
-        wanted: the same as Spark expects them.
-        seconds: to read a part.
+        wanted: the same columns with the types that Spark expects.
+        seconds: maximum time to read a part.
     """
 
     access: Access
@@ -32,13 +32,13 @@ class Scan:
     seconds: float
 
     def read(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """The rows of a part. One that breaks off is an error, so that the task is done again.
+        """Read the rows of a part. A stream that breaks off is an error, so that Spark retries the task.
 
         Args:
-            part: where they are.
+            part: the part to read.
 
         Raises:
-            RelayUnavailable: the relay is not there, or not any more.
+            RelayUnavailable: the relay is not, or no longer, reachable.
             InvalidAnswer: it sends other columns.
             RelayRefused: it has refused.
         """
@@ -56,10 +56,10 @@ class Scan:
 
 
 def incomplete(missing: Sequence[MissingRelay], remedy: str) -> OdfError:
-    """The error, or the warning, that rows are missing.
+    """Return the error, or the text of the warning, for missing rows.
 
     Args:
-        missing: whose rows, and why.
-        remedy: what lets the others come.
+        missing: the missing relays with their reasons.
+        remedy: how to accept the incomplete answer.
     """
     return IncompleteAnswer(f"Rows are missing: {'; '.join(f'{one.relay}: {one.why}' for one in missing)}", hint=remedy)

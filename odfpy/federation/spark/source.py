@@ -1,8 +1,8 @@
-"""`spark.read.format("odf-web")`: a partition for each part of the answer.
+"""The data source behind `spark.read.format("odf-web")`: a partition for each part of the answer.
 
-Spark makes these objects in processes of Python that it starts for a question each, and pickles them to its workers.
-Options are read where Spark plans, so that only that machine needs the files of certificates. Spark keeps a plan for
-each `load()`, and redeems tickets again.
+Spark creates these objects in Python processes that it starts for each request, and pickles them to its workers.
+Options are evaluated where Spark plans, so that only that machine needs the certificate files. Spark reuses a plan for
+each `load()`, and so redeems tickets repeatedly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from odfpy.federation.sql.fragment import Fragment
 from odfpy.flight.spark.schema import arrow_schema, spark_schema, told
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas, which is not used
+    warnings.simplefilter("ignore")  # PySpark warns of the version of pandas, which is not used
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _REMEDY = '.option("require-complete", "false") gives the rows of all others.'
 
 
 class PartPartition(InputPartition):
-    """A part, as it travels to a worker. Shown, it has only the name of the relay: a ticket is somebody's."""
+    """A part, as pickled to a worker. Its `repr` only shows the name of the relay, since tickets are confidential."""
 
     def __init__(self, number: int, part: Part) -> None:
         super().__init__(number)
@@ -45,7 +45,7 @@ class PartPartition(InputPartition):
 
 
 class PartsReader(DataSourceReader):
-    """Reads parts that are known."""
+    """Reads parts that are already known."""
 
     def __init__(self, scan: Scan, parts: Sequence[Part] = ()) -> None:
         self._scan = scan
@@ -55,18 +55,18 @@ class PartsReader(DataSourceReader):
         return f"{type(self).__name__}({self._scan.access.relay!r})"
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Give each part a partition."""
+        """Create a partition for each part."""
         return [PartPartition(number, part) for number, part in enumerate(self._parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a part, in a worker. Spark makes a partition of nothing where there is no part."""
+        """Read the rows of a part, in a worker. If there are no parts, Spark passes an empty partition."""
         if isinstance(partition, PartPartition):
             with told():
                 yield from self._scan.read(partition.part)
 
 
 class WebReader(PartsReader):
-    """Reads a frame: asks for its parts when Spark plans it."""
+    """Reads a data frame: queries the relays for its parts when Spark plans it."""
 
     def __init__(self, options: WebOptions, fragment: Fragment, schema: StructType) -> None:
         super().__init__(Scan(options.access, fragment.schema, arrow_schema(schema), options.reading_seconds))
@@ -74,7 +74,7 @@ class WebReader(PartsReader):
         self._fragment = fragment
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Ask the relay, and through it all others."""
+        """Query the relay, and through it all others."""
         with told():
             options = self._options
             beside = AnswerOptions(single_use=options.single_use)
@@ -93,20 +93,20 @@ class WebReader(PartsReader):
 
 
 class WebSource(DataSource):
-    """Rows of an entity of a web."""
+    """The data source: rows of an entity of a web."""
 
     @classmethod
     def name(cls) -> str:
-        """Return the word for `format`."""
+        """Return the name for `format`."""
         return "odf-web"
 
     def schema(self) -> StructType:
-        """Ask the relay for the columns."""
+        """Request the columns from the relay."""
         with told():
             return spark_schema(self._fragment.schema)
 
     def reader(self, schema: StructType) -> WebReader:
-        """Return what plans and reads a frame."""
+        """Return the reader that plans and reads a data frame."""
         with told():
             return WebReader(self._wanted, picked(self._fragment, schema.names), schema)
 
@@ -116,5 +116,5 @@ class WebSource(DataSource):
 
     @cached_property
     def _fragment(self) -> Fragment:
-        """The fragment, which Spark pickles with the source, so that it is made once."""
+        """Return the fragment; cached, since Spark pickles it with the source."""
         return fragment_of(self._wanted, self._wanted.access.user.entities(self._wanted.seconds))

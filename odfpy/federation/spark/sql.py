@@ -1,7 +1,7 @@
-"""Whole queries in Spark: fragments travel, and Spark does the rest over the frames of their answers.
+"""Whole queries in Spark: fragments are sent to relays, and Spark runs the rest over the data frames of their answers.
 
-The relays are asked here, all fragments under one id. What is small is read here, too; for the rest, Spark's workers
-get places and tickets. Credentials go with the pickled source, not as options, which Spark would show.
+The relays are queried here, for all fragments under one id. Small answers are read here, too; for others, Spark's
+workers get locations and tickets. Credentials are pickled with the source; Spark would display them as options.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from odfpy.flight.conversion import plain_batch
 from odfpy.flight.spark.schema import arrow_schema, spark_schema
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas, which is not used
+    warnings.simplefilter("ignore")  # PySpark warns of the version of pandas, which is not used
     from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
@@ -53,23 +53,23 @@ def spark_sql(
     reading_seconds: float = READING_SECONDS,
     small: int = SMALL,
 ) -> DataFrame:
-    """The answer to a query as a frame: Spark joins and sums up what the relays give.
+    """Run a query and return the answer as a data frame: Spark joins and aggregates the rows of the relays.
 
-    The relays are asked at once, and their rows are read whenever Spark needs them, as long as the tickets are good.
+    The relays are queried immediately; rows are read whenever Spark needs them, until the tickets expire.
 
     Args:
-        session: of Spark 4.0 or later.
-        web: the web. It may be closed afterwards.
-        query: SQL of Spark, over the entities.
-        require_complete: whether an answer without the rows of a relay is an error; otherwise there is a warning.
-        seconds: to wait for the relays.
-        reading_seconds: for a task to read a part.
-        small: bytes of a fragment that is read at once, so that Spark can send it to all workers; 0 for none.
+        session: a session of Spark 4.0 or later.
+        web: the web to query. It may be closed afterwards.
+        query: a query in Spark's SQL over the entities.
+        require_complete: whether the missing rows of any relay are an error; otherwise a warning is shown.
+        seconds: maximum time to wait for the relays.
+        reading_seconds: maximum time for a task to read a part.
+        small: maximum bytes of a fragment that is read immediately, so that Spark can broadcast it; 0 for none.
 
     Raises:
         InvalidQuery: the query is invalid.
-        RelayUnavailable: the relay does not answer.
-        IncompleteAnswer: a relay is missing, and that is not wanted.
+        RelayUnavailable: the relay does not respond.
+        IncompleteAnswer: a relay is missing, and the answer must be complete.
     """
     prefix = f"odf_web_{secrets.token_hex(8)}_"
     found = start_query(web.asker, query, time.monotonic() + seconds, AnswerOptions(), dialect=DIALECT, prefix=prefix)
@@ -88,10 +88,10 @@ def _report(error: OdfError, require_complete: bool) -> None:
 
 
 def _as_format(found: StartedQuery) -> str:
-    """The rest as PySpark wants it where frames are to be tables: a text for `format`."""
+    """Return the rest as PySpark needs it to refer to data frames as tables: a text for `format`."""
     text = found.rest.replace("{", "{{").replace("}", "}}")
     for name in found.fragments:
-        text = text.replace(f"`{name}`", f"{{{name}}}")  # nothing else has such a name: nobody could guess it
+        text = text.replace(f"`{name}`", f"{{{name}}}")  # no other name looks like this: nobody could guess it
     return text
 
 
@@ -113,7 +113,7 @@ def _frames(
 
 @dataclass(frozen=True)
 class _Answer:
-    """The answer to a fragment, as Spark gets it."""
+    """The answer to a fragment, as used by Spark."""
 
     scan: Scan
     schema: StructType
@@ -122,7 +122,7 @@ class _Answer:
 
 def _frame(session: SparkSession, answer: _Answer) -> DataFrame:
     class AskedSource(DataSource):
-        """The rows of an answer, which is pickled with the class."""
+        """The data source for the rows of an answer, which is pickled together with its class."""
 
         @classmethod
         def name(cls) -> str:

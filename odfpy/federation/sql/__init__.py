@@ -1,5 +1,5 @@
-"""The SQL of federation, without any I/O: fragments of questions, in everybody's words, under everybody's grants.
+"""The SQL of federation, without any I/O: fragments of queries, rewritten for each relay and restricted by its grants.
 
-`expressions` and `operators` are what fragments are made of, `reading` and `writing` lie between these and SQL.
-`split` makes fragments of a query, `mapping` puts them into the words of others, `source` into SQL for one source.
+`expressions` and `operators` are what fragments are made of; `reading` and `writing` convert from and to SQL.
+`split` extracts fragments from a query, `mapping` rewrites them in another schema, `source` turns them into SQL for one
 """

@@ -1,4 +1,4 @@
-"""Casts of fragments: which there are, which lose nothing, and the one type of several values."""
+"""Casts in fragments: which exist, which are lossless, and the common type of several values."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _TO: Final = {
 
 
 def cast(value: Expression, dtype: pa.DataType) -> Expression:
-    """A value as another type: itself where it has that already, a constant where it is one, else a cast.
+    """Cast a value to a type: unchanged if it has that type, folded if it is a constant, otherwise a cast expression.
 
     Args:
         value: the value.
-        dtype: the type that is wanted.
+        dtype: the target type.
 
     Raises:
-        InvalidFragment: there is no such cast.
+        InvalidFragment: this cast is not supported.
     """
     wanted = plain(dtype)
     if value.dtype == wanted:
@@ -61,7 +61,7 @@ def cast(value: Expression, dtype: pa.DataType) -> Expression:
 
 
 def _is_plain_chain(first: pa.DataType, middle: pa.DataType, last: pa.DataType) -> bool:
-    """Return whether the middle of two casts can be left out."""
+    """Return whether the middle of two nested casts can be omitted."""
     if last == first:
         return True
     kinds = {kind_of(first), kind_of(middle), kind_of(last)}
@@ -69,7 +69,7 @@ def _is_plain_chain(first: pa.DataType, middle: pa.DataType, last: pa.DataType) 
 
 
 def is_lossless(old: pa.DataType, new: pa.DataType) -> bool:
-    """Return whether every value of a type has its equal in another one, so that a cast can neither fail nor round.
+    """Return whether every value of a type has an equal in another type, so that a cast can neither fail nor round.
 
     Args:
         old: a plain type.
@@ -99,14 +99,14 @@ def is_lossless(old: pa.DataType, new: pa.DataType) -> bool:
 
 
 def unified(values: Sequence[Expression], *, numbers_as_they_are: bool = False) -> list[Expression]:
-    """Several values as one type.
+    """Cast several values to their common type.
 
     Args:
-        values: at least one.
-        numbers_as_they_are: leave whole and decimal numbers, which are compared exactly, as they are.
+        values: at least one value.
+        numbers_as_they_are: leave integers and decimals, which are compared exactly, unchanged.
 
     Raises:
-        InvalidFragment: there is no such type.
+        InvalidFragment: there is no common type.
     """
     dtype = common_type(values)
     if dtype == UNKNOWN:
@@ -118,10 +118,10 @@ def unified(values: Sequence[Expression], *, numbers_as_they_are: bool = False) 
 
 
 def common_type(values: Sequence[Expression]) -> pa.DataType:
-    """The type that several values have in common; unknown if that of one is.
+    """Return the common type of several values; unknown if the type of one is.
 
     Raises:
-        InvalidFragment: there is none.
+        InvalidFragment: there is no common type.
     """
     known = [one for one in values if not (isinstance(one, Constant) and one.value is None and one.dtype == UNKNOWN)]
     if any(one.dtype == UNKNOWN for one in known):
@@ -130,10 +130,10 @@ def common_type(values: Sequence[Expression]) -> pa.DataType:
         return UNKNOWN
     typed = [one for one in known if not isinstance(one, Constant) or kind_of(one.dtype) != "text"]
     if typed and all(kind_of(one.dtype) in ("date", "time", *_NUMBERS) for one in typed):
-        known = typed  # constants in quotes become what they are compared with
+        known = typed  # string constants take the type that they are compared with
     times = [one.dtype for one in known if kind_of(one.dtype) == "time" and not isinstance(one, Constant)]
     if times and all(kind_of(one.dtype) == "time" for one in known):
-        # So do constant times: a column that is compared with one stays as it is.
+        # So do constant timestamps: a column that is compared with one keeps its type.
         known = [one for one in known if not (isinstance(one, Constant) and _fits_unit(one, times[0]))]
     return reduce(_common, [one.dtype for one in known])
 
@@ -177,7 +177,7 @@ def _decimal(dtype: pa.DataType) -> pa.DataType:
 
 
 def _constant(constant: Constant, dtype: pa.DataType) -> Constant | None:
-    """The constant of another type, None where only an engine can tell."""
+    """Return the constant as another type, None where only an engine can evaluate the cast."""
     value: Any = constant.value
     match kind_of(constant.dtype), kind_of(dtype):
         case "int" | "decimal", "float":
@@ -208,13 +208,13 @@ def _fits(value: int, dtype: pa.DataType) -> bool:
 
 
 def _fits_unit(constant: Constant, dtype: Any) -> bool:
-    """Return whether a constant time is one of another unit, too."""
+    """Return whether a constant timestamp can be represented in another unit, too."""
     part = {"s": 1_000_000, "ms": 1_000}.get(dtype.unit, 1)
     return bool(constant.dtype.tz == dtype.tz) and (constant.value is None or constant.value.microsecond % part == 0)
 
 
 def _as_decimal(value: Decimal, dtype: pa.DataType) -> Constant | None:
-    """The decimal number, None if it has too many digits for its type."""
+    """Return the decimal, None if it has too many digits for its type."""
     if not value.is_finite():
         return None
     with localcontext() as context:

@@ -1,4 +1,4 @@
-"""Columns by their names: those of a model or a source, whose types are known, and those of somebody else."""
+"""Lookup of columns by name: those of a schema with known types, or those of another relay, with unknown types."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Types: TypeAlias = "pa.Schema | Mapping[str, pa.DataType]"
 
 
 def columns_of(types: Types | None) -> Columns:
-    """The columns of a table; capitals make no difference where only one column is meant.
+    """Return a lookup for the columns of a table; case-insensitive where that is unambiguous.
 
     Args:
-        types: names and types; None for a table of somebody else, in which any name will do.
+        types: names and types; None for a table of another relay, in which any name is accepted.
     """
     if types is None:
         return lambda name: Column(name, UNKNOWN)

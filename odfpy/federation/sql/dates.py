@@ -1,4 +1,4 @@
-"""Dates that a query calculates from constants, so that every source compares with the same day."""
+"""Dates computed from constants in a query, so that every source compares with the same day."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _DAYS: Final = {"DAY": 1, "WEEK": 7}
 
 
 def moved_date(start: Any, interval: Any, sign: int) -> date | datetime | None:
-    """A constant date or time, and an interval of whole days or months later; None where that is something else.
+    """Return a constant date or time plus an interval of whole days or months; None for anything else.
 
     Args:
         start: the date or time.
-        interval: a tree of sqlglot.
-        sign: 1 for later, -1 for earlier.
+        interval: a sqlglot tree.
+        sign: 1 to add, -1 to subtract.
     """
     if not isinstance(start, date) or interval.this is None:
         return None

@@ -1,4 +1,4 @@
-"""The SQL of the engines of sources: each writes expressions so that they mean what `operators` says."""
+"""SQL dialects of sources' engines: each writes expressions so that they mean what `operators` defines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odfpy.federation.sql.writing import Writer
 
 
 class SqlWriter(Writer):
-    """Writes the SQL of an engine that keeps to the standard."""
+    """Writes standard SQL; base class of the writers of engines."""
 
     name = "sql"
     types: ClassVar[Mapping[str, str]] = {
@@ -34,7 +34,7 @@ class SqlWriter(Writer):
         return super().cast(value, dtype)
 
     def _in_utc(self, text: str) -> str:
-        """A time that has no zone as one that is in UTC."""
+        """Interpret a timestamp without time zone as UTC."""
         return f"({text} AT TIME ZONE 'UTC')"
 
     def number_cut_off(self, value: Expression, dtype: pa.DataType) -> str:
@@ -48,7 +48,7 @@ class SqlWriter(Writer):
     _escape: ClassVar[str] = " ESCAPE '\\'"
 
     def _sum(self, value: Expression) -> str:
-        """The sum; one of exact numbers has all digits that there are."""
+        """Return the sum; sums of exact numbers have the maximum number of digits."""
         kind, text = kind_of(value.dtype), self.write(value)
         if kind == "float":
             return f"sum({text})"
@@ -74,7 +74,7 @@ class SqlWriter(Writer):
 
 
 class DuckdbWriter(SqlWriter):
-    """Writes duckdb's SQL."""
+    """Writes DuckDB's SQL."""
 
     name = "duckdb"
     types = Writer.types
@@ -90,7 +90,7 @@ class DuckdbWriter(SqlWriter):
 
 
 class DatafusionWriter(SqlWriter):
-    """Writes DataFusion's SQL, in which a NaN that was calculated may be less than all else."""
+    """Writes DataFusion's SQL, in which a computed NaN may be less than all other values."""
 
     name = "datafusion"
     types: ClassVar[Mapping[str, str]] = {
@@ -128,7 +128,7 @@ class DatafusionWriter(SqlWriter):
 
 
 class PostgresWriter(SqlWriter):
-    """Writes PostgreSQL's SQL, whose order of texts depends on the database, and whose divisions by zero fail."""
+    """Writes PostgreSQL's SQL, in which the order of texts depends on the database, and division by zero fails."""
 
     name = "postgres"
     types: ClassVar[Mapping[str, str]] = {**SqlWriter.types, "string": "TEXT", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
@@ -190,13 +190,13 @@ WRITERS: Final[Mapping[str, Writer]] = {
 
 
 def writer_of(dialect: str) -> Writer:
-    """The writer for the engine of a source.
+    """Return the writer for the engine of a source.
 
     Args:
-        dialect: its name; `sql` for engines that are not known.
+        dialect: name of the engine; `sql` for unknown engines.
 
     Raises:
-        UsageError: there is none, with a suggestion.
+        UsageError: unknown engine; the message suggests a similar name.
     """
     if dialect not in WRITERS:
         known = f"There are {', '.join(sorted(WRITERS))}."

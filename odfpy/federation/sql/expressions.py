@@ -1,8 +1,8 @@
 """Expressions of fragments: trees of columns, constants and calls, each with its type.
 
-Whatever comes from others is read into these (`json_form`, `reading`), and what is run is written from these
-(`writing`). So nothing that the grammar does not have can come through, however it was written. Trees share what they
-have in common; their size counts it each time, as their text will.
+Everything received is parsed into these (`json_form`, `reading`), and everything executed is written from these
+(`writing`). So nothing outside of the grammar can get through, however it was written. Trees share common
+subexpressions; their size counts each occurrence, as their text will.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ AGGREGATES: Final = frozenset(("count_all", "count", "sum", "min", "max"))
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, exactly by its name.
+    """A reference to a column by its exact name.
 
     Attributes:
-        name: of the column.
-        dtype: plain type; `UNKNOWN` for a column of somebody else.
+        name: name of the column.
+        dtype: plain type; `UNKNOWN` for a column of another relay.
         table: the name of its table in the SQL for a source; None in fragments.
     """
 
@@ -51,16 +51,16 @@ class Constant:
 
     def __post_init__(self) -> None:
         if isinstance(self.value, float) and math.isnan(self.value):
-            object.__setattr__(self, "value", math.nan)  # one and the same: two others are not equal
+            object.__setattr__(self, "value", math.nan)  # always the same NaN object: two different ones are not equal
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operator or function with its arguments (`operators`).
+    """A call of an operator or function (`operators`).
 
     Attributes:
-        operator: its name.
-        arguments: in order.
+        operator: name of the operator or function.
+        arguments: arguments in order.
         dtype: type of the result.
         size: nodes of the tree.
         depth: levels of the tree.
@@ -87,17 +87,17 @@ Expression: TypeAlias = Column | Constant | Call
 
 
 def size_of(expression: Expression) -> int:
-    """Nodes of a tree."""
+    """Return the number of nodes of a tree."""
     return expression.size if isinstance(expression, Call) else 1
 
 
 def depth_of(expression: Expression) -> int:
-    """Levels of a tree."""
+    """Return the depth of a tree."""
     return expression.depth if isinstance(expression, Call) else 1
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """Yield all different nodes of a tree, the outer ones first."""
+    """Yield all distinct nodes of a tree, outer ones first."""
     seen: set[int] = set()
     waiting = [expression]
     while waiting:
@@ -111,12 +111,12 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def columns_in(expression: Expression) -> set[str]:
-    """Names of the columns in a tree."""
+    """Return the names of the columns in a tree."""
     return {node.name for node in walk(expression) if isinstance(node, Column)}
 
 
 def has_aggregate(expression: Expression) -> bool:
-    """Return whether anything in a tree is an aggregate."""
+    """Return whether a tree contains an aggregate."""
     return any(isinstance(node, Call) and node.operator in AGGREGATES for node in walk(expression))
 
 
@@ -125,12 +125,12 @@ def rebuilt(
     column: Callable[[Column], Expression],
     call: Callable[[Call, tuple[Expression, ...]], Expression],
 ) -> Expression:
-    """A tree made anew from its leaves; what is shared is made once.
+    """Rebuild a tree from its leaves; shared subexpressions are rebuilt once.
 
     Args:
         expression: the tree.
-        column: gives what takes the place of a column.
-        call: gives what takes the place of a call, from its new arguments.
+        column: returns the replacement of a column.
+        call: returns the replacement of a call, given its new arguments.
     """
     made: dict[int, Expression] = {}
 

@@ -1,4 +1,4 @@
-"""Flavors of SQL: what a text means, as far as engines differ."""
+"""Flavors of SQL: how a text is interpreted, as far as engines differ."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    r"""The meaning of a text, as far as engines differ.
+    r"""The interpretation of a text, as far as engines differ.
 
     Attributes:
-        sqlglot: the dialect of sqlglot that reads it.
-        is_query: the text is of an engine which would otherwise run it: what would mean something else there, by a
-            little, is refused, and stays with that engine.
-        fractions_are_doubles: `0.05` is a double, not a decimal number.
+        sqlglot: the sqlglot dialect that parses it.
+        is_query: the text belongs to an engine that could run it itself: whatever would have a slightly different
+            meaning in a fragment is rejected, and left to that engine.
+        fractions_are_doubles: `0.05` is a double, not a decimal.
         whole_division: `7 / 2` is 3.
         zero_fails: a division by zero is an error.
-        escapes: `\` is special in patterns.
-        float_bits: of the type `FLOAT`, None where the dialect does not tell.
-        decimal_digits: extra digits of the scale of a quotient of decimal numbers, None where it depends.
-        time_unit: of the type `TIMESTAMP`; None where that depends on the session.
-        constant_bits: of whole constants, where they have so few.
-        decimals_beat_doubles: a double beside a decimal number becomes `DECIMAL(30, 15)`, but for calculations.
+        escapes: `\` is an escape character in LIKE patterns.
+        float_bits: bits of the type `FLOAT`, None where the dialect does not define it.
+        decimal_digits: extra digits in the scale of a quotient of decimals, None where it depends.
+        time_unit: unit of the type `TIMESTAMP`; None where that depends on the session.
+        constant_bits: bits of integer constants, where they are that small.
+        decimals_beat_doubles: a double next to a decimal becomes `DECIMAL(30, 15)`, except in arithmetic.
     """
 
     sqlglot: str

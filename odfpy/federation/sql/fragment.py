@@ -1,7 +1,7 @@
-"""Fragments: questions about one entity, which travel from relay to relay, and are put into the words of each.
+"""Fragments: subqueries about one entity, which travel from relay to relay and are rewritten in each one's schema.
 
-Whether a fragment comes from a query or from a peer, it is made of `expressions`; so what `parse` returns can be
-written as SQL, whoever sent it.
+Whether a fragment comes from a query or from a peer, it consists of `expressions`; so the result of `parse` can be
+written as SQL safely, whoever has sent it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _KEYS: Final = frozenset(("entity", "outputs", "where", "grouped", "groups", "or
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of the answer.
+    """An output column of a fragment.
 
     Attributes:
-        name: of the column.
-        expression: its value.
-        dtype: its type, in the asker's model; None for that of the expression.
+        name: name of the column.
+        expression: the expression that computes it.
+        dtype: its type in the client's schema; None for that of the expression.
     """
 
     name: str
@@ -55,18 +55,18 @@ class Output:
 
     @property
     def type(self) -> pa.DataType:
-        """The type of the column."""
+        """Return the type of the column."""
         return self.expression.dtype if self.dtype is None else self.dtype
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An element of an order of rows.
+    """An element of ORDER BY.
 
     Attributes:
-        expression: what rows are ordered by.
-        descending: whether the greatest comes first.
-        nulls_first: whether NULL comes before all others.
+        expression: the sort key.
+        descending: whether the greatest value comes first.
+        nulls_first: whether NULL comes first.
     """
 
     expression: Expression
@@ -76,17 +76,17 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A question about one entity.
+    """A subquery about one entity: the unit that is sent to relays.
 
     Attributes:
-        entity: its name.
-        outputs: columns of the answer, with different names; at least one.
-        where: condition on rows, None for all.
-        is_grouped: whether the outputs are of groups: each is one of `groups`, or an aggregate.
-        groups: what rows are grouped by; all rows are one group if there is nothing.
-        order: order of the rows, which matters only where there is a limit.
-        limit: rows at most; more may come from all sources together.
-        is_distinct: whether equal rows come once.
+        entity: name of the entity.
+        outputs: output columns, with distinct names; at least one.
+        where: condition on rows, None for all rows.
+        is_grouped: whether rows are aggregated: each output is then one of `groups`, or an aggregate.
+        groups: GROUP BY expressions; if empty, all rows form one group.
+        order: ORDER BY elements, which only matter together with a limit.
+        limit: maximum number of rows from each source; all sources together may return more.
+        is_distinct: whether duplicates are removed.
     """
 
     entity: str
@@ -103,23 +103,23 @@ class Fragment:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the answer, from any source."""
+        """Return the schema of the rows, which is the same from any source."""
         return pa.schema([pa.field(one.name, one.type) for one in self.outputs])
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """All expressions."""
+        """Return all expressions."""
         where = () if self.where is None else (self.where,)
         ordered = (one.expression for one in self.order)
         return (*(one.expression for one in self.outputs), *where, *self.groups, *ordered)
 
     @property
     def columns(self) -> set[str]:
-        """Names of the columns of the entity that it needs."""
+        """Return the names of the entity's columns that it needs."""
         return set().union(*(columns_in(one) for one in self.expressions))
 
     def to_json(self) -> dict[str, Any]:
-        """The fragment for `json.dumps`."""
+        """Return the fragment for `json.dumps`."""
         outputs = [
             {"name": one.name, "expression": expression_to_json(one.expression), "type": type_to_json(one.type)}
             for one in self.outputs
@@ -146,15 +146,15 @@ class Fragment:
 
     @classmethod
     def parse(cls, json: Any, columns: Types | None = None) -> Fragment:
-        """The fragment that somebody sent.
+        """Parse a received fragment.
 
         Args:
-            json: what `json.loads` gave.
-            columns: names and types of the entity's columns; None for a fragment in the words of somebody else, who
+            json: result of `json.loads`.
+            columns: names and types of the entity's columns; None for a fragment in the schema of another relay, which
                 will parse it again.
 
         Raises:
-            InvalidFragment: it is not in the grammar, has columns that the entity lacks, or is too large.
+            InvalidFragment: it is not in the grammar, uses columns that the entity lacks, or is too large.
         """
         return _Parser(columns_of(columns)).fragment(json)
 
@@ -220,7 +220,7 @@ def _flag(json: Any) -> bool:
     return bool(json)
 
 
-# --- Grammar of the whole ---------------------------------------------------------------------------------------------
+# --- Grammar of fragments ---------------------------------------------------------------------------------------------
 
 
 def _check(fragment: Fragment) -> None:
@@ -250,7 +250,7 @@ def _check_types(fragment: Fragment) -> None:
 
     for one in fragment.outputs:
         if one.type != UNKNOWN:
-            cast(one.expression, one.type)  # raises where it can never have this type
+            cast(one.expression, one.type)  # raises if it can never have this type
 
 
 def _check_groups(fragment: Fragment) -> None:
@@ -273,17 +273,17 @@ def _check_groups(fragment: Fragment) -> None:
 
 
 def _is_aggregate(expression: Expression) -> bool:
-    """Return whether an expression is one aggregate, perhaps as another type."""
+    """Return whether an expression is a single aggregate, perhaps cast to another type."""
     while isinstance(expression, Call) and expression.operator == "cast":
         expression = expression.arguments[0]
     return isinstance(expression, Call) and expression.operator in AGGREGATES
 
 
 def explained(fragment: Fragment) -> str:
-    """The fragment as people read it in the result of EXPLAIN: one line of SQL.
+    """Return a fragment as readable SQL, on one line, for the result of EXPLAIN.
 
     Args:
-        fragment: in anybody's words.
+        fragment: a fragment in any schema.
     """
     shown = [
         FRAGMENT.write(one.expression)

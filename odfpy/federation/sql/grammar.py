@@ -1,4 +1,6 @@
-"""Grammar of expressions: the trees of sqlglot that are read, each with its parts. All others are refused."""
+"""The grammar of expressions: the supported nodes of sqlglot, each with its supported arguments. All others are
+rejected.
+"""
 
 from __future__ import annotations
 

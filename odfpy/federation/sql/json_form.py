@@ -1,11 +1,11 @@
-"""Expressions as JSON: what relays send each other. No SQL is in it, so that nobody has to parse what strangers wrote.
+"""Expressions as JSON, as exchanged between relays. They contain no SQL, so untrusted SQL never has to be parsed.
 
     ["column", "discount"]
     ["constant", "decimal128(2, 2)", "0.05"]
     ["cast", "double", ["column", "quantity"]]
     ["and", ["le", ["column", "shipdate"], ["constant", "date32[day]", "1998-09-02"]], ...]
 
-Types of calls follow from those of their arguments, which the reader knows better than the sender.
+Types of calls follow from those of their arguments, which the receiver knows better than the sender.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_TEXT_LENGTH: Final = 64 << 10
 
 
 def to_json(node: Expression) -> list[Any]:
-    """An expression as JSON.
+    """Encode an expression as JSON.
 
     Args:
         node: the expression.
@@ -43,11 +43,11 @@ def to_json(node: Expression) -> list[Any]:
 
 
 def from_json(json: Any, columns: Columns) -> Expression:
-    """The expression that JSON says.
+    """Decode an expression from JSON.
 
     Args:
-        json: what `json.loads` gave.
-        columns: finds what a column stands for.
+        json: result of `json.loads`.
+        columns: looks up a column by name.
 
     Raises:
         InvalidFragment: it is not in the grammar, or too large.
@@ -56,7 +56,7 @@ def from_json(json: Any, columns: Columns) -> Expression:
 
 
 def name_from_json(json: Any) -> str:
-    """The name that JSON says.
+    """Decode a name from JSON.
 
     Raises:
         InvalidFragment: it is invalid.
@@ -128,7 +128,7 @@ def _text(value: str, _: Any = None) -> str:
 
 def _int(value: str, dtype: pa.DataType) -> int:
     found = int(value) if len(value) <= 20 else 1 << 64
-    pa.scalar(found, dtype)  # raises where it does not fit
+    pa.scalar(found, dtype)  # raises if it does not fit
     return found
 
 

@@ -1,7 +1,7 @@
-"""Fragments in the words of others: an expression for each piece of information takes its place in the tree.
+"""Rewriting fragments in another schema: each column is replaced by the expression that a mapping has for it.
 
-What comes of a piece of information is cast to its type in the model that the fragment was in, so that a source which
-keeps it in another way changes nothing for the asker. Information that a mapping lacks is NULL, of that type.
+Replacements are cast to the column's type in the original schema, so that a source with other types changes nothing for
+the client. Columns that a mapping lacks are replaced by NULL, cast to that type.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _HINT: Final = (
 
 
 def transformed(template: str, column: str, columns: Types | None = None) -> Expression:
-    """The expression that a transformation gives of a column: `{v} * 100` of `discount`.
+    """Apply a transformation to a column: `{v} * 100` to `discount`.
 
     Args:
-        template: SQL, in which `{v}` stands for the column; other columns may be named.
-        column: its name.
-        columns: names and types of all columns, None if they are somebody else's.
+        template: SQL, in which `{v}` stands for the column; it may refer to other columns.
+        column: name of the column.
+        columns: names and types of all columns, None if they belong to another relay.
 
     Raises:
         InvalidTransformation: it is not in the grammar.
@@ -43,7 +43,7 @@ def transformed(template: str, column: str, columns: Types | None = None) -> Exp
         raise InvalidTransformation(f"A transformation has at most {_MAX_LENGTH:,} characters", hint=_HINT)
     stand_in = "v"
     while stand_in in template.replace(_PLACE, "") or stand_in == column:
-        stand_in += "_"  # no column that the template names
+        stand_in += "_"  # no column that the template refers to
 
     find = columns_of(columns)
     try:
@@ -62,15 +62,15 @@ def transformed(template: str, column: str, columns: Types | None = None) -> Exp
 
 
 def rewritten(fragment: Fragment, entity: str, expressions: Mapping[str, Expression]) -> Fragment:
-    """The fragment in other words.
+    """Rewrite a fragment in another schema.
 
     Args:
-        fragment: in the words of one model.
-        entity: the entity of the other one.
-        expressions: for each piece of information, what it is there.
+        fragment: the fragment in its original schema.
+        entity: name of the entity in the new schema.
+        expressions: for each column of the original schema, its expression in the new one.
 
     Raises:
-        InvalidFragment: the other words do not fit, or the fragment has become too large.
+        InvalidFragment: the schemas do not fit, or the fragment has become too large.
     """
 
     def column(node: Column) -> Expression:

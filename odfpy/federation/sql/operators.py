@@ -1,15 +1,15 @@
-r"""Operators and functions of fragments: what they take, what they give, and what they mean, in every source alike.
+r"""Operators and functions of fragments: their arguments, result types and semantics, identical in every source.
 
-- Whole numbers are calculated with 64 bits, decimal numbers exactly, all else as doubles. Too large is an error.
-- `/` divides as doubles, also whole numbers.
-- NaN equals NaN and is greater than all else; -0.0 equals 0.0. Text is compared by its code points.
-- In patterns of LIKE, `\` takes the next `%`, `_` or `\` as it is. Conditions have the three values of SQL.
-- A number that becomes a whole one is cut off.
-- `md5` is that of a text in UTF-8, as 32 hexadecimal digits in small letters. Only sketches have it: no text that
-  people write is read as it.
+- Integers are computed with 64 bits, decimals exactly, everything else as doubles. Overflow is an error.
+- `/` divides as doubles, even integers.
+- NaN equals NaN and is greater than all other values; -0.0 equals 0.0. Text is compared by code points.
+- In LIKE patterns, `\` escapes the next `%`, `_` or `\`. Conditions use SQL's three-valued logic.
+- A number that is cast to an integer is truncated.
+- `md5` is that of a text in UTF-8, as 32 lowercase hexadecimal digits. Only sketches use it: users cannot call it in
+  their queries.
 
-Arguments of several types become one type first, as `CAST` in the tree. With a column of somebody else, whose type is
-not known here, the type of the result is not known either; whoever has the column reads the text again.
+Arguments of several types are first cast to one type, visibly in the tree. With a column of another relay, whose type
+is unknown here, the type of the result is unknown, too; the relay that has the column parses the text again.
 """
 
 from __future__ import annotations
@@ -33,46 +33,46 @@ _MAX_WILDCARDS: Final = 100
 
 
 def call(operator: str, *arguments: Expression) -> Expression:
-    """An operator or function applied to arguments, typed.
+    """Apply an operator or function to arguments, with its type.
 
     Args:
-        operator: its name, of `OPERATORS`.
-        arguments: in order.
+        operator: name of the operator, one of `OPERATORS`.
+        arguments: arguments in order.
 
     Raises:
-        InvalidFragment: it does not take these.
+        InvalidFragment: it does not accept these arguments.
     """
     return OPERATORS[operator](operator, arguments)
 
 
 def retyped(expression: Expression, column: Callable[[str], Expression]) -> Expression:
-    """A tree whose columns get their types, or are replaced; the types of all else follow.
+    """Replace or retype the columns of a tree; the types of all calls are derived anew.
 
     Args:
         expression: the tree.
-        column: gives what takes the place of a column, by its name.
+        column: returns the replacement of a column, by its name.
 
     Raises:
-        InvalidFragment: it does not fit these types.
+        InvalidFragment: an operator does not accept the new types.
     """
     return rebuilt(expression, lambda node: column(node.name), called_again)
 
 
 def called_again(node: Call, arguments: Sequence[Expression]) -> Expression:
-    """The same operator over other arguments, whose types decide its own anew."""
+    """Apply the same operator to other arguments, whose types determine its own anew."""
     return cast(arguments[0], node.dtype) if node.operator == "cast" else call(node.operator, *arguments)
 
 
 def all_of(conditions: Sequence[Expression]) -> Expression | None:
-    """The condition that several are true; None for none."""
+    """Return the conjunction of conditions; None if there are none."""
     return None if not conditions else conditions[0] if len(conditions) == 1 else call("and", *conditions)
 
 
 def can_fail(node: Expression) -> bool:
-    """Return whether the outermost operator of an expression fails for some values.
+    """Return whether the outermost operator of an expression can fail for some values.
 
     Args:
-        node: any.
+        node: any expression.
     """
     if not isinstance(node, Call):
         return False
@@ -85,7 +85,7 @@ _FAILING: Final = frozenset(("add", "sub", "mul", "div", "neg", "abs", "md5"))
 """A database may hold texts that cannot become UTF-8, which `md5` is of."""
 
 
-# --- What each takes and gives ---------------------------------------------------------------------------------------
+# --- Arguments and results of the operators --------------------------------------------------------------------------
 
 
 def _boolean(operator: str, arguments: Sequence[Expression]) -> Expression:
@@ -156,7 +156,7 @@ def _arithmetic(operator: str, arguments: Sequence[Expression]) -> Expression:
 
 
 def _folded(operator: str, values: Sequence[Expression], dtype: pa.DataType) -> Constant | None:
-    """The constant that a calculation with constants gives, None where that is for an engine to say."""
+    """Evaluate a calculation with constants; None where that is left to an engine."""
     numbers = [one.value for one in values if isinstance(one, Constant) and one.value is not None]
     if len(numbers) < len(values) or operator not in _CALCULATED:
         return None
@@ -197,7 +197,7 @@ def _exact(operator: str, arguments: Sequence[Expression]) -> Expression:
 
 
 def _choice(operator: str, arguments: Sequence[Expression]) -> Expression:
-    """Read `case` as conditions and values in turn, and then the value else; `coalesce` and `nullif` as values."""
+    """Split the arguments of `case` into conditions, values and ELSE; those of `coalesce` and `nullif` are values."""
     if operator == "case":
         if len(arguments) < 3 or len(arguments) % 2 == 0:
             raise InvalidFragment("CASE has conditions with values, and a value else")
@@ -266,7 +266,7 @@ def _aggregate(operator: str, arguments: Sequence[Expression]) -> Expression:
         raise InvalidFragment("sum is of numbers")
     if kind == "float":
         return Call(operator, (cast(value, DOUBLE),), DOUBLE)
-    # Partial sums may be larger than the whole: they have all digits that there are.
+    # Partial sums may be larger than the total: they have the maximum number of digits.
     return Call(operator, (value,), pa.decimal128(MAX_DIGITS, value.dtype.scale if kind == "decimal" else 0))
 
 

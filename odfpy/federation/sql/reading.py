@@ -1,6 +1,6 @@
-"""Reading SQL as expressions of fragments: whatever the grammar does not have is refused, by name.
+"""Parser of SQL expressions for fragments: whatever is not in the grammar is rejected, by name.
 
-The same text means different things to engines; a `Flavor` says whose text it is.
+Engines interpret the same text differently; a `Flavor` defines the interpretation.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ FindColumn = Callable[["exp.Column"], Expression]
 
 
 def read_text(text: object, column: FindColumn, flavor: Flavor = PLAIN) -> Expression:
-    """The expression that a text says.
+    """Parse a text as an expression.
 
     Args:
-        text: SQL.
-        column: finds what a column stands for.
-        flavor: of the text.
+        text: SQL text.
+        column: looks up a column.
+        flavor: flavor of the text.
 
     Raises:
-        InvalidFragment: it is not an expression, or has something that the grammar has not.
+        InvalidFragment: it is not an expression, or contains something outside of the grammar.
     """
     from sqlglot import exp, parse
     from sqlglot.errors import SqlglotError
@@ -62,7 +62,7 @@ def read_text(text: object, column: FindColumn, flavor: Flavor = PLAIN) -> Expre
 
 
 def read_tree(tree: Any, column: FindColumn, flavor: Flavor = PLAIN) -> Expression:
-    """The expression that a tree of sqlglot says; see `read_text`."""
+    """Convert a sqlglot tree to an expression; see `read_text`."""
     try:
         return _Reader(column, flavor).read(tree)
     except RecursionError as error:
@@ -70,10 +70,10 @@ def read_tree(tree: Any, column: FindColumn, flavor: Flavor = PLAIN) -> Expressi
 
 
 def named_columns(columns: Columns) -> FindColumn:
-    """A finder for columns that stand without the name of a table.
+    """Return a lookup for columns that are written without a table name.
 
     Args:
-        columns: those that are there.
+        columns: the available columns.
     """
 
     def find(node: exp.Column) -> Expression:
@@ -117,7 +117,7 @@ class _Reader:
         return self._as_in_query(operator, arguments, found) if self._flavor.is_query else found
 
     def _as_in_query(self, operator: str, arguments: list[Expression], found: Expression) -> Expression:
-        """The result of an operator in the engine that the query is for."""
+        """Cast the result of an operator to the type that the engine of the query gives it."""
         if operator in ("year", "month", "day", "char_length"):
             return cast(found, pa.int32())
         if operator in ("add", "sub", "mul", "abs") and found.dtype == INT:
@@ -125,10 +125,10 @@ class _Reader:
         return found
 
     def _compared(self, arguments: list[Expression]) -> list[Expression]:
-        """Values as the engine of a query compares them.
+        """Prepare values for a comparison, as the engine of the query compares them.
 
         Raises:
-            InvalidFragment: in a way that others do not.
+            InvalidFragment: other engines compare them differently.
         """
         if not self._flavor.is_query:
             return arguments
@@ -142,7 +142,7 @@ class _Reader:
         return arguments
 
     def _alike(self, values: list[Expression]) -> list[Expression]:
-        """Values of which one is taken, if every engine makes the same type of them."""
+        """Return values of which one is chosen, if every engine agrees on their common type."""
         if {"decimal", "float"} <= {kind_of(one.dtype) for one in values} and self._flavor.is_query:
             raise InvalidFragment(
                 "Doubles beside decimal numbers are not supported: their meaning differs between data sources"
@@ -163,7 +163,7 @@ class _Reader:
         return cast(one, pa.int32()) if abs(one.value) < 1 << 31 else one
 
     def _check(self, node: Any, parts: tuple[str, ...]) -> None:
-        """Refuse what a node has beyond the parts that are read."""
+        """Reject a node with arguments other than the supported ones."""
         harmless = HARMLESS.get(type(node).__name__, ())
         for key, value in node.args.items():
             if value and key not in parts and key not in harmless:
@@ -208,7 +208,7 @@ class _Reader:
     def _null(_: Any) -> Expression:
         return NULL
 
-    # --- What is more than an operator with its arguments ---
+    # --- Calls that need special treatment ---
 
     def _paren(self, node: Any) -> Expression:
         return self.read(node.this)
@@ -285,7 +285,7 @@ class _Reader:
             return call("count_all")
         return call("count", self.read(node.this))
 
-    # --- What engines differ in ---
+    # --- Differences between engines ---
 
     def _add(self, node: Any) -> Expression:
         return self._moved(node, 1)
@@ -294,7 +294,7 @@ class _Reader:
         return self._moved(node, -1)
 
     def _moved(self, node: Any, sign: int) -> Expression:
-        """A sum; a constant date and an interval are a date."""
+        """Return a sum or difference; a constant date and an interval are folded to a date."""
         from sqlglot import exp
 
         if isinstance(node.expression, exp.Interval) and self._flavor.is_query:
@@ -309,7 +309,7 @@ class _Reader:
         return self._as_in_query(operator, arguments, found) if self._flavor.is_query else found
 
     def _tsordstodate(self, node: Any) -> Expression:
-        """The call that sqlglot puts around the arguments of functions of dates."""
+        """Unwrap the call that sqlglot puts around arguments of date functions."""
         value = self.read(node.this)
         if kind_of(value.dtype) not in ("date", "time"):
             raise InvalidFragment("Dates in texts are not supported: their meaning differs between data sources")
@@ -336,7 +336,7 @@ class _Reader:
         return call("div", left, right)
 
     def _exact_quotient(self, left: Expression, right: Expression) -> Expression:
-        """A decimal number divided by 10, 100, ...: a product without rounding, in the engine's type of quotients."""
+        """Divide a decimal by 10, 100, ...: as a product without rounding, in the engine's type of quotients."""
         digits = self._flavor.decimal_digits
         power = len(str(right.value)) - 1 if isinstance(right, Constant) and type(right.value) is int else 0
         exact = power > 0 and isinstance(right, Constant) and right.value == 10**power
@@ -358,7 +358,7 @@ class _Reader:
 
     @staticmethod
     def _check_cast(old: pa.DataType, new: pa.DataType) -> None:
-        """Refuse casts of queries that engines read or round in ways of their own."""
+        """Reject casts in queries that engines parse or round differently."""
         kinds = (kind_of(old), kind_of(plain(new)))
         text_of = kinds[1] == "text" and kinds[0] in ("int", "date", "text")
         coarser = kinds == ("decimal", "decimal") and old.scale > new.scale
@@ -366,7 +366,7 @@ class _Reader:
             raise InvalidFragment(f"Casting {old} to {new} is not supported: its meaning differs between data sources")
 
     def type_of(self, node: Any) -> pa.DataType:
-        """The type that a cast names."""
+        """Return the target type of a cast."""
         kind = node.this.name if hasattr(node.this, "name") else ""
         sizes = [int(one.name) for one in node.expressions if one.name.isdecimal()]
         if len(sizes) != len(node.expressions) or node.args.get("nested"):

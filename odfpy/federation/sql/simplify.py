@@ -1,4 +1,4 @@
-"""Simpler expressions with the same value: what mappings put together on the way."""
+"""Simplification of expressions, mostly of what chained mappings produce."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _MAX_DIGITS: Final = 60
 
 
 def simplified(expression: Expression) -> Expression:
-    """The simplest form that is known: `AND`, `OR` and `CASE` of constants, and doubles which are `a * x + b`.
+    """Simplify an expression: `AND`, `OR` and `CASE` of constants, and doubles of the form `a * x + b`.
 
-    `({v} + 1) * .05` of `{v} / .05 - 1` is `{v}`, which is calculated with exact fractions: the result is nearer to
-    what was meant than that of each step with its own rounding.
+    `({v} + 1) * .05` of `{v} / .05 - 1` is `{v}`, computed with exact fractions: the result is closer to the intended
+    value than that of each step with its own rounding.
 
     Args:
-        expression: any.
+        expression: any expression.
     """
     return rebuilt(expression, lambda column: column, _simpler)
 
@@ -61,7 +61,7 @@ def _boolean(operator: str, arguments: Sequence[Expression]) -> Expression:
 
 
 def _linear(node: Call) -> Expression:
-    """The node as `a * x + b`, if several steps come together in it."""
+    """Combine several linear steps into `a * x + b`, if there are several."""
     steps, factor, offset, value = _taken_apart(node)
     if steps < 2 or value is None or factor == 0:
         return node
@@ -77,7 +77,7 @@ def _linear(node: Call) -> Expression:
 
 
 def _times(value: Expression, factor: Fraction) -> Expression | None:
-    """A multiple of a value; None where that takes numbers that nobody would write."""
+    """Return a multiple of a value; None if that takes constants that no person would write."""
     if factor == 1:
         return value
     if factor.numerator == 1:
@@ -88,7 +88,7 @@ def _times(value: Expression, factor: Fraction) -> Expression | None:
 
 
 def _taken_apart(node: Expression) -> tuple[int, Fraction, Fraction, Expression | None]:
-    """Steps, factor, offset and value of a double; the value is None for a constant."""
+    """Decompose a double into number of steps, factor, offset and inner value; the value is None for a constant."""
     if isinstance(node, Constant):
         exact = _fraction(node)
         if exact is not None:
@@ -124,7 +124,7 @@ def _combined(operator: str, parts: Sequence[_Parts]) -> _Parts | None:
 
 
 def _fraction(node: Constant) -> Fraction | None:
-    """The number that a constant was written as: 0.05, and not the double next to it."""
+    """Return the number that a constant was written as: 0.05, not the double closest to it."""
     if not isinstance(node.value, int | float) or isinstance(node.value, bool):
         return None
     try:
@@ -134,7 +134,7 @@ def _fraction(node: Constant) -> Fraction | None:
 
 
 def _constant(number: Fraction) -> Constant | None:
-    """A double for a number, None if it is none that people could have written."""
+    """Return a double for a number, None if it is not a constant that a person could have written."""
     try:
         found = float(number)
     except OverflowError:

@@ -1,13 +1,13 @@
-"""SQL for one source: its cells as the requester may see them, then the fragment, then the types of the asker.
+"""SQL for one source: the cells that the requester may see, then the fragment, then the client's types.
 
-    SELECT what the fragment asks for
-    FROM (SELECT cells, NULL where hidden, and whether the row shows FROM (relation) WHERE the row shows)
+    SELECT outputs of the fragment
+    FROM (SELECT cells, NULL where hidden, and a flag for visible rows FROM (relation) WHERE the row is visible)
     WHERE the fragment's condition
 
-Engines may evaluate conditions in any order, also on rows that another condition leaves out. So a cell that does not
-show in all rows that do stands in `CASE WHEN`, and whatever goes into an operator that can fail stands in `CASE WHEN
-the row shows`: for all others it gets NULL. The guard is around values, not around conditions, since engines make
-`AND` of `CASE WHEN a THEN b ELSE FALSE END`, and then take the sides of it in any order. What is merely compared stays
+Engines may evaluate conditions in any order, even on rows that another condition excludes. So a cell that is not
+visible in all visible rows is wrapped in `CASE WHEN`, and every argument of an operator that can fail is wrapped in
+`CASE WHEN the row is visible`: for other rows it is NULL. Values are guarded, not conditions, since engines rewrite
+`CASE WHEN a THEN b ELSE FALSE END` to `AND`, whose sides are then evaluated in any order. Plain comparisons are left
 bare, so that sources can use their statistics and indexes.
 """
 
@@ -52,19 +52,19 @@ def source_sql(
     *,
     schema: pa.Schema,
 ) -> str:
-    """The query that a source runs for a fragment.
+    """Return the query that a source runs for a fragment.
 
     Args:
-        fragment: in the words of this relay's model.
-        expressions: for each piece of information, what it is in the fields of the source; what is missing is NULL.
-        relation: query of the source that gives its fields (`odfpy.federation.model.relations`).
-        view: the cells that the requester may see, by the names of fields.
-        attributes: of the requester, for conditions on rows.
-        dialect: of the source: one of `writing.WRITERS`.
+        fragment: the fragment in this relay's schema.
+        expressions: for each column of the entity, its expression over the source's fields; missing ones are NULL.
+        relation: query of the source that returns its fields (`odfpy.federation.model.relations`).
+        view: the cells that the requester may see, by names of fields.
+        attributes: attributes of the requester, for row conditions.
+        dialect: dialect of the source: one of `writing.WRITERS`.
         schema: names and types of the fields.
 
     Raises:
-        InvalidFragment: a mapping or a grant does not fit the fields, or the source cannot do what is asked.
+        InvalidFragment: a mapping or grant does not fit the fields, or the source does not support an operation.
     """
     cells = _Cells(view, attributes, schema)
     asked = _Asked(fragment, expressions, cells)
@@ -72,7 +72,8 @@ def source_sql(
     return _Query(writer, asked, cells).text(f"(\n{relation}\n)")
 
 
-# --- What shows ------------------------------------------------------------------------------------------------------
+# --- Visibility
+# --------------------------------------------------------------------------------------------------------
 
 
 class _Cells:
@@ -107,28 +108,28 @@ class _Cells:
 
     @staticmethod
     def _any(conditions: Sequence[Expression | None]) -> Expression | None:
-        """The condition that one of several is true, None for all rows."""
+        """Return the disjunction of conditions, None for all rows."""
         known = list(dict.fromkeys(one for one in conditions if one is not None))
         if len(known) == len(set(conditions)) and known:
             return simplified(call("or", *known))
         return None if conditions else FALSE
 
     def column(self, name: str) -> Column:
-        """A field of the relation, by the name that an expression has for it."""
+        """Look up a field of the relation by the name in an expression."""
         found = self._find(name)
         if not isinstance(found, Column):
             raise InvalidFragment(f"There is no field {name!r}")
         return Column(found.name, found.dtype, _RELATION)
 
     def mask(self, field: str) -> Expression | None:
-        """The rows in which a field shows, None for all rows that do; `FALSE` where it never shows."""
+        """Return the condition under which a field is visible, None if always in visible rows; `FALSE` if never."""
         of_field = [rows for columns, rows in self._parts if columns is None or folded(field) in map(folded, columns)]
         found = self._any(of_field)
         return None if found == self.shows else found
 
 
 class _Asked:
-    """The fragment as a question about a relation: in its fields, and with its types."""
+    """The fragment as a query over a relation: in its fields, and with its types."""
 
     def __init__(self, fragment: Fragment, expressions: Mapping[str, Expression], cells: _Cells) -> None:
         self.fragment = fragment
@@ -165,7 +166,7 @@ class _Asked:
         return Constant(None, field.dtype) if is_hidden else Column(field.name, field.dtype, _VISIBLE)
 
     def _guarded(self, expression: Expression) -> Expression:
-        """The expression, in which nothing that can fail gets anything of a row that does not show."""
+        """Guard an expression: nothing that can fail gets a value of an invisible row."""
         if self._cells.shows is None:
             return expression
 
@@ -176,7 +177,7 @@ class _Asked:
         return rebuilt(expression, lambda column: column, guard)
 
     def _of_shown(self, value: Expression) -> Expression:
-        """The value where the row shows, else NULL; what can fail is NULL there by itself."""
+        """Return the value in visible rows, else NULL; what can fail is already NULL there."""
         if can_fail(value) or _holds_aggregate(value):
             return value
         return call("case", Column(self._cells.name, BOOL, _VISIBLE), value, NULL)
@@ -188,7 +189,8 @@ def _holds_aggregate(node: Expression) -> bool:
     return isinstance(node, Call) and node.operator in AGGREGATES
 
 
-# --- Its text --------------------------------------------------------------------------------------------------------
+# --- SQL text
+# ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +218,11 @@ class _Query:
         return f"{found} LIMIT {fragment.limit}"
 
     def _order_names(self) -> dict[int, str]:
-        """Names of columns to order by, for the numbers of what they are.
+        """Choose names of the columns to order by, by the index of the sort key.
 
-        Not those of the relation: DataFusion confuses them with outputs of the same name. Constants are left out, since
-        `ORDER BY 1` would be the first column.
+        They differ from those of the relation: DataFusion confuses these with outputs of the same name. Constants are
+            left
+        out, since `ORDER BY 1` would refer to the first column.
         """
         if self.asked.fragment.is_distinct:
             outputs = {one.expression: one.name for one in self.asked.fragment.outputs}
@@ -229,11 +232,11 @@ class _Query:
         return {at: next(free) for at, one in enumerate(self.asked.order) if not isinstance(one, Constant)}
 
     def _ordered(self, rows: str, names: Mapping[int, str]) -> str:
-        """The outputs of rows in their order.
+        """Return the outputs of rows in their order.
 
         Args:
-            rows: a query for outputs and what they are ordered by.
-            names: of the columns that they are ordered by.
+            rows: a query for outputs and sort keys.
+            names: names of the sort keys.
         """
         fragment, write = self.asked.fragment, self.writer
         shown = ", ".join(write.write(Column(name, one.dtype, _ROWS)) for name, one in self.asked.outputs)
@@ -248,7 +251,7 @@ class _Query:
         return f"SELECT {shown} FROM ({rows}) AS {write.quoted(_ROWS)} ORDER BY {', '.join(by)}"  # noqa: S608
 
     def _visible(self, relation: str) -> str:
-        """The visible cells that are needed, as a table."""
+        """Return the visible cells that are needed, as a subquery."""
         quoted, cells = self.writer.quoted, self.cells
         if cells.is_all or (cells.shows is None and not self._masked()):
             return f"{relation} AS {quoted(_VISIBLE)}"
@@ -267,7 +270,7 @@ class _Query:
         return any(self.cells.mask(name) is not None for name in names)
 
     def _grouped(self, rows: str) -> str:
-        """Groups by names of columns, so that nothing depends on whether an engine sees that expressions are equal."""
+        """Group by column names, so that no engine has to recognize equal expressions."""
         write = self.writer
         keys = {one: f"g{at}" for at, one in reversed(list(enumerate(self.asked.groups)))}
         arguments: dict[Expression, str] = {}
@@ -285,7 +288,7 @@ class _Query:
         return f"{text} GROUP BY {by}" if by else text
 
     def _key(self, expression: Expression, dtype: pa.DataType) -> Expression:
-        """The group that an output is, by its name."""
+        """Return the group that an output refers to, by its name."""
         at = self.asked.fragment.groups.index(expression)
         key = self.asked.groups[at]
         named = Column(f"g{self.asked.groups.index(key)}", key.dtype, _ROWS)

@@ -1,8 +1,8 @@
-"""Splitting a query into fragments, which go to where the data is, and the rest, which runs where the asker is.
+"""Splitting a query into fragments, which are sent to where the data is, and the rest, which the client runs.
 
-A table of the query that is rows of one entity becomes a fragment: the columns that the query needs of it, under the
-conditions that are of it alone. If the query reads nothing else, its aggregates go along in part (`aggregates`), or
-its DISTINCT, or its LIMIT. The rest does again whatever has to be done over the rows of all sources.
+A table of the query that consists of rows of one entity becomes a fragment: the columns that the query needs of it,
+filtered by the conditions that only involve it. If the query reads no other table, partial aggregates (`aggregates`),
+its DISTINCT, or its LIMIT are pushed down, too. The rest repeats whatever has to be done over the rows of all sources.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _ONE: Final = Constant(1, INT)
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A query in parts.
+    """A query after splitting.
 
     Attributes:
-        fragments: those that travel, by the names of the tables that their answers are.
-        rest: SQL over these tables, in the dialect of the query.
+        fragments: the fragments, by the names that the rest has for their answers.
+        rest: SQL over these names, in the dialect of the query.
     """
 
     fragments: Mapping[str, Fragment]
@@ -51,13 +51,13 @@ def split(sql: str, entities: Mapping[str, pa.Schema], dialect: str = "datafusio
 
     Args:
         sql: the query.
-        entities: names and schemas of the asker's model.
-        dialect: `datafusion` or `spark`: of the query, and of the rest.
-        prefix: names of fragments begin with it; a number comes after it.
+        entities: names and schemas of the client's entities.
+        dialect: `datafusion` or `spark`: dialect of the query, and of the rest.
+        prefix: prefix of the fragments' names; a number follows it.
 
     Raises:
-        InvalidQuery: it is not a query, or names what is not there.
-        UnsupportedQuery: it reads an entity in a way that cannot travel.
+        InvalidQuery: it is not a query, or refers to something that does not exist.
+        UnsupportedQuery: it uses an entity in a way that cannot be sent to relays.
     """
     if dialect not in QUERIES:
         raise UsageError(
@@ -87,14 +87,14 @@ class _Splitter:
     def split(self) -> Split:
         from sqlglot import exp
 
-        for scope in reversed(self._query.scopes):  # outer ones first: they may need no inner ones afterwards
+        for scope in reversed(self._query.scopes):  # outer ones first: the inner ones may then be unnecessary
             if isinstance(scope.expression, exp.Select) and self._is_there(scope.expression):
                 self._block(scope.expression)
         rest = self._query.tree.sql(self._flavor.sqlglot, comments=False)
         return Split({name: fragment for fragment, name in self._fragments.items()}, rest)
 
     def _is_there(self, select: Any) -> bool:
-        """Return whether a part of the query is still part of it; a `WITH` that nobody reads is taken out."""
+        """Return whether a subquery is still part of the query; an unused `WITH` is removed."""
         from sqlglot import exp
 
         cte = select.parent
@@ -126,7 +126,7 @@ class _Splitter:
     def _whole(
         self, select: Any, alias: str, relation: Relation, conditions: list[Expression]
     ) -> Fragment | SketchTable | None:
-        """A fragment that does more of a query over one table than give its rows."""
+        """Return a fragment that also does aggregates, DISTINCT or LIMIT of a query over one table."""
         from sqlglot import exp
 
         if select.args.get("where") is not None:
@@ -145,7 +145,7 @@ class _Splitter:
         return None
 
     def _rows(self, select: Any, alias: str, relation: Relation, conditions: list[Expression]) -> Fragment:
-        """The rows of a table, as far as a query needs them."""
+        """Return a fragment for the rows of a table that the query needs."""
         from sqlglot import exp
 
         needed = {column.name for column in select.find_all(exp.Column) if column.table == alias}
@@ -154,7 +154,7 @@ class _Splitter:
         return Fragment(relation.entity, outputs or (Output("n", _ONE),), where)
 
     def _first_rows(self, select: Any, alias: str, relation: Relation, conditions: list[Expression]) -> Fragment | None:
-        """The rows of which no source needs to give more than the query wants in all."""
+        """Return a fragment with a LIMIT: no source needs to return more rows than the query wants altogether."""
         limit = _rows_wanted(select)
         if limit is None:
             return None
@@ -182,7 +182,7 @@ class _Splitter:
         return tuple(found)
 
     def _distinct(self, select: Any, alias: str, relation: Relation, conditions: list[Expression]) -> Fragment | None:
-        """The different rows of the answer itself."""
+        """Return a fragment for the distinct rows of the answer itself."""
         from sqlglot import exp
 
         if select.args["distinct"].args.get("on") is not None:
@@ -206,7 +206,7 @@ class _Splitter:
         except InvalidFragment:
             return None
         if any(one.dtype is None for one in outputs):
-            return None  # NULL has no type that sources agree on
+            return None  # engines do not agree on the type of NULL
         table = exp.to_identifier(alias, quoted=True)
         select.set(
             "expressions",
@@ -218,7 +218,7 @@ class _Splitter:
         return found
 
     def _put(self, item: Any, alias: str, found: Fragment | SketchTable) -> None:
-        """Put the answer to a fragment, or what is made of several answers, in the place of a table."""
+        """Replace a table by the answer to a fragment, or by what is computed from several answers."""
         from sqlglot import exp
 
         named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
@@ -232,12 +232,12 @@ class _Splitter:
         item.replace(table)
 
     def _name(self, fragment: Fragment) -> str:
-        """The name of the table that the answer to a fragment is: the same for the same."""
+        """Return the name of the answer to a fragment; equal fragments share it."""
         return self._fragments.setdefault(fragment, f"{self._prefix}{len(self._fragments) + 1}")
 
 
 def _tables(select: Any) -> dict[str, Any]:
-    """The tables after FROM and JOIN, by alias."""
+    """Return the tables in FROM and JOIN, by alias."""
     source = select.args.get("from_")
     joins = select.args.get("joins") or []
     items = [] if source is None else [source.this, *(join.this for join in joins)]
@@ -245,7 +245,7 @@ def _tables(select: Any) -> dict[str, Any]:
 
 
 def _aggregates_in(node: Any) -> bool:
-    """Return whether a node has an aggregate of this SELECT, not of one inside."""
+    """Return whether a node contains an aggregate of this SELECT, not of a subquery."""
     from sqlglot import exp
 
     return any(
@@ -255,7 +255,7 @@ def _aggregates_in(node: Any) -> bool:
 
 
 def _rows_wanted(select: Any) -> int | None:
-    """Rows that LIMIT and OFFSET are about; None where they are not numbers."""
+    """Return the number of rows needed for LIMIT and OFFSET; None where they are not numbers."""
     from sqlglot import exp
 
     total = 0

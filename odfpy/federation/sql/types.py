@@ -1,7 +1,7 @@
-"""Types of expressions, and the names that they go by in the JSON of fragments.
+"""Types of expressions, and their names in the JSON of fragments.
 
-Types that differ only in their layout in memory (views, dictionaries, 64-bit offsets) are one type. What fragments
-cannot calculate with (lists, structures, binary values) is opaque: it may be shown, and compared with nothing.
+Types that only differ in their memory layout (views, dictionaries, 64-bit offsets) are one type. Types that fragments
+cannot compute with (lists, structs, binary values) are opaque: they can be returned, but not compared.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _ZONED: Final = re.compile(r"timestamp\[(s|ms|us|ns), tz=([A-Za-z0-9_+:/-]{1,64}
 
 @cache
 def plain(dtype: pa.DataType) -> pa.DataType:
-    """The type as expressions have it: without layout, and times of a zone as microseconds in UTC.
+    """Return the type as used in expressions: without layout; timestamps with a zone become microseconds in UTC.
 
     Args:
-        dtype: any type of Arrow.
+        dtype: any Arrow type.
     """
     try:
         dtype = plain_type(dtype)
@@ -62,7 +62,7 @@ def plain(dtype: pa.DataType) -> pa.DataType:
 
 
 def kind_of(dtype: pa.DataType) -> str:
-    """Return what expressions can do with a type: one word.
+    """Return the kind of a type, one word, which determines the available operators.
 
     Args:
         dtype: a plain type.
@@ -87,10 +87,10 @@ _KINDS: Final = (
 
 
 def type_to_json(dtype: pa.DataType) -> str:
-    """The type in a fragment: its name in Arrow, and its bytes in Arrow's format where a name does not tell all.
+    """Encode a type for a fragment: its Arrow name, and its serialized schema where the name is not sufficient.
 
     Args:
-        dtype: any type.
+        dtype: any Arrow type.
     """
     name = str(dtype)
     if name in _SIMPLE or _DECIMAL.fullmatch(name) or _ZONED.fullmatch(name):
@@ -100,10 +100,10 @@ def type_to_json(dtype: pa.DataType) -> str:
 
 
 def type_from_json(text: object) -> pa.DataType:
-    """The type that a fragment names.
+    """Decode the type in a fragment.
 
     Raises:
-        InvalidFragment: it names none.
+        InvalidFragment: it is not a type.
     """
     if not isinstance(text, str) or len(text) > _MAX_LENGTH:
         raise InvalidFragment("Malformed fragment: unknown type")

@@ -1,7 +1,7 @@
-"""Writing expressions as SQL: for people who read plans, and for the engines of sources, with the same meaning.
+"""Writing expressions as SQL: readable for EXPLAIN, and for the engines of sources, always with the same meaning.
 
-Every operation stands in parentheses, every name in quotes. Nothing of what others wrote is in the text but names and
-constants, which are quoted here.
+Every operation is in parentheses, every name is quoted. Of untrusted input, only names and constants enter the text,
+and these are quoted here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge", "in", "between")
 
 
 class Writer:
-    """Writes expressions; each engine is a subclass, and so is the text for people."""
+    """Writes expressions as SQL; subclassed for each engine, and for readable text."""
 
     name: ClassVar[str] = "fragment"
     types: ClassVar[Mapping[str, str]] = {
@@ -39,10 +39,10 @@ class Writer:
     decimal: ClassVar[str] = "DECIMAL"
 
     def write(self, node: Expression) -> str:
-        """An expression as SQL.
+        """Return an expression as SQL.
 
         Raises:
-            InvalidFragment: the engine has nothing that means the same.
+            InvalidFragment: the engine has no equivalent.
         """
         if isinstance(node, Column):
             table = "" if node.table is None else f"{self.quoted(node.table)}."
@@ -63,10 +63,10 @@ class Writer:
 
     @staticmethod
     def quoted(name: str) -> str:
-        """A name, exactly as it is.
+        """Quote a name exactly.
 
         Args:
-            name: any text without character 0.
+            name: any text without NUL characters.
         """
         if "\0" in name:
             raise InvalidFragment("A name has a character 0")
@@ -74,23 +74,23 @@ class Writer:
 
     @staticmethod
     def text(value: str) -> str:
-        """A text as a constant.
+        """Return a string literal.
 
         Args:
-            value: any text without character 0.
+            value: any text without NUL characters.
         """
         if "\0" in value:
             raise InvalidFragment("A text has a character 0")
         return "'" + value.replace("'", "''") + "'"
 
     def type_name(self, dtype: pa.DataType) -> str:
-        """The name of a type.
+        """Return the name of a type.
 
         Args:
             dtype: a plain type.
 
         Raises:
-            InvalidFragment: it has none.
+            InvalidFragment: the engine has no such type.
         """
         if kind_of(dtype) == "decimal":
             return f"{self.decimal}({dtype.precision}, {dtype.scale})"
@@ -100,7 +100,7 @@ class Writer:
             raise InvalidFragment(f"{self.name} has no type {dtype}") from None
 
     def constant(self, node: Constant) -> str:
-        """A constant, of exactly its type where that matters.
+        """Return a literal, of exactly its type where that matters.
 
         Args:
             node: the constant.
@@ -129,7 +129,7 @@ class Writer:
         raise InvalidFragment(f"There are no constants of type {node.dtype}")
 
     def cast(self, value: Expression, dtype: pa.DataType) -> str:
-        """A cast; types that have no name are left to those who read the answer.
+        """Return a cast; types without a name are left to the client.
 
         Args:
             value: the value.
@@ -145,27 +145,27 @@ class Writer:
         )
 
     def number_cut_off(self, value: Expression, dtype: pa.DataType) -> str:
-        """A cast of a number with a fraction to a whole one.
+        """Return a truncating cast of a number to an integer.
 
         Args:
             value: the number.
-            dtype: the type of the whole number.
+            dtype: the integer type.
         """
         return self._as(self.write(value), dtype)
 
     def ordered(self, value: Expression, *, descending: bool, nulls_first: bool) -> str:
-        """An element of ORDER BY.
+        """Return an element of ORDER BY.
 
         Args:
-            value: what it is ordered by.
-            descending: whether the greatest comes first.
-            nulls_first: whether NULL comes before all.
+            value: the sort key.
+            descending: whether the greatest value comes first.
+            nulls_first: whether NULL comes first.
         """
         direction = "DESC" if descending else "ASC"
         return f"{self.comparable(value)} {direction} NULLS {'FIRST' if nulls_first else 'LAST'}"
 
     def comparable(self, value: Expression) -> str:
-        """A value as it is compared and ordered.
+        """Return a value in the form in which it is compared and ordered.
 
         Args:
             value: the value.
@@ -173,14 +173,14 @@ class Writer:
         return self.write(value)
 
     def group_key(self, value: Expression) -> str:
-        """A value as rows are grouped by it.
+        """Return a value in the form in which rows are grouped by it.
 
         Args:
             value: the value.
         """
         return self.comparable(value) if kind_of(value.dtype) == "float" else self.write(value)
 
-    # --- Operators that are more than a sign ---
+    # --- Operators that need special treatment ---
 
     def _as(self, text: str, dtype: pa.DataType) -> str:
         return f"CAST({text} AS {self.type_name(dtype)})"
@@ -232,7 +232,7 @@ class Writer:
 
 
 class TextWriter(Writer):
-    """Writes what people read."""
+    """Writes readable SQL."""
 
     def constant(self, node: Constant) -> str:
         match node.value:

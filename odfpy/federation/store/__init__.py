@@ -1,1 +1,1 @@
-"""The state of a relay, in the database of sharing: objects, certificates, queries seen, tickets, results."""
+"""The persistent state of a relay, in the database of sharing: objects, certificates, tickets, results."""

@@ -1,6 +1,6 @@
-"""Objects of a relay, and the applies that have made them; each is one transaction, and none is lost.
+"""The objects of a relay, and the log of applies that have changed them; each apply is one transaction.
 
-What an apply has done is a row of this database first, in the same transaction. From there it comes into the dataset
+Each apply is first a row of this database, written in the same transaction. From there it is copied to the dataset
 `odf.web` (`odfpy.federation.record`).
 """
 
@@ -25,15 +25,15 @@ from odfpy.sharing.store.database import ConcurrentChange, Database
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """A change of a relay, as it was done.
+    """A committed change of a relay.
 
     Attributes:
-        revision: its number, from 1.
+        revision: its number, starting at 1.
         id: UUID.
-        at: when.
-        who: by whom.
-        action: by which command.
-        steps: what, a line each.
+        at: time of the change.
+        who: the user who made it.
+        action: the command that made it.
+        steps: the changes, one line each.
     """
 
     revision: int
@@ -46,10 +46,10 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The objects of a relay at some time.
+    """The objects of a relay at a revision.
 
     Attributes:
-        revision: number of the last change; 0 before the first.
+        revision: number of the latest change; 0 before the first.
         web: the objects.
     """
 
@@ -58,7 +58,7 @@ class State:
 
 
 class Applies:
-    """The objects of a database, and their changes."""
+    """The objects in a database, and the log of their changes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -66,12 +66,12 @@ class Applies:
 
     @property
     def revision(self) -> int:
-        """The number of the last change; 0 before the first."""
+        """Return the number of the latest change; 0 before the first."""
         with self._database.reading() as connection:
             return _revision(connection)
 
     def state(self) -> State:
-        """The objects as they are now; quick where nothing has changed."""
+        """Return the current objects; cached until something changes."""
         with self._database.reading() as connection:
             found = _revision(connection)
             if found != self._last.revision:
@@ -80,17 +80,17 @@ class Applies:
             return self._last
 
     def apply(self, steps: Sequence[Step], *, based_on: int, who: str, action: str = "apply") -> Apply:
-        """Take steps: all of them, or none.
+        """Execute steps atomically.
 
         Args:
-            steps: what to do.
+            steps: the steps.
             based_on: the revision that they were planned for.
-            who: by whom.
-            action: by which command.
+            who: the user who makes the change.
+            action: the command that makes the change.
 
         Raises:
-            ConcurrentApply: there has been another change since then.
-            InvalidCertificate: a certificate is that of somebody else.
+            ConcurrentApply: another change was made since then.
+            InvalidCertificate: a certificate belongs to another owner.
         """
         try:
             with self._database.writing() as connection:
@@ -105,15 +105,15 @@ class Applies:
             ) from error
 
     def remark(self, lines: Iterable[str], *, who: str, action: str) -> None:
-        """Write down a change that is none of objects.
+        """Log a change that does not concern objects.
 
         Args:
-            lines: what.
-            who: by whom.
-            action: by which command.
+            lines: the change, one line each.
+            who: the user who makes the change.
+            action: the command that makes the change.
 
         Raises:
-            ConcurrentApply: there has been another change at the same time.
+            ConcurrentApply: another change was made at the same time.
         """
         try:
             with self._database.writing() as connection:
@@ -122,19 +122,19 @@ class Applies:
             raise ConcurrentApply("Somebody else has changed the relay at the same time", hint="Try again.") from error
 
     def log(self, num: int) -> list[Apply]:
-        """The last changes, the newest first."""
+        """Return the latest changes, newest first."""
         with self._database.reading() as connection:
             found = connection.execute(sa.select(APPLIES).order_by(APPLIES.c.revision.desc()).limit(num))
             return [_apply(row) for row in found]
 
     def unrecorded(self) -> list[Apply]:
-        """The changes that are not known to be in the dataset, the oldest first."""
+        """Return the changes that are not known to be in the dataset, oldest first."""
         with self._database.reading() as connection:
             query = sa.select(APPLIES).where(sa.not_(APPLIES.c.is_recorded)).order_by(APPLIES.c.revision)
             return [_apply(row) for row in connection.execute(query)]
 
     def recorded(self, revisions: Iterable[int]) -> None:
-        """Note that changes are in the dataset."""
+        """Mark changes as recorded in the dataset."""
         with self._database.writing() as connection:
             chosen = APPLIES.c.revision.in_(list(revisions))
             connection.execute(sa.update(APPLIES).where(chosen).values(is_recorded=True))
@@ -143,13 +143,13 @@ class Applies:
 def note(
     connection: sa.Connection, who: str, action: str, steps: Iterable[str], *, revision: int | None = None
 ) -> Apply:
-    """Write down a change, within its transaction. Of two with one number, the second fails.
+    """Log a change, within its transaction. Of two with the same number, the second fails.
 
     Args:
-        connection: of the transaction.
-        who: by whom.
-        action: by which command.
-        steps: what, a line each.
+        connection: connection of the transaction.
+        who: the user who makes the change.
+        action: the command that makes the change.
+        steps: the changes, one line each.
         revision: its number; the next one by default.
     """
     number = _revision(connection) + 1 if revision is None else revision
@@ -167,7 +167,7 @@ def note(
     return done
 
 
-# Made once, since a relay asks for it several times a question.
+# Built once, since a relay runs it several times for each question.
 _REVISION = sa.select(sa.func.coalesce(sa.func.max(APPLIES.c.revision), 0))
 
 
@@ -186,7 +186,7 @@ def _take(connection: sa.Connection, step: Step, now: Timestamp) -> None:
 
 
 def _take_certificates(connection: sa.Connection, key: ObjectKey, spec: Spec | None, now: Timestamp) -> None:
-    """Make the certificates that are known by documents those of the step; issued ones go with their owner only."""
+    """Replace an object's declared certificates by those of the step; issued ones are only removed with their owner."""
     pems = spec.certificates if isinstance(spec, User | PeerRelay) else ()
     wanted = [CertificateFacts.of(pem) for pem in pems]
     own = sa.and_(CERTIFICATES.c.kind == key[0], CERTIFICATES.c.folded == key[1])
@@ -200,17 +200,17 @@ def _take_certificates(connection: sa.Connection, key: ObjectKey, spec: Spec | N
 def add_certificate(
     connection: sa.Connection, facts: CertificateFacts, owner: ObjectKey, now: Timestamp, *, is_declared: bool
 ) -> None:
-    """Make a certificate that of somebody, within a transaction.
+    """Assign a certificate to an owner, within a transaction.
 
     Args:
-        connection: of the transaction.
+        connection: connection of the transaction.
         facts: the certificate.
-        owner: kind and folded name.
+        owner: kind and case-folded name.
         now: the time.
-        is_declared: whether a document has it.
+        is_declared: whether a document declares it.
 
     Raises:
-        InvalidCertificate: it is that of somebody else.
+        InvalidCertificate: it belongs to another owner.
     """
     known = connection.execute(sa.select(CERTIFICATES).where(CERTIFICATES.c.fingerprint == facts.fingerprint)).first()
     if known is not None:

@@ -1,4 +1,4 @@
-"""Certificates by their fingerprints: whose they are, and which are revoked."""
+"""Certificates by fingerprint: their owners, and which are revoked."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MIN_LENGTH = 8
 
 @dataclass(frozen=True, slots=True)
 class KnownCertificate:
-    """A certificate of somebody whom the relay knows.
+    """A certificate whose owner the relay knows.
 
     Attributes:
         facts: the certificate.
-        owner: kind and folded name of whose it is.
-        is_declared: whether a document has it; else it was issued by a command.
-        revoked_at: from when it is not good any more, which may be later than now; None for never.
-        reason: why.
+        owner: kind and case-folded name of its owner.
+        is_declared: whether a document declares it; otherwise a command has issued it.
+        revoked_at: from when it is revoked, which may be in the future; None if it is not.
+        reason: reason of the revocation.
     """
 
     facts: CertificateFacts
@@ -39,14 +39,14 @@ class KnownCertificate:
     reason: str = ""
 
     def is_good_at(self, time: Timestamp) -> bool:
-        """Return whether it is good at a time: in its life, and not revoked."""
+        """Return whether it is valid at a time: not expired, and not revoked."""
         return self.facts.is_good_at(time) and (self.revoked_at is None or time < self.revoked_at)
 
 
 _KNOWN = sa.select(CERTIFICATES, REVOCATIONS.c.revoked_at, REVOCATIONS.c.reason).join(
     REVOCATIONS, CERTIFICATES.c.fingerprint == REVOCATIONS.c.fingerprint, isouter=True
 )
-# Made once, since a relay asks these several times a question.
+# Built once, since a relay runs these several times for each question.
 _OF_FINGERPRINT = _KNOWN.where(CERTIFICATES.c.fingerprint == sa.bindparam("fingerprint"))
 _ALL = _KNOWN.order_by(CERTIFICATES.c.folded, CERTIFICATES.c.added_at)
 _OF_OWNER = _ALL.where(CERTIFICATES.c.kind == sa.bindparam("kind"), CERTIFICATES.c.folded == sa.bindparam("folded"))
@@ -56,33 +56,33 @@ _REVOKED = sa.select(REVOCATIONS.c.fingerprint).where(
 
 
 class Certificates:
-    """The certificates of a database."""
+    """The certificates in a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def find(self, fingerprint: str) -> KnownCertificate | None:
-        """The certificate of a fingerprint; None if it is nobody's whom the relay knows."""
+        """Return the certificate of a fingerprint; None if the relay does not know its owner."""
         with self._database.reading() as connection:
             row = connection.execute(_OF_FINGERPRINT, {"fingerprint": fingerprint}).first()
             return None if row is None else _known(row)
 
     def is_revoked(self, fingerprint: str, time: Timestamp | None = None) -> bool:
-        """Return whether a certificate is revoked, also one of somebody whom the relay does not know.
+        """Return whether a certificate is revoked, even if the relay does not know its owner.
 
         Args:
-            fingerprint: of the certificate.
-            time: when it is to be good; now by default.
+            fingerprint: fingerprint of the certificate.
+            time: the time to check; now by default.
         """
         when = (time or Timestamp.now()).nanos
         with self._database.reading() as connection:
             return connection.execute(_REVOKED, {"fingerprint": fingerprint, "time": when}).first() is not None
 
     def all(self, owner: ObjectKey | None = None) -> list[KnownCertificate]:
-        """All certificates, by owner, the oldest first.
+        """Return all certificates, by owner, oldest first.
 
         Args:
-            owner: only those of this one.
+            owner: only those of this owner.
         """
         query = _ALL if owner is None else _OF_OWNER
         values = {} if owner is None else {"kind": owner[0], "folded": owner[1]}
@@ -90,10 +90,10 @@ class Certificates:
             return [_known(row) for row in connection.execute(query, values)]
 
     def beginning(self, text: str) -> KnownCertificate:
-        """The certificate whose fingerprint begins with a text; colons and capitals do not matter.
+        """Return the certificate whose fingerprint starts with a text; colons and case do not matter.
 
         Raises:
-            WebObjectNotFound: there is none, or several.
+            WebObjectNotFound: there is none, or more than one.
         """
         wanted = text.replace(":", "").lower()
         found = [one for one in self.all() if one.facts.fingerprint.startswith(wanted)]
@@ -116,19 +116,19 @@ class Certificates:
         revoking: Sequence[str] = (),
         from_when: Timestamp | None = None,
     ) -> None:
-        """Make a certificate that of somebody, and let others end, in one transaction.
+        """Assign a certificate to an owner, and revoke those that it replaces, in one transaction.
 
         Args:
             facts: the certificate.
-            owner: kind and folded name.
-            who: by whom.
-            action: by which command.
-            revoking: fingerprints of certificates that it replaces.
-            from_when: when these end; now by default.
+            owner: kind and case-folded name.
+            who: the user who makes the change.
+            action: the command that makes the change.
+            revoking: fingerprints of the certificates that it replaces.
+            from_when: when these become invalid; now by default.
 
         Raises:
-            InvalidCertificate: it is that of somebody else.
-            ConcurrentApply: somebody else has changed the relay at the same time.
+            InvalidCertificate: it belongs to another owner.
+            ConcurrentApply: another change was made at the same time.
         """
         steps = [f"+ certificate {facts.fingerprint[:16]} of {WORDS[owner[0]]} {owner[1]}"]
         self._change(facts, owner, who, action, steps, revoking, from_when, "replaced")
@@ -136,16 +136,16 @@ class Certificates:
     def revoke(
         self, fingerprints: Sequence[str], who: str, *, reason: str = "", from_when: Timestamp | None = None
     ) -> None:
-        """Let certificates not be good any more, for ever, also if a document has them again.
+        """Revoke certificates permanently, even if a document declares them again.
 
         Args:
-            fingerprints: theirs, whole; the relay need not know whose they are.
-            who: by whom.
-            reason: for people.
-            from_when: from when on; now by default.
+            fingerprints: complete fingerprints; the relay need not know the owners.
+            who: the user who makes the change.
+            reason: human-readable reason.
+            from_when: when they become invalid; now by default.
 
         Raises:
-            ConcurrentApply: somebody else has changed the relay at the same time.
+            ConcurrentApply: another change was made at the same time.
         """
         self._change(None, None, who, "cert revoke", [], fingerprints, from_when, reason)
 
@@ -178,7 +178,7 @@ class Certificates:
 
 
 def _revoke(connection: sa.Connection, fingerprint: str, when: Timestamp, reason: str) -> None:
-    """Revoke a certificate; one that is revoked already never ends later than it did."""
+    """Revoke a certificate; the time of an earlier revocation is never postponed."""
     row = connection.execute(sa.select(REVOCATIONS).where(REVOCATIONS.c.fingerprint == fingerprint)).first()
     if row is not None and row.revoked_at <= when.nanos:
         return

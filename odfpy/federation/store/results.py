@@ -1,4 +1,4 @@
-"""Results that are written while nobody waits: what became of them, until they end."""
+"""The states of deferred results, until they expire."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class ResultState(Enum):
 
     @property
     def is_final(self) -> bool:
-        """Return whether nothing comes after it."""
+        """Return whether it is final."""
         return self in (ResultState.DONE, ResultState.FAILED, ResultState.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result.
+    """A deferred result.
 
     Attributes:
-        id: of it.
-        owner: fingerprint of the certificate of whoever has asked.
-        state: where it is.
-        detail: files, hashes, errors: whatever its maker notes, a tree of JSON.
-        created_at: when it was asked for.
-        changed_at: when its state has changed last.
-        expires_at: when it goes.
+        id: id of the result.
+        owner: fingerprint of the certificate of the requester.
+        state: its state.
+        detail: files, hashes, errors: whatever its maker records, a JSON tree.
+        created_at: time of the request.
+        changed_at: time of the latest change of its state.
+        expires_at: when it is removed.
     """
 
     id: str
@@ -54,22 +54,22 @@ class Result:
 
 
 class Results:
-    """The results of a database."""
+    """The results in a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, result_id: str, owner: str, detail: Mapping[str, Any], until: Timestamp) -> tuple[Result, bool]:
-        """Note that a result is wanted, and say whether that is new. The same id again is the result that is there.
+        """Record that a result was requested, and return whether that is new. The same id refers to the same result.
 
         Args:
             result_id: of the result.
-            owner: fingerprint of whoever asks.
-            detail: a tree of JSON.
-            until: when it goes.
+            owner: fingerprint of the caller.
+            detail: a JSON tree.
+            until: when it expires.
 
         Raises:
-            WebObjectNotFound: the id is that of somebody else's result.
+            WebObjectNotFound: the id belongs to another user's result.
         """
         now = Timestamp.now().nanos
         values = {
@@ -88,10 +88,10 @@ class Results:
         return self.get(result_id, owner), row is None
 
     def get(self, result_id: str, owner: str) -> Result:
-        """A result of somebody; those of others are not there for them.
+        """Return a result of an owner; those of others do not exist for them.
 
         Raises:
-            WebObjectNotFound: there is none of theirs.
+            WebObjectNotFound: the owner has no such result.
         """
         query = sa.select(RESULTS).where(RESULTS.c.id == result_id, RESULTS.c.owner == owner)
         with self._database.reading() as connection:
@@ -101,35 +101,35 @@ class Results:
         return _result(row)
 
     def owned_by(self, owner: str) -> list[Result]:
-        """All results of somebody, the newest first."""
+        """Return all results of an owner, newest first."""
         query = sa.select(RESULTS).where(RESULTS.c.owner == owner).order_by(RESULTS.c.created_at.desc())
         with self._database.reading() as connection:
             return [_result(row) for row in connection.execute(query)]
 
     def count(self, owner: str, prefix: str = "") -> int:
-        """Return how many results somebody has.
+        """Return the number of an owner's results.
 
         Args:
-            owner: fingerprint of their certificate.
-            prefix: with what their ids begin.
+            owner: fingerprint of the owner's certificate.
+            prefix: prefix of their ids.
         """
         mine = RESULTS.c.id.startswith(prefix, autoescape=True) & (RESULTS.c.owner == owner)
         with self._database.reading() as connection:
             return int(connection.execute(sa.select(sa.func.count()).where(mine)).scalar_one())
 
     def state_of(self, result_id: str) -> ResultState | None:
-        """Return the state of a result, None if it is forgotten."""
+        """Return the state of a result, None if it was removed."""
         with self._database.reading() as connection:
             found = connection.execute(sa.select(RESULTS.c.state).where(RESULTS.c.id == result_id)).scalar()
         return None if found is None else ResultState(found)
 
     def move(self, result_id: str, to: ResultState, detail: Mapping[str, Any] | None = None) -> bool:
-        """Bring a result to another state; gives whether it was still on its way. What is final stays.
+        """Move a result to another state; returns whether it was unfinished. Final states never change.
 
         Args:
             result_id: of the result.
-            to: the state.
-            detail: a tree of JSON in the place of the one before; None leaves that.
+            to: the new state.
+            detail: a JSON tree that replaces the previous one; None to leave that.
         """
         final = [state.value for state in ResultState if state.is_final]
         values = {"state": to.value, "changed_at": Timestamp.now().nanos}
@@ -139,17 +139,17 @@ class Results:
             return connection.execute(change.values({**values, **more})).rowcount == 1
 
     def unfinished(self) -> list[Result]:
-        """All that are waiting or running, the oldest first."""
+        """Return all results that are waiting or running, oldest first."""
         under_way = [state.value for state in ResultState if not state.is_final]
         return self._found(sa.select(RESULTS).where(RESULTS.c.state.in_(under_way)).order_by(RESULTS.c.created_at))
 
     def old(self, now: Timestamp | None = None) -> list[Result]:
-        """All that are over: their files go first, then they."""
+        """Return all expired results: their files are removed first, then their rows."""
         when = (now or Timestamp.now()).nanos
         return self._found(sa.select(RESULTS).where(RESULTS.c.expires_at < when))
 
     def remove(self, result_id: str) -> None:
-        """Forget a result.
+        """Remove the row of a result.
 
         Args:
             result_id: of the result.

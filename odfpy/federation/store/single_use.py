@@ -1,7 +1,7 @@
-"""Things that happen once: a relay answers the id of a query once, and a single-use ticket is redeemed once.
+"""One-time events: a relay answers the id of a query once, and a single-use ticket is redeemed once.
 
-Of several processes that ask at the same time, one is the first: the database decides. Both are forgotten after their
-time, in which the requests themselves end.
+Of several concurrent processes, exactly one is the first: the database decides. Entries are removed after the time in
+which the requests themselves expire.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BETWEEN: Final = 60 * 1_000_000_000
 
 
 class SingleUse:
-    """The queries and tickets of a database; threads may share it."""
+    """The seen queries and redeemed tickets in a database; thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -31,31 +31,31 @@ class SingleUse:
         self._cleaned = 0
 
     def is_first(self, query_id: str, until: Timestamp) -> bool:
-        """Return whether this is the first time that a query is seen.
+        """Return whether a query is seen for the first time, and remember it.
 
         Args:
-            query_id: its id.
-            until: how long it is remembered: longer than the query may take.
+            query_id: id of the query.
+            until: how long to remember it: longer than the query may take.
 
         Raises:
-            InvalidValue: not an id.
+            InvalidValue: not a valid id.
         """
         return self._insert(QUERIES, query_id, until)
 
     def redeem(self, ticket_id: str, until: Timestamp) -> bool:
-        """Return whether this is the first time that a ticket is redeemed.
+        """Return whether a ticket is redeemed for the first time, and remember it.
 
         Args:
-            ticket_id: its id.
-            until: the end of the ticket.
+            ticket_id: id of the ticket.
+            until: expiry of the ticket.
 
         Raises:
-            InvalidValue: not an id.
+            InvalidValue: not a valid id.
         """
         return self._insert(TICKETS, ticket_id, until)
 
     def forget_old(self, now: Timestamp | None = None) -> int:
-        """Forget what is over; gives how many queries and tickets that were."""
+        """Remove expired entries; returns the numbers of queries and tickets."""
         when = (now or Timestamp.now()).nanos
         with self._database.writing() as connection:
             return sum(
@@ -84,7 +84,7 @@ class SingleUse:
 
 @cache
 def _insert_of(dialect: str, table: sa.Table) -> sa.Executable:
-    """An INSERT that gives the id, or nothing if that is there; the words of the other database are not imported."""
+    """Return an INSERT that returns the id, or no row if it exists; only the database's own dialect is imported."""
     insert: Any
     if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert

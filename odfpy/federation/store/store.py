@@ -1,4 +1,4 @@
-"""The state of the relay of a workspace: one object for whoever works with it."""
+"""The state of a workspace's relay: one object for all components that use it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from odfpy.sharing.store.database import Database
 
 
 class WebStore:
-    """The state of a relay.
+    """The state of a relay, used by its servers and commands.
 
     Attributes:
-        database: where it is kept.
-        applies: objects and their changes.
-        certificates: whose they are, and which are revoked.
-        once: queries that were seen, and tickets that were redeemed.
-        results: results that are written while nobody waits.
+        database: the database that holds it.
+        applies: objects and the log of their changes.
+        certificates: certificates, their owners, and revocations.
+        once: seen queries and redeemed tickets.
+        results: deferred results.
     """
 
     def __init__(self, database: Database) -> None:
@@ -34,11 +34,11 @@ class WebStore:
 
     @classmethod
     def of_workspace(cls, odf: Path, url: str | None) -> WebStore:
-        """The state of the relay of a workspace.
+        """Open the state of a workspace's relay.
 
         Args:
             odf: its folder `.odf`.
-            url: its setting `sharing.database`.
+            url: the setting `sharing.database`.
 
         Raises:
             SharingDatabaseError: the database cannot be used.
@@ -46,14 +46,14 @@ class WebStore:
         return cls(Database.in_workspace(odf, url))
 
     def owner_of(self, fingerprint: str, time: Timestamp) -> User | PeerRelay | None:
-        """The user or peer whom a certificate is of, whom the relay knows by name; None for everybody else.
+        """Return the user or peer that owns a certificate; None if the relay does not know its owner.
 
         Args:
-            fingerprint: of the certificate; that it is of a trusted authority was checked.
-            time: when it is to be good.
+            fingerprint: fingerprint of the certificate, which was verified to come from a trusted authority.
+            time: the time at which it must be valid.
 
         Raises:
-            InvalidCertificate: it is revoked, or not good at that time.
+            InvalidCertificate: it is revoked, or not valid at that time.
         """
         known = self.certificates.find(fingerprint)
         is_good = not self.certificates.is_revoked(fingerprint, time) if known is None else known.is_good_at(time)

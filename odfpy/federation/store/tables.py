@@ -1,4 +1,4 @@
-"""The tables of a relay, as the newest migration of the database leaves them (`odfpy.sharing.store.migrations`)."""
+"""The database tables of a relay, as of the newest migration (`odfpy.sharing.store.migrations`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from odfpy.sharing.store.tables import METADATA
 with needs_extra("federation", "Relays", OdfError):
     import sqlalchemy as sa
 
-# Times are nanoseconds since 1970, as in all tables of this database.
+# Times are nanoseconds since the epoch, as in all tables of this database.
 
 OBJECTS = sa.Table(
     "web_objects",

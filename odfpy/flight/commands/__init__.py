@@ -1,1 +1,1 @@
-"""Requests as bytes of commands, for each kind of server."""
+"""Encodings of requests as Flight commands, for each kind of server."""

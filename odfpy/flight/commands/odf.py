@@ -1,4 +1,4 @@
-"""odfpy's own server: a dataset as its log, its current state, as at a system time or as of an event time."""
+"""Requests to `odf serve`: a dataset as its log, its current state, as at a system time or as of an event time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from odfpy.flight.request import Request
 
 @dataclass(frozen=True)
 class OdfCommands(FlightSql):
-    """Flight SQL of `odf serve`: which rows of a dataset a table stands for.
+    """Flight SQL of `odf serve`: selects which rows of a dataset a table stands for.
 
     Attributes:
-        current: whether it is the current state, instead of the log.
-        as_at: as the dataset was at a system time, or at a block, a tag or a branch.
-        as_of: the versions in force at an event time.
+        current: whether to read the current state, instead of the log.
+        as_at: system time, block, tag or branch at which the dataset is read.
+        as_of: event time as of which the dataset is read.
     """
 
     stream_column: ClassVar[str | None] = "offset"
@@ -60,5 +60,5 @@ class OdfCommands(FlightSql):
         return self.name(name) if function is None else f"{function}({', '.join([self.constant(name), *moments])})"
 
     def headers(self) -> Headers:
-        """Implement `Commands`: the SQL is DataFusion's, whatever the server's default is."""
+        """Implement `Commands`: select DataFusion's SQL, whatever the server's default is."""
         return ((b"odf-dialect", b"datafusion"),)

@@ -1,4 +1,4 @@
-"""Messages of Flight SQL as bytes: a client says and reads so few that it needs no library for them."""
+"""Encoding and decoding of the few Flight SQL messages that a client needs, without a library."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
 
 
 def packed(name: str, body: bytes) -> bytes:
-    """A message of Flight SQL together with its name, as commands travel.
+    """Pack a Flight SQL message with its type name (`Any`), as in commands.
 
     Args:
-        name: of the message.
+        name: name of the message.
         body: the message.
     """
     return text(1, _URL + name) + data(2, body)
 
 
 def unpacked(wrapped: bytes) -> bytes:
-    """The message that came together with its name; a message that came without one is itself."""
+    """Unpack a message from an `Any`; a message without one is returned unchanged."""
     fields = dict(_fields(wrapped))
     url = fields.get(1)
     return bytes(fields.get(2, b"")) if isinstance(url, bytes) and url.startswith(b"type.googleapis.com/") else wrapped
 
 
 def text(number: int, value: str | None) -> bytes:
-    """A field of text; nothing for None."""
+    """Encode a text field; empty for None."""
     return b"" if value is None else data(number, value.encode())
 
 
 def data(number: int, value: bytes | None) -> bytes:
-    """A field of bytes, or of a message; nothing for None."""
+    """Encode a field of bytes or of a message; empty for None."""
     return b"" if value is None else _varint(number << 3 | _BYTES) + _varint(len(value)) + value
 
 
 def number(field: int, value: int) -> bytes:
-    """A field of a number, an enumeration or a truth value."""
+    """Encode a numeric, enumeration or boolean field."""
     return _varint(field << 3 | _VARINT) + _varint(value)
 
 
 def bytes_of(message: bytes, wanted: int) -> bytes:
-    """A field of bytes; empty if the message does not have it.
+    """Return a bytes field; empty if the message lacks it.
 
     Raises:
         FlightFailed: it is not a message.
@@ -54,7 +54,7 @@ def bytes_of(message: bytes, wanted: int) -> bytes:
 
 
 def number_of(message: bytes, wanted: int) -> int | None:
-    """A field of a number of 64 bits with a sign; None if the message does not have it.
+    """Return an int64 field; None if the message lacks it.
 
     Raises:
         FlightFailed: it is not a message.

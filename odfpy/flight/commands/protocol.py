@@ -1,4 +1,4 @@
-"""Words of a kind of server: the one thing that differs from server to server."""
+"""The interface for kinds of servers: how requests are encoded, which differs between servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odfpy.flight.request import Request
 
 
 class Commands(ABC):
-    """The words of a kind of server. A subclass needs one method; instances can be pickled.
+    """The encoding of requests for a kind of server. Subclasses need one method; instances can be pickled.
 
     >>> class Mine(Commands):
     ...     def command(self, request):
@@ -28,42 +28,42 @@ class Commands(ABC):
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Commands:
-        """Make one from options of Spark.
+        """Create an instance from Spark's options.
 
         Args:
-            options: names in small letters.
+            options: options with names in lower case.
         """
         del options
         return cls()
 
     @abstractmethod
     def command(self, request: Request) -> bytes:
-        """Return the bytes of the command that asks for some rows.
+        """Return the command that requests some rows.
 
         Args:
-            request: the rows that are wanted. If the command cannot say all of it, except for the columns, this raises
-                `UsageError`: a filter that is left out would give wrong rows. Columns may be left out, since the client
-                picks those that are wanted.
+            request: the requested rows. If the command cannot express all of it, except for the columns, raise
+                `UsageError`: ignoring a filter would give wrong rows. Columns may be ignored, since the client
+                selects them from the result.
         """
 
     def descriptor(self, request: Request) -> Any:
-        """The descriptor that asks for some rows: by default one with a command."""
+        """Return the descriptor that requests some rows: by default one with a command."""
         return fl.FlightDescriptor.for_command(self.command(request))
 
     def headers(self) -> Headers:
-        """Headers that all calls have."""
+        """Return headers for all calls."""
         return ()
 
     def write_descriptor(self, request: Request, *, replace: bool, transaction: bytes | None) -> Any:
-        """The descriptor by which rows are written to a table.
+        """Return the descriptor for writing rows to a table.
 
         Args:
             request: the table.
-            replace: whether rows that are there are to go.
-            transaction: of a server that has transactions.
+            replace: whether to delete existing rows.
+            transaction: id of a transaction, if the server supports these.
 
         Raises:
-            UsageError: that cannot be said to the server.
+            UsageError: the server does not support it.
         """
         if replace or transaction is not None:
             raise UsageError(
@@ -73,14 +73,14 @@ class Commands(ABC):
         return self.descriptor(request)
 
     def greatest(self, request: Request, column: str) -> Request:
-        """A request for one row and one column: the greatest value of a column.
+        """Return a request for one row and one column: the maximum of a column.
 
         Args:
             request: the rows.
-            column: one of theirs.
+            column: name of the column.
 
         Raises:
-            UsageError: that cannot be said to the server.
+            UsageError: the server does not support it.
         """
         raise UsageError(
             f"The server cannot be asked for the greatest value of {column!r} in {request.what}",
@@ -88,20 +88,20 @@ class Commands(ABC):
         )
 
     def rows_written(self, result: bytes) -> int | None:
-        """The number of rows in what a server says of a write; None if it does not say.
+        """Return the number of rows in a server's response to a write; None if unknown.
 
         Args:
-            result: the metadata that it has sent.
+            result: metadata sent by the server.
         """
         del result
         return None
 
 
 class PathCommands(Commands):
-    """Flights that are known by paths: the parts of a table's name between slashes. All of it is read."""
+    """Flights that are identified by paths: the slash-separated parts of a table's name. Reads complete tables."""
 
     def command(self, request: Request) -> bytes:
-        """Implement `Commands`: the path, to those who want bytes."""
+        """Implement `Commands`: the path, for callers that need bytes."""
         return "/".join(_path(request)).encode()
 
     def descriptor(self, request: Request) -> Any:
@@ -110,7 +110,7 @@ class PathCommands(Commands):
 
 
 class PlainCommands(Commands):
-    """The table's name, or the query, as it is: the command of many small servers. All of it is read."""
+    """The table's name, or the query, as the command: used by many small servers. Always reads complete tables."""
 
     def command(self, request: Request) -> bytes:
         """Implement `Commands`."""
@@ -119,7 +119,7 @@ class PlainCommands(Commands):
 
 
 class JsonCommands(Commands):
-    """All of a request, as a JSON object with the names of its attributes; for servers made to take it."""
+    """A complete request as a JSON object with the names of its attributes; for servers designed for it."""
 
     def command(self, request: Request) -> bytes:
         """Implement `Commands`."""

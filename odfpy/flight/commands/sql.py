@@ -1,4 +1,4 @@
-"""Servers that speak Flight SQL: a request as SQL, and SQL as a command."""
+"""Requests to Flight SQL servers: requests as SQL, and SQL as a command."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ class FlightSql(Commands):
     """Flight SQL: `CommandStatementQuery` to read, `CommandStatementIngest` to write.
 
     Attributes:
-        quote: the sign around names: `"` as in the standard, or a backtick. Servers with backticks are taken to read a
-            backslash in texts as the escape that it is for Spark, MySQL and others.
+        quote: quote character of names: `"` as in the standard, or a backtick. Servers with backticks are assumed to
+            treat a
+            backslash in texts as an escape, like Spark, MySQL and others.
     """
 
     quote: str = '"'
@@ -47,10 +48,10 @@ class FlightSql(Commands):
         return packed("CommandStatementQuery", text(1, self.sql(request)))
 
     def sql(self, request: Request) -> str:
-        """The query that asks for some rows. Names and values in it are quoted, whatever they consist of.
+        """Return the query for a request. All names and values are quoted.
 
         Raises:
-            InvalidValue: a name or a value cannot be written in SQL.
+            InvalidValue: a name or value cannot be expressed in SQL.
         """
         columns = ", ".join(map(self.name, request.columns)) or "*"
         parts = [f"SELECT {columns} FROM {self.relation(request)}"]  # noqa: S608  it is quoted
@@ -63,7 +64,7 @@ class FlightSql(Commands):
         return " ".join(parts)
 
     def relation(self, request: Request) -> str:
-        """The relation behind FROM: the name of the table, or the query in brackets."""
+        """Return the relation after FROM: the table's name, or the query in parentheses."""
         if request.table is None:
             return f"({request.query}) AS {self.name('t')}"
         return ".".join(
@@ -71,15 +72,15 @@ class FlightSql(Commands):
         )
 
     def name(self, text: str) -> str:
-        """A name in quotes.
+        """Quote a name.
 
         Raises:
-            InvalidValue: it has a character that no name can have.
+            InvalidValue: it contains a character that no name can have.
         """
         return _quoted(text, self.quote)
 
     def condition(self, condition: Filter) -> str:
-        """A condition in SQL."""
+        """Return a condition in SQL."""
         column = self.name(condition.column)
         value = condition.value
         if value is None:
@@ -94,10 +95,10 @@ class FlightSql(Commands):
         return f"{column} {_SQL_OF.get(condition.operator, condition.operator)} {self.constant(value)}"
 
     def constant(self, value: Scalar) -> str:
-        """A constant in SQL.
+        """Return a literal in SQL.
 
         Raises:
-            InvalidValue: SQL has no such constant.
+            InvalidValue: SQL has no such literal.
         """
         match value:
             case bool():
@@ -124,7 +125,7 @@ class FlightSql(Commands):
                 return f"TIME '{value.isoformat()}'"
 
     def write_descriptor(self, request: Request, *, replace: bool, transaction: bytes | None) -> Any:
-        """Implement `Commands`: the table is made if it is not there."""
+        """Implement `Commands`: the table is created if it does not exist."""
         if request.table is None:
             raise UsageError("Rows are written to a table, not to a query", hint="Give `table`.")
         body = (
@@ -142,7 +143,7 @@ class FlightSql(Commands):
         return Request(query=f"SELECT MAX({name}) AS {name} FROM {self.relation(request)}")  # noqa: S608  it is quoted
 
     def rows_written(self, result: bytes) -> int | None:
-        """Implement `Commands`: `DoPutUpdateResult`; -1 on the wire says that the server does not know."""
+        """Implement `Commands`: `DoPutUpdateResult`; -1 means that the server does not know."""
         count = number_of(unpacked(result), _RECORD_COUNT)
         return count if count is None or count >= 0 else None
 
@@ -153,7 +154,9 @@ def _quoted(text: str, quote: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text for servers where a backslash is an escape; to some of them, two quotes are the end and a beginning."""
+    """Escape a text for servers with backslash escapes; for some of them, doubled quotes end one literal and begin
+    another.
+    """
     _check(text)
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 

@@ -1,4 +1,4 @@
-"""The source `flight` of Spark: `spark.read.format("flight")`. Importing this package imports PySpark.
+"""Spark's data source `flight`: `spark.read.format("flight")`. Importing this package imports PySpark.
 
 >>> from odfpy.flight.spark import register
 >>> register(spark)  # not needed where Spark finds the module `pyspark_flight` by itself
@@ -21,23 +21,23 @@ _SMALL: Final = 10 << 20
 
 
 def register(session: SparkSession) -> None:
-    """Make the source known to a session. Doing it again does no harm.
+    """Register the data source in a session. Repeating it is harmless.
 
     Args:
-        session: of Spark 4.0 or later.
+        session: a session of Spark 4.0 or later.
     """
     session.dataSource.register(FlightSource)
 
 
 def load(session: SparkSession, options: Mapping[str, str], *, broadcast_below: int = _SMALL) -> DataFrame:
-    """A frame of a Flight server, which is sent to all workers in joins if the server says that it is small.
+    """Load a data frame, which is broadcast in joins if the server reports a small size.
 
-    Spark cannot ask sources in Python for their size, and takes all of them for large.
+    Spark cannot query the size of data sources in Python, and considers all of them large.
 
     Args:
-        session: where the source becomes known.
-        options: as of `spark.read.format("flight")`.
-        broadcast_below: bytes; 0 for never.
+        session: session that the data source is registered in.
+        options: options of `spark.read.format("flight")`.
+        broadcast_below: maximum size in bytes; 0 for never.
     """
     register(session)
     frame = session.read.format("flight").options(**options).load()

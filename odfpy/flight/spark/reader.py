@@ -1,4 +1,4 @@
-"""Frames: one partition for each endpoint, and Arrow batches straight to Spark."""
+"""Reading data frames: one partition for each endpoint, with Arrow batches passed directly to Spark."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class EndpointPartition(InputPartition):
-    """The rows of an endpoint, as they travel to a worker.
+    """The rows of an endpoint, as pickled to a worker.
 
     Attributes:
-        plan: of the request, without endpoints.
-        endpoint: its part.
+        plan: the plan, without endpoints.
+        endpoint: its endpoint.
     """
 
     def __init__(self, plan: FlightPlan, endpoint: Endpoint) -> None:
@@ -35,10 +35,10 @@ class EndpointPartition(InputPartition):
 
 
 class RequestPartition(InputPartition):
-    """All rows of a request, which is planned by the task that reads it: for tickets that can be redeemed only once.
+    """All rows of a request, planned by the task that reads it: for tickets that can only be redeemed once.
 
     Attributes:
-        request: the rows.
+        request: the requested rows.
     """
 
     def __init__(self, request: Request) -> None:
@@ -48,11 +48,11 @@ class RequestPartition(InputPartition):
 
 @dataclass
 class Rows:
-    """Rows of a service in the columns that Spark expects.
+    """The rows of a service, in the columns that Spark expects.
 
     Attributes:
         service: the server.
-        columns: what Spark expects.
+        columns: columns that Spark expects.
         single_use: whether the server's tickets can be redeemed only once.
     """
 
@@ -61,10 +61,10 @@ class Rows:
     single_use: bool = False
 
     def partitions(self, request: Request) -> list[InputPartition]:
-        """FlightPlan a request: a partition for each endpoint, or one that is planned when it is read.
+        """Plan a request: a partition for each endpoint, or one that is planned when it is read.
 
         Args:
-            request: the rows. Of a table, only the columns that Spark expects are asked for.
+            request: the requested rows. Of a table, only the columns that Spark expects are requested.
         """
         names = tuple(self.columns.names)
         wanted = request if request.table is None else replace(request, columns=names)
@@ -75,10 +75,10 @@ class Rows:
         return [EndpointPartition(bare, endpoint) for endpoint in plan.endpoints]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition. Spark makes one of nothing where there is no endpoint.
+        """Read the rows of a partition. Without endpoints, Spark passes an empty partition.
 
         Args:
-            partition: one of those that were planned.
+            partition: a planned partition.
         """
         for plan, endpoint in self._endpoints(partition):
             for batch in self.service.batches(plan, endpoint):
@@ -94,18 +94,20 @@ class Rows:
 
 
 class FlightReader(DataSourceReader):
-    """Reads a frame. Spark plans it once for each `load()`, and may read it often: tickets are redeemed again."""
+    """Reads a data frame. Spark plans it once for each `load()`, and may read it repeatedly, which redeems tickets
+    again.
+    """
 
     def __init__(self, source: Source, schema: StructType) -> None:
         self._request = source.request
         self._rows = Rows(source.service, arrow_schema(schema), source.single_use)
 
     def partitions(self) -> list[InputPartition]:
-        """Ask the server for endpoints."""
+        """Request the endpoints from the server."""
         with told():
             return self._rows.partitions(self._request)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Ask an endpoint for its rows, in a worker."""
+        """Read the rows of an endpoint, in a worker."""
         with told():
             yield from self._rows.read(partition)

@@ -1,7 +1,7 @@
 """`spark.read.format("flight")`, `df.write.format("flight")` and `spark.readStream.format("flight")`.
 
-Spark makes these objects in processes of Python that it starts for a question each, and pickles them to its workers.
-Options are read where Spark plans, so that only that machine needs the files of certificates.
+Spark creates these objects in Python processes that it starts for each request, and pickles them to its workers.
+Options are evaluated where Spark plans, so that only that machine needs the certificate files.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 
 
 class FlightSource(DataSource):
-    """A table or a query of any Flight server."""
+    """The data source: a table or a query of any Flight server."""
 
     @classmethod
     def name(cls) -> str:
-        """Return the word for `format`."""
+        """Return the name for `format`."""
         return "flight"
 
     def schema(self) -> StructType:
-        """Ask the server for the columns."""
+        """Request the columns from the server."""
         with told():
             source = self._source()
             return spark_schema(source.service.plan(source.request).schema)
 
     def reader(self, schema: StructType) -> FlightReader:
-        """Return what plans and reads a frame."""
+        """Return the reader of a data frame."""
         with told():
             return FlightReader(self._source(), schema)
 
     def streamReader(self, schema: StructType) -> FlightStreamReader:  # noqa: N802  Spark's name
-        """Return what plans and reads a stream."""
+        """Return the reader of a stream."""
         with told():
             return FlightStreamReader(self._source(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> FlightWriter:
-        """Return what writes a frame."""
+        """Return the writer of a data frame."""
         with told():
             return FlightWriter(self._source(), schema, overwrite=overwrite)
 

@@ -24,7 +24,7 @@ _START: Final[dict[str, Any]] = {_ENDPOINTS: 0, _AFTER: ""}
 
 
 class FlightStreamReader(DataSourceStreamReader):
-    """Reads a stream. Its offset is a number of endpoints, or a value of a column, as Spark's checkpoint keeps it."""
+    """Reads a stream. Its offset in Spark's checkpoints is a number of endpoints, or a value of a column."""
 
     def __init__(self, source: Source, schema: StructType) -> None:
         self._source = source
@@ -32,12 +32,12 @@ class FlightStreamReader(DataSourceStreamReader):
         self._word = _ENDPOINTS if source.stream_column is None else _AFTER
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """Begin before the first row."""
+        """Return the offset before the first row."""
         return {self._word: _START[self._word]}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """Ask the server how far its rows go. Spark 4.2 tells where the last batch has ended, earlier ones do not."""
-        del limit  # Flight has no word for a part of what is new
+        """Request the current end offset from the server. Only Spark 4.2 and later pass the end of the last batch."""
+        del limit  # Flight cannot request a part of the new rows
         begun = start or self.initialOffset()
         with told():
             if self._source.stream_column is None:
@@ -46,7 +46,7 @@ class FlightStreamReader(DataSourceStreamReader):
             return begun if greatest is None else {_AFTER: _as_text(greatest)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Plan what lies between two offsets, in the same way whenever it is asked."""
+        """Plan the rows between two offsets, deterministically."""
         if start == end:
             return []
         with told():
@@ -60,7 +60,7 @@ class FlightStreamReader(DataSourceStreamReader):
             return self._rows.partitions(replace(request, filters=(*request.filters, *bounds)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Ask an endpoint for its rows, in a worker."""
+        """Read the rows of an endpoint, in a worker."""
         with told():
             yield from self._rows.read(partition)
 

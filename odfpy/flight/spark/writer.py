@@ -1,4 +1,4 @@
-"""Frames to a server: a call of DoPut for each partition."""
+"""Writing data frames: a DoPut call for each partition."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _ROWS_IN_BATCH = 10_000
 
 @dataclass
 class Written(WriterCommitMessage):
-    """The message of a task that has written its rows.
+    """The result of a task that has written its rows.
 
     Attributes:
-        rows: how many.
-        transaction: in which they wait, if they do.
+        rows: number of rows.
+        transaction: id of the transaction that contains them, if any.
     """
 
     rows: int
@@ -40,15 +40,15 @@ class Written(WriterCommitMessage):
 
 
 class FlightWriter(_Base):  # type: ignore[misc]
-    """Writes a frame: each task adds its rows, in a transaction of its own where the server has some."""
+    """Writes a data frame: each task appends its rows, in its own transaction if the server supports these."""
 
     def __init__(self, source: Source, schema: StructType, *, overwrite: bool) -> None:
-        """Plan a write. Where rows are to go, they go now, before any task adds some.
+        """Start a write. Rows to be overwritten are deleted now, before any task appends rows.
 
         Args:
-            source: what the options say.
-            schema: of the frame.
-            overwrite: whether rows that are there are to go.
+            source: the parsed options.
+            schema: schema of the frame.
+            overwrite: whether to delete existing rows.
         """
         super().__init__()
         self._source = source
@@ -58,7 +58,7 @@ class FlightWriter(_Base):  # type: ignore[misc]
             write_rows(source.service, source.request, self._columns, (), replace_rows=True)
 
     def write(self, iterator: Iterator[Any]) -> Written:
-        """Add the rows of a task, in a worker."""
+        """Append the rows of a task, in a worker."""
         service, request = self._source.service, self._source.request
         task = TaskContext.get()
         attempt = f"{self._name}/{task.partitionId()}/{task.attemptNumber()}" if task else self._name
@@ -80,11 +80,11 @@ class FlightWriter(_Base):  # type: ignore[misc]
         return Written(rows, transaction)
 
     def commit(self, messages: list[Any]) -> None:
-        """Make what the tasks have added visible."""
+        """Commit the rows of all tasks."""
         self._end(messages, commit=True)
 
     def abort(self, messages: list[Any]) -> None:
-        """Take back what the tasks have added, where that is possible."""
+        """Roll back the rows of all tasks, where that is possible."""
         self._end(messages, commit=False)
 
     def _end(self, messages: list[Any], *, commit: bool) -> None:
@@ -96,7 +96,7 @@ class FlightWriter(_Base):  # type: ignore[misc]
     def _batches(self, found: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         if _BATCHES:
             for batch in found:
-                yield plain_batch(batch, self._columns)  # times come in the zone of the session
+                yield plain_batch(batch, self._columns)  # timestamps are in the session's time zone
             return
         rows: list[dict[str, Any]] = []
         for row in found:

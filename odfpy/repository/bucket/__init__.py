@@ -1,1 +1,1 @@
-"""Repositories in object stores: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage."""
+"""Repositories in object stores: S3 and compatible servers, Google Cloud Storage, Azure Blob Storage."""

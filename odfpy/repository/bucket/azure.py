@@ -1,4 +1,4 @@
-"""Azure Blob Storage by adlfs: az://container/folder, in the account that the environment names."""
+"""Azure Blob Storage, by adlfs: az://container/folder, in the account configured by the environment."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from odfpy.repository.bucket.errors import Cause, cause_of
 
 HINT = "Account and key come from AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY."
 
-_AT_ONCE = 1 << 20  # larger bodies of requests have to be streams, which only blocks can be
+_AT_ONCE = 1 << 20  # larger request bodies have to be streams, which only blocks can be
 
 
 def azure_client(container: str) -> AzureClient:
-    """A container; nothing is asked yet."""
+    """Create the client of a container; nothing is requested yet."""
     import fsspec
 
     files = fsspec.filesystem("az", skip_instance_cache=True, use_listings_cache=False)
-    # Its own waits, of a quarter of a minute and more, are for programs that nobody watches.
+    # The library's own retry delays, a quarter of a minute and more, are too long for interactive programs.
     patience = files.service_client._config.retry_policy  # noqa: SLF001 (adlfs does not let it be given)
     patience.initial_backoff, patience.increment_base = 1, 2
     return AzureClient(files, files.service_client.get_container_client(container))
 
 
 class AzureClient:
-    """A container of Azure Blob Storage."""
+    """The client of a container of Azure Blob Storage."""
 
-    tries = 1  # the library has a patience of its own
+    tries = 1  # the library retries itself
 
     def __init__(self, files: Any, container: Any) -> None:
-        self._files = files  # closes the connections when it goes
+        self._files = files  # closes the connections when it is garbage-collected
         self._container = container
         self.loop = files.loop
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Some bytes of an object.
+        """Return some bytes of an object.
 
         Args:
             key: name of the object in the bucket.
@@ -52,11 +52,13 @@ class AzureClient:
             raise
 
     async def size(self, key: str) -> int:
-        """Bytes of an object."""
+        """Return the size of an object."""
         return int((await self._container.get_blob_client(key).get_blob_properties()).size)
 
     async def presigned(self, key: str, seconds: int) -> str | None:
-        """A URL by which anybody can read an object for a while (a shared access signature by the account's key)."""
+        """Return a URL by which anyone can read an object for a while (a shared access signature with the account's
+        key).
+        """
         from azure.storage.blob import BlobSasPermissions, generate_blob_sas
 
         signing = getattr(self._container.credential, "account_key", None)
@@ -73,22 +75,22 @@ class AzureClient:
         return f"{self._container.get_blob_client(key).url}?{signature}"
 
     async def put(self, key: str, data: bytes) -> None:
-        """Make or replace an object."""
+        """Create or replace an object."""
         if len(data) <= _AT_ONCE:
             await self._container.upload_blob(key, data, overwrite=True)
         else:
             await (await self.begin(key)).finish(data)
 
     async def begin(self, key: str) -> MultipartUpload:
-        """Begin a list of blocks."""
+        """Begin a block upload."""
         return _AzureUpload(self._container.get_blob_client(key))
 
     async def delete(self, key: str) -> None:
-        """Remove an object."""
+        """Delete an object."""
         await self._container.delete_blob(key)
 
     async def list(self, folder: str) -> Listing:
-        """Return what is directly in a folder."""
+        """Return the direct content of a folder."""
         objects: dict[str, int] = {}
         folders: list[str] = []
         written: dict[str, float] = {}
@@ -103,7 +105,7 @@ class AzureClient:
         return Listing(objects, tuple(folders), written, versions)
 
     async def keys(self, prefix: str, page: str | None) -> KeyPage:
-        """Some of the objects whose keys begin with that."""
+        """Return a page of the objects with a key prefix."""
         pages = self._container.list_blobs(name_starts_with=prefix).by_page(continuation_token=page)
         found = []
         async for items in pages:
@@ -112,23 +114,23 @@ class AzureClient:
         return KeyPage(found, pages.continuation_token or None)
 
     async def head(self, key: str) -> ObjectHead:
-        """Return what is known of an object beside its bytes."""
+        """Return the metadata of an object."""
         answer = await self._container.get_blob_client(key).get_blob_properties()
         metadata = {name.lower(): str(value) for name, value in (answer.metadata or {}).items()}
         return ObjectHead(int(answer.size), answer.last_modified.timestamp(), metadata)
 
     async def content(self, key: str, limit: int) -> ObjectContent:
-        """The first bytes of an object, and its ETag."""
+        """Return the first bytes of an object, and its ETag."""
         stream = await self._container.download_blob(key, offset=0, length=limit)
         return ObjectContent(bytes(await stream.readall()), required_word(stream.properties.etag))
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Write if the ETag is still that.
+        """Replace an object if it still has that ETag.
 
         Args:
             key: name of the object in the bucket.
-            data: the new content.
-            version: the version that must still be there, None for no object.
+            data: new content.
+            version: the expected version, None if there must be no object.
         """
         if version is None:
             await self._container.upload_blob(key, data, overwrite=False)
@@ -136,11 +138,11 @@ class AzureClient:
             await self._container.upload_blob(key, data, overwrite=True, **_if(version))
 
     async def remove(self, key: str, version: str) -> None:
-        """Remove if the ETag is still that."""
+        """Delete an object if it still has that ETag."""
         await self._container.delete_blob(key, **_if(version))
 
     async def has_conditions(self, key: str, data: bytes) -> bool:
-        """It always minds them."""
+        """Return True: Azure always honors conditions."""
         del key, data
         return True
 
@@ -152,7 +154,7 @@ def _if(version: str) -> dict[str, Any]:
 
 
 class _AzureUpload:
-    """Blocks that become an object when they are listed."""
+    """An upload of blocks, which become an object when they are listed."""
 
     goes_on = False
 
@@ -172,4 +174,4 @@ class _AzureUpload:
         await self._blob.commit_block_list([BlobBlock(name) for name in self._names])
 
     async def abort(self) -> None:
-        """Azure forgets blocks that no list names after a week."""
+        """Do nothing: Azure discards unlisted blocks after a week."""

@@ -1,4 +1,4 @@
-"""Clients of object stores: requests from any thread, repeated if need be, with errors of ours."""
+"""Clients of object stores: requests from any thread, with retries, and errors of odfpy."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class ObjectContent:
-    """A small object.
+    """A small object with its version.
 
     Attributes:
         data: its bytes, or the first of them.
-        version: what the store knows this content by; every write makes another.
+        version: the store's version of this content; each write creates another one.
     """
 
     data: bytes
@@ -34,13 +34,13 @@ class ObjectContent:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The entries directly in a folder, by name.
+    """The direct content of a folder, by name.
 
     Attributes:
-        objects: with their sizes.
-        folders: common beginnings of the names of other objects.
-        written: when the objects were; seconds since 1970.
-        versions: what the store knows the contents of the objects by.
+        objects: names and sizes of objects.
+        folders: common prefixes of the names of other objects.
+        written: modification times of the objects, in seconds since the epoch.
+        versions: the store's versions of the objects.
     """
 
     objects: Mapping[str, int]
@@ -51,12 +51,12 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class ObjectHead:
-    """Facts about an object beside its bytes.
+    """The metadata of an object.
 
     Attributes:
-        size: bytes.
-        written: when it was; seconds since 1970.
-        metadata: what was given with it, by names in lower case.
+        size: size in bytes.
+        written: modification time, in seconds since the epoch.
+        metadata: user-defined metadata, by names in lower case.
     """
 
     size: int
@@ -66,11 +66,11 @@ class ObjectHead:
 
 @dataclass(frozen=True, slots=True)
 class KeyPage:
-    """Some of the objects whose keys begin with something, folders or not.
+    """A page of the objects with a key prefix, regardless of folders.
 
     Attributes:
-        objects: keys, with bytes and the time that they were written, in seconds since 1970.
-        next: says where the next page begins, None if this is the last.
+        objects: keys, with sizes and modification times in seconds since the epoch.
+        next: token of the next page, None if this is the last.
     """
 
     objects: Sequence[tuple[str, int, float]]
@@ -78,39 +78,39 @@ class KeyPage:
 
 
 class MultipartUpload(Protocol):
-    """An object that comes in parts, and is not there before it is whole.
+    """An object that is uploaded in parts, and does not exist before it is complete.
 
     Attributes:
-        goes_on: whether parts that have come are kept for the next one who begins the same object.
+        goes_on: whether uploaded parts are kept for the next upload of the same object.
     """
 
     goes_on: bool
 
     async def part(self, data: bytes) -> None:
-        """Send the next `PART` bytes."""
+        """Upload the next `PART` bytes."""
 
     async def finish(self, last: bytes) -> None:
-        """Send the last bytes, at least one; the object is there then."""
+        """Upload the last bytes, at least one; then the object exists."""
 
     async def abort(self) -> None:
-        """Forget what was sent."""
+        """Discard what was uploaded."""
 
 
 class BucketClient(Protocol):
-    """A bucket, as the library of its store has it.
+    """The client of a bucket; implemented for the library of each store, and used by `Bucket`.
 
-    Keys are whole, without the bucket. Methods raise what the library raises; `cause_of` reads it.
+    Keys are complete, without the bucket. Methods raise the library's exceptions, which `cause_of` classifies.
 
     Attributes:
-        loop: where its methods run.
-        tries: how often to ask while the connection breaks.
+        loop: event loop that its methods run in.
+        tries: number of attempts if the connection breaks.
     """
 
     loop: asyncio.AbstractEventLoop
     tries: int
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Some bytes of an object, fewer where it ends.
+        """Return some bytes of an object, fewer at its end.
 
         Args:
             key: name of the object in the bucket.
@@ -119,68 +119,68 @@ class BucketClient(Protocol):
         """
 
     async def size(self, key: str) -> int:
-        """Bytes of an object."""
+        """Return the size of an object."""
 
     async def presigned(self, key: str, seconds: int) -> str | None:
-        """A URL by which anybody can read an object for a while; None if no key is there to sign it with."""
+        """Return a URL by which anyone can read an object for a while; None without a key to sign it with."""
 
     async def put(self, key: str, data: bytes) -> None:
-        """Make or replace an object."""
+        """Create or replace an object."""
 
     async def begin(self, key: str) -> MultipartUpload:
-        """Begin to make or replace an object."""
+        """Begin a multipart upload that creates or replaces an object."""
 
     async def delete(self, key: str) -> None:
-        """Remove an object."""
+        """Delete an object."""
 
     async def list(self, folder: str) -> Listing:
-        """Return what is directly in a folder; `folder` is empty or ends in a slash."""
+        """Return the direct content of a folder; `folder` is empty or ends in a slash."""
 
     async def keys(self, prefix: str, page: str | None) -> KeyPage:
-        """Some of the objects whose keys begin with that.
+        """Return a page of the objects with a key prefix.
 
         Args:
-            prefix: beginning of the keys.
-            page: `KeyPage.next` of the page before, None for the first.
+            prefix: prefix of the keys.
+            page: `KeyPage.next` of the previous page, None for the first.
         """
 
     async def head(self, key: str) -> ObjectHead:
-        """Return what is known of an object beside its bytes."""
+        """Return the metadata of an object."""
 
     async def content(self, key: str, limit: int) -> ObjectContent:
-        """The first bytes of an object, and its version."""
+        """Return the first bytes of an object, and its version."""
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Replace an object if it still has that version; None: make it if it is not there.
+        """Replace an object if it still has that version; with None, create it if it does not exist.
 
         Args:
             key: name of the object in the bucket.
-            data: the new content.
-            version: the version that must still be there, None for no object.
+            data: new content.
+            version: the expected version, None if there must be no object.
         """
 
     async def remove(self, key: str, version: str) -> None:
-        """Remove an object if it still has that version."""
+        """Delete an object if it still has that version."""
 
     async def has_conditions(self, key: str, data: bytes) -> bool:
-        """Return whether the store minds the conditions of writes. If it does not, the object holds the data now."""
+        """Return whether the store honors conditions of writes. If it does not, the object has the data now."""
 
 
 class Bucket:
-    """A bucket of an object store.
+    """A bucket of an object store, with blocking methods, retries and odfpy's errors.
 
     Attributes:
-        url: what people know it by.
-        client: what it can do.
-        sending: to be held by who sends a part: each is in memory several times over on its way.
+        url: its URL for messages.
+        client: client of the store.
+        sending: lock held while a part is uploaded: each is in memory several times meanwhile.
     """
 
     def __init__(self, url: str, client: BucketClient, hint: str) -> None:
         """
         Args:
-            url: scheme and bucket.
-            client: asked on the loop of its library, in the background.
-            hint: where its credentials come from.
+            url: URL with scheme and bucket.
+            client: client that runs in its library's event loop, in the background.
+            hint: where credentials are configured, for messages.
         """
         self.url = url
         self.client = client
@@ -191,18 +191,18 @@ class Bucket:
     def ask(
         self, where: str, ask: Callable[_Args, Awaitable[_Result]], *args: _Args.args, **kwargs: _Args.kwargs
     ) -> _Result:
-        """Ask the store for something, again if the connection breaks.
+        """Send a request to the store, and retry if the connection breaks.
 
         Args:
             where: key or folder, for messages.
-            ask: method of a client or an upload, with its arguments.
-            args: positional ones.
-            kwargs: others.
+            ask: method of a client or an upload.
+            args: positional arguments of the method.
+            kwargs: keyword arguments of the method.
 
         Raises:
-            FileNotFoundError: there is no such object.
+            FileNotFoundError: the object does not exist.
             Conflict: the condition does not hold.
-            BucketNotFound, StoreRefuses, StoreUnreachable, TransferError: what was asked for cannot be.
+            BucketNotFound, StoreRefuses, StoreUnreachable, TransferError: the request fails.
         """
 
         async def patiently() -> _Result:
@@ -212,7 +212,7 @@ class Bucket:
                 except Exception as error:
                     if cause_of(error)[0] is not Cause.PASSING:
                         raise
-                # Longer each time: a store that is overloaded gets no relief from clients that ask again at once.
+                # Exponential: an overloaded store gets no relief from clients that retry immediately.
                 await asyncio.sleep(0.1 * 4**failures)
             return await ask(*args, **kwargs)
 
@@ -227,7 +227,7 @@ class Bucket:
     def demand(
         self, where: str, ask: Callable[_Args, Awaitable[_Result]], *args: _Args.args, **kwargs: _Args.kwargs
     ) -> _Result:
-        """Ask for what needs no object but the bucket; else like `ask`."""
+        """Send a request that only needs the bucket to exist; otherwise like `ask`."""
         try:
             return self.ask(where, ask, *args, **kwargs)
         except FileNotFoundError:
@@ -236,18 +236,18 @@ class Bucket:
             raise self.refused_change(where) from error
 
     def refused_change(self, key: str) -> TransferError:
-        """The error of a store that refuses to change an object, though nobody has set a condition."""
+        """Return the error for a store that rejects a change, although no condition was set."""
         return TransferError(
             f"{self.where(key)}: the store refuses to change this",
             hint="Is another change of it under way, or does a rule of the bucket keep it?",
         )
 
     def list(self, folder: str) -> Listing:
-        """Return what is directly in a folder; `folder` is empty or ends in a slash."""
+        """Return the direct content of a folder; `folder` is empty or ends in a slash."""
         return self.demand(folder, self.client.list, folder)
 
     def keys(self, prefix: str) -> Iterator[tuple[str, int, float]]:
-        """Yield the objects whose keys begin with that: key, bytes, and when it was written, in seconds since 1970."""
+        """Yield the objects with a key prefix: key, size, and modification time in seconds since the epoch."""
         token: str | None = None
         while True:
             page = self.demand(prefix, self.client.keys, prefix, token)
@@ -257,21 +257,22 @@ class Bucket:
             token = page.next
 
     def write_if(self, key: str, data: bytes, version: str | None) -> bool:
-        """Write an object if it still has that version; None: if it is not there.
+        """Write an object if it still has that version; with None, if it does not exist.
 
         Args:
             key: name of the object in the bucket.
-            data: the new content.
-            version: the version that must still be there, None for no object.
+            data: new content.
+            version: the expected version, None if there must be no object.
 
         Returns:
-            whether that was certain: False if the store has no conditional writes, so that it was written anyway.
+            whether that was atomic: False if the store lacks conditional writes, so that it was written
+                unconditionally.
 
         Raises:
-            Conflict: somebody else was first.
+            Conflict: another writer was first.
         """
         if self._has_conditions is None:
-            # Some servers that speak the protocol of S3 overlook conditions: the first write has one that cannot hold.
+            # Some S3-compatible servers ignore conditions: the first write tests that with one that cannot hold.
             self._has_conditions = self.demand(key, self.client.has_conditions, key, data)
             if not self._has_conditions:
                 return False
@@ -281,13 +282,13 @@ class Bucket:
         try:
             self.ask(key, self.client.replace, key, data, version)
         except FileNotFoundError:
-            # Stores answer "not found" to a condition on an object that has gone: somebody else was first. Without a
-            # condition on one, only the bucket can be missing.
+            # Stores answer "not found" to a condition on a deleted object: another writer was first. Without such a
+            # condition, only the bucket can be missing.
             raise (self._no_bucket() if version is None else Conflict(key)) from None
         return True
 
     def where(self, key: str) -> str:
-        """The URL of an object or folder."""
+        """Return the URL of an object or folder."""
         return f"{self.url}/{key}".rstrip("/")
 
     def _told(self, error: Exception, key: str) -> Exception:
@@ -324,7 +325,7 @@ class Bucket:
 
 
 def required_word(value: Any) -> str:
-    """A word of a library's answer that must be there."""
+    """Return a required string of a library's response."""
     if not isinstance(value, str) or not value:
         raise TransferError("The store gives its objects no versions", hint="It cannot be used to push to.")
     return value

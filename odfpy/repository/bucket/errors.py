@@ -1,6 +1,6 @@
-"""Refusals of object stores, in one language.
+"""Classification of the errors of object stores.
 
-Each library has errors of its own, and their texts may hold keys and signed URLs: only their codes are ever shown.
+Each library has its own errors, whose texts may contain keys and signed URLs: only their codes are ever shown.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Cause(Enum):
     OTHER = "something else"
 
 
-# Codes of the stores come first, then the classes of their libraries, then statuses of HTTP.
+# Codes of the stores come first, then exception classes of their libraries, then HTTP statuses.
 _WORDS = {
     "NoSuchBucket": Cause.NO_BUCKET,
     "InvalidBucketName": Cause.NO_BUCKET,
@@ -110,7 +110,7 @@ _WORDS = {
 
 
 def cause_of(error: BaseException) -> tuple[Cause, str]:
-    """Why a request has failed, and the word for it that can be shown."""
+    """Return the cause of a failed request, and the code that can be shown."""
     words = [word for each in _chain(error) for word in _words(each)]
     found = {word: _WORDS[word] for word in words if word in _WORDS}
     best = min(found, key=list(_WORDS).index, default=None)

@@ -1,4 +1,4 @@
-"""Google Cloud Storage by gcsfs: gs://bucket/folder."""
+"""Google Cloud Storage, by gcsfs: gs://bucket/folder."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ _OBJECT = "b/{}/o/{}"
 
 
 def gcs_client(bucket: str) -> GcsClient:
-    """A bucket; nothing is asked yet."""
-    # The class of the JSON interface. What gcsfs registers asks more of each bucket over gRPC, for kinds of buckets
-    # whose objects are appended to.
+    """Create the client of a bucket; nothing is requested yet."""
+    # The class for the JSON API. The one that gcsfs registers sends additional gRPC requests for each bucket, to
+    # support
+    # buckets with appendable objects.
     kind = importlib.import_module("gcsfs.core").GCSFileSystem
     return GcsClient(bucket, kind(skip_instance_cache=True, use_listings_cache=False))
 
 
 class GcsClient:
-    """A bucket of Google Cloud Storage."""
+    """The client of a bucket of Google Cloud Storage."""
 
-    tries = 1  # gcsfs has a patience of its own
+    tries = 1  # gcsfs retries itself
 
     def __init__(self, bucket: str, files: Any) -> None:
         self.bucket = bucket
@@ -35,7 +36,7 @@ class GcsClient:
         self.loop = files.loop
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Some bytes of an object.
+        """Return some bytes of an object.
 
         Args:
             key: name of the object in the bucket.
@@ -50,20 +51,20 @@ class GcsClient:
             raise
 
     async def size(self, key: str) -> int:
-        """Bytes of an object."""
+        """Return the size of an object."""
         return int((await self._about(key))["size"])
 
     async def presigned(self, key: str, seconds: int) -> str | None:
-        """A URL by which anybody can read an object for a while; None if the credentials have no private key."""
+        """Return a URL by which anyone can read an object for a while; None if the credentials have no private key."""
         if not hasattr(self._files.credentials.credentials, "sign_bytes"):
             return None
         return str(self._files.sign(f"{self.bucket}/{key}", expiration=seconds, version="v4"))
 
     async def put(self, key: str, data: bytes) -> None:
-        """Make or replace an object."""
+        """Create or replace an object."""
         if data:
             await self._upload(key, data)
-        else:  # not every server takes a request without a body for an object without bytes
+        else:  # not every server accepts a request without a body for an empty object
             await (await self.begin(key)).finish(data)
 
     async def begin(self, key: str) -> MultipartUpload:
@@ -72,11 +73,11 @@ class GcsClient:
         return _GcsUpload(self, headers["Location"])
 
     async def delete(self, key: str) -> None:
-        """Remove an object."""
+        """Delete an object."""
         await self.call("DELETE", _OBJECT, self.bucket, key)
 
     async def list(self, folder: str) -> Listing:
-        """Return what is directly in a folder."""
+        """Return the direct content of a folder."""
         objects: dict[str, int] = {}
         folders: list[str] = []
         written: dict[str, float] = {}
@@ -95,20 +96,20 @@ class GcsClient:
                 return Listing(objects, tuple(folders), written, versions)
 
     async def keys(self, prefix: str, page: str | None) -> KeyPage:
-        """Some of the objects whose keys begin with that."""
+        """Return a page of the objects with a key prefix."""
         answer = await self.call("GET", "b/{}/o", self.bucket, prefix=prefix, pageToken=page, json_out=True)
         items = answer.get("items") or ()
         found = [(item["name"], int(item["size"]), _seconds(item["updated"])) for item in items]
         return KeyPage(found, answer.get("nextPageToken"))
 
     async def head(self, key: str) -> ObjectHead:
-        """Return what is known of an object beside its bytes."""
+        """Return the metadata of an object."""
         answer = await self._about(key)
         metadata = {name.lower(): str(value) for name, value in (answer.get("metadata") or {}).items()}
         return ObjectHead(int(answer["size"]), _seconds(answer["updated"]), metadata)
 
     async def content(self, key: str, limit: int) -> ObjectContent:
-        """The first bytes of an object, and its generation."""
+        """Return the first bytes of an object, and its generation."""
         try:
             generation = required_word((await self._about(key)).get("generation"))
         except FileNotFoundError:
@@ -118,26 +119,26 @@ class GcsClient:
         return ObjectContent(data, generation)
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Write if the generation is still that.
+        """Replace an object if it still has that generation.
 
         Args:
             key: name of the object in the bucket.
-            data: the new content.
-            version: the version that must still be there, None for no object.
+            data: new content.
+            version: the expected version, None if there must be no object.
         """
         await self._upload(key, data, ifGenerationMatch=version or "0")
 
     async def remove(self, key: str, version: str) -> None:
-        """Remove if the generation is still that."""
+        """Delete an object if it still has that generation."""
         await self.call("DELETE", _OBJECT, self.bucket, key, ifGenerationMatch=version)
 
     async def has_conditions(self, key: str, data: bytes) -> bool:
-        """It always minds them."""
+        """Return True: the store always honors conditions."""
         del key, data
         return True
 
     async def call(self, method: str, path: str, *names: str, **arguments: Any) -> Any:
-        """Call the JSON interface."""
+        """Call the JSON API."""
         return await self._files._call(method, path, *names, **arguments)  # noqa: SLF001 (`call` is for other threads)
 
     async def _about(self, key: str) -> dict[str, Any]:
@@ -145,7 +146,7 @@ class GcsClient:
         return answer
 
     async def _require_bucket(self) -> None:
-        # A missing bucket and a missing object are the same to gcsfs; who may not list will not know, either.
+        # gcsfs does not distinguish a missing bucket from a missing object; without list permission, neither can we.
         with suppress(OSError):
             try:
                 await self.call("GET", "b/{}/o", self.bucket, maxResults="1", json_out=True)
@@ -196,8 +197,8 @@ class _GcsUpload:
 
 
 class _Body(io.BytesIO):
-    """The body of a request that may be sent again."""
+    """The body of a request that may be repeated."""
 
     def close(self) -> None:
-        # Not closed: aiohttp may close what it has sent, and gcsfs could not send it again when it repeats a request.
+        # Never closed: aiohttp may close what it has sent, and gcsfs could then not repeat the request.
         self.seek(0)

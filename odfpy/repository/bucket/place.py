@@ -1,4 +1,4 @@
-"""Buckets by the URLs of what is in them."""
+"""URLs of buckets and of folders in them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from odfpy.repository.bucket.stores import dataset_in
 _ENVIRONMENT = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_HOST", "HOME")
 
 for _library in ("adlfs", "aiobotocore", "azure", "botocore", "fsspec", "gcsfs", "google", "s3fs"):
-    # What they log goes to those who listen, and not as tracebacks to a terminal where errors are told once, by us.
+    # The libraries' logs only go to configured handlers, not as tracebacks to a terminal where odfpy reports the error.
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
 class BucketPlace:
-    """A folder of a bucket.
+    """A folder of a bucket, as in a URL.
 
     Attributes:
         scheme: kind of the store.
         server: host and port for `s3+http` and `s3+https`, else empty.
         bucket: name.
-        folder: beginning of all keys there; empty, or with a slash at its end.
+        folder: prefix of all keys there; empty, or ending in a slash.
     """
 
     scheme: str
@@ -41,20 +41,20 @@ class BucketPlace:
 
     @property
     def url(self) -> str:
-        """The URL of the bucket."""
+        """Return the URL of the bucket."""
         return f"{self.scheme}://{self.server}/{self.bucket}" if self.server else f"{self.scheme}://{self.bucket}"
 
     @property
     def endpoint(self) -> str | None:
-        """The URL of the server, if there is one."""
+        """Return the URL of the server, if one is named."""
         return f"{self.scheme.removeprefix('s3+')}://{self.server}" if self.server else None
 
 
 def parse_place(url: str) -> BucketPlace:
-    """Take a URL apart.
+    """Parse a URL.
 
     Raises:
-        InvalidValue: it has no bucket, or has what does not belong there.
+        InvalidValue: it has no bucket, or contains unsupported parts.
     """
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
@@ -84,10 +84,10 @@ def parse_place(url: str) -> BucketPlace:
 
 
 def open_bucket(place: BucketPlace) -> Bucket:
-    """The bucket of a place, with connections that are shared by all who use it. Nothing is asked yet.
+    """Return the bucket of a folder, with shared connections. Nothing is requested yet.
 
     Raises:
-        TransferError: the library of the store is not installed, or cannot make sense of its settings.
+        TransferError: the library of the store is not installed, or rejects its settings.
     """
     settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_ENVIRONMENT)))
     with _LOCK:
@@ -95,7 +95,7 @@ def open_bucket(place: BucketPlace) -> Bucket:
 
 
 def bucket_dataset(url: str) -> DatasetLayout:
-    """The dataset at the URL of a folder of a bucket.
+    """Return the dataset at the URL of a folder of a bucket.
 
     Raises:
         InvalidValue, TransferError: as `parse_place` and `open_bucket`.
@@ -109,12 +109,12 @@ _LOCK = threading.Lock()
 
 @lru_cache(maxsize=16)
 def _bucket(scheme: str, endpoint: str | None, bucket: str, url: str, context: object) -> Bucket:
-    del context  # another process or other settings, other connections
+    del context  # another process or other settings need other connections
     make, extra, hint = _kind(scheme, endpoint)
     with needs_extra(extra, f"{scheme}:// repositories", TransferError):
         try:
             return Bucket(url, make(bucket), hint)
-        except ImportError as error:  # fsspec gives advice of its own instead of the package's name
+        except ImportError as error:  # fsspec's message suggests a command instead of naming the package
             raise (error.__cause__ or error) from None
         except Exception as error:  # noqa: BLE001 (each library has errors of its own, whose texts may hold keys)
             message = f"{url} cannot be used ({type(error).__name__})"

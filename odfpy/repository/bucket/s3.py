@@ -1,6 +1,6 @@
-"""S3, and servers that speak its protocol, by s3fs.
+"""S3 and compatible servers, by s3fs.
 
-s3://bucket/folder                     the store of Amazon, or the one that AWS_ENDPOINT_URL names
+s3://bucket/folder                     Amazon S3, or the server that AWS_ENDPOINT_URL names
 s3+http://host:port/bucket/folder      a server
 """
 
@@ -23,11 +23,11 @@ _NO_VERSION = '"00000000000000000000000000000000"'
 
 
 def s3_client(bucket: str, endpoint: str | None) -> S3Client:
-    """A bucket; nothing is asked yet.
+    """Create the client of a bucket; nothing is requested yet.
 
     Args:
-        bucket: its name.
-        endpoint: URL of a server, None for what the environment says.
+        bucket: name of the bucket.
+        endpoint: URL of a server, None for the environment's configuration.
     """
     import fsspec
 
@@ -38,11 +38,12 @@ def s3_client(bucket: str, endpoint: str | None) -> S3Client:
         "retries": {"mode": "standard", "max_attempts": 3},
     }
     if endpoint is not None:
-        # Not every server takes checksums in trailers, or has a host name for each bucket. The hash protects the bytes.
+        # Not every server supports checksums in trailers, or a host name for each bucket. Hashes protect the content
+        # anyway.
         config |= {"s3": {"addressing_style": "path"}, "request_checksum_calculation": "when_required"}
 
     def make(*, anonymous: bool) -> Any:
-        # The older signature, which presigned URLs have by default, is not taken in every region.
+        # Signature version 2, the default for presigned URLs, is not accepted in every region.
         signed = {} if anonymous else {"signature_version": "s3v4"}
         return fsspec.filesystem(
             "s3",
@@ -57,7 +58,7 @@ def s3_client(bucket: str, endpoint: str | None) -> S3Client:
 
 
 class S3Client:
-    """A bucket of S3."""
+    """The client of a bucket of S3."""
 
     tries = 4
 
@@ -69,7 +70,7 @@ class S3Client:
         self.loop = self._files.loop
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Some bytes of an object.
+        """Return some bytes of an object.
 
         Args:
             key: name of the object in the bucket.
@@ -84,11 +85,11 @@ class S3Client:
             raise
 
     async def size(self, key: str) -> int:
-        """Bytes of an object."""
+        """Return the size of an object."""
         return int((await self.call("head_object", Key=key))["ContentLength"])
 
     async def presigned(self, key: str, seconds: int) -> str | None:
-        """A URL by which anybody can read an object for a while; it names the id of the key that has signed it."""
+        """Return a URL by which anyone can read an object for a while; it contains the id of the access key."""
         if self._is_anonymous:
             return None
         try:
@@ -101,18 +102,18 @@ class S3Client:
             raise
 
     async def put(self, key: str, data: bytes) -> None:
-        """Make or replace an object."""
+        """Create or replace an object."""
         await self.call("put_object", Key=key, Body=data)
 
     async def begin(self, key: str) -> MultipartUpload:
-        """Begin a multipart upload, or go on with one that was broken off, where that can be found out."""
+        """Begin a multipart upload, or resume an interrupted one if it can be listed."""
         upload, parts = await self._broken_off(key)
         if upload is None:
             upload = (await self.call("create_multipart_upload", Key=key))["UploadId"]
         return _S3Upload(self, {"Key": key, "UploadId": upload}, parts)
 
     async def _broken_off(self, key: str) -> tuple[str | None, dict[int, str]]:
-        """The newest upload of an object that was not finished, with the ETags of its parts."""
+        """Return the newest unfinished upload of an object, with the ETags of its parts."""
         try:
             answer = await self.call("list_multipart_uploads", Prefix=key)
             known = [one for one in answer.get("Uploads", ()) if one["Key"] == key]
@@ -127,21 +128,21 @@ class S3Client:
                 parts |= {one["PartNumber"]: one["ETag"] for one in answer.get("Parts", ())}
                 last = max([last, *(one["LastModified"] for one in answer.get("Parts", ()))])
                 if not answer.get("IsTruncated"):
-                    # Somebody may be at it, who would not find it any more when it is finished here.
+                    # Another client may be working on it, and would fail if this one completed it.
                     return (str(upload), parts) if time.time() - last.timestamp() >= QUIET else (None, {})
                 page = {"PartNumberMarker": answer["NextPartNumberMarker"]}
         except Exception as error:
-            # Not all servers list them, and not everybody may: then it begins anew.
+            # Not all servers, nor all permissions, allow to list uploads: then it starts from the beginning.
             if cause_of(error)[0] in (Cause.PASSING, Cause.UNREACHABLE, Cause.NO_BUCKET, Cause.NO_CREDENTIALS):
                 raise
             return None, {}
 
     async def delete(self, key: str) -> None:
-        """Remove an object."""
+        """Delete an object."""
         await self.call("delete_object", Key=key)
 
     async def list(self, folder: str) -> Listing:
-        """Return what is directly in a folder."""
+        """Return the direct content of a folder."""
         objects: dict[str, int] = {}
         folders: list[str] = []
         written: dict[str, float] = {}
@@ -160,7 +161,7 @@ class S3Client:
             page = {"ContinuationToken": answer["NextContinuationToken"]}
 
     async def keys(self, prefix: str, page: str | None) -> KeyPage:
-        """Some of the objects whose keys begin with that."""
+        """Return a page of the objects with a key prefix."""
         asked = {} if page is None else {"ContinuationToken": page}
         answer = await self.call("list_objects_v2", Prefix=prefix, **asked)
         found = [
@@ -169,33 +170,33 @@ class S3Client:
         return KeyPage(found, answer["NextContinuationToken"] if answer.get("IsTruncated") else None)
 
     async def head(self, key: str) -> ObjectHead:
-        """Return what is known of an object beside its bytes."""
+        """Return the metadata of an object."""
         answer = await self.call("head_object", Key=key)
         metadata = {name.lower(): str(value) for name, value in answer.get("Metadata", {}).items()}
         return ObjectHead(int(answer["ContentLength"]), answer["LastModified"].timestamp(), metadata)
 
     async def content(self, key: str, limit: int) -> ObjectContent:
-        """The first bytes of an object, and its ETag."""
+        """Return the first bytes of an object, and its ETag."""
         answer = await self.call("get_object", Key=key)
         return ObjectContent(await self._read(answer, limit), required_word(answer.get("ETag")))
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Write if the ETag is still that.
+        """Replace an object if it still has that ETag.
 
         Args:
             key: name of the object in the bucket.
-            data: the new content.
-            version: the version that must still be there, None for no object.
+            data: new content.
+            version: the expected version, None if there must be no object.
         """
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         await self.call("put_object", Key=key, Body=data, **condition)
 
     async def remove(self, key: str, version: str) -> None:
-        """Remove if the ETag is still that."""
+        """Delete an object if it still has that ETag."""
         await self.call("delete_object", Key=key, IfMatch=version)
 
     async def has_conditions(self, key: str, data: bytes) -> bool:
-        """Return whether a condition that cannot hold keeps the server from writing."""
+        """Return whether the server rejects a write whose condition cannot hold."""
         try:
             await self.call("put_object", Key=key, Body=data, IfMatch=_NO_VERSION)
         except Exception as error:

@@ -18,7 +18,7 @@ class BucketSideFiles(RemoteSideFiles):
         """
         Args:
             bucket: where.
-            folder: of the dataset; empty, or with a slash at its end.
+            folder: folder of the dataset; empty, or with a slash at its end.
         """
         self._bucket = bucket
         self._folder = folder

@@ -1,1 +1,1 @@
-"""Datasets where they are: on file servers, on nodes, in what a repository lists."""
+"""Locations of datasets: on file servers, on nodes, and as listed by repositories."""

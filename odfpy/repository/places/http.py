@@ -1,11 +1,11 @@
 """Reading a dataset from any static file server (ODF specification, "Simple Transfer Protocol", RFC-007).
 
-    <base>/refs/head            the last block
+    <base>/refs/head            hash of the last block
     <base>/blocks/<hash>        metadata
     <base>/data/<hash>          slices
     <base>/checkpoints/<hash>   engine states
 
-The server needs to know nothing of datasets and is not trusted: readers check every object against its name.
+The server needs no knowledge of datasets and is not trusted: readers verify every object against its name.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ MAX_SIDE_FILES_SIZE = 32 * 1024 * 1024
 
 
 def http_dataset(base: str, client: HttpClient | None = None) -> DatasetLayout:
-    """The dataset at an http or https URL, to read.
+    """Return the dataset at an http or https URL, read-only.
 
     Args:
-        base: the folder of the dataset on the server; a user name and password in it are sent with each request.
-        client: the connections to use; its errors must be `TransferError`, and `TransferInterrupted` where objects are
-            to be asked for again. The default one shows servers the tokens
-            that are kept for them.
+        base: URL of the dataset's folder; a user name and password in it are sent with each request.
+        client: HTTP client to use; its errors must be `TransferError`, and `TransferInterrupted` for downloads that
+            can be retried. The default client sends servers the access tokens
+            that are stored for them.
     """
     client = client or HttpClient(TransferError, interrupted=TransferInterrupted, authorize=authorization)
     base = base.rstrip("/")
@@ -110,7 +110,7 @@ class HttpSideFiles(RemoteSideFiles):
 
     def read(self, path: str, limit: int) -> bytes | None:
         with self._client.get(f"{self._base}/{check_path(path)}", {"Cache-Control": "no-cache"}) as answer:
-            # Servers that do not let strangers list a folder refuse what is not there rather than say so.
+            # Servers that forbid anonymous listing of a folder answer 403 for missing files, not 404.
             if answer.status in (*_ABSENT, *_REFUSED):
                 return None
             _require_ok(answer)
@@ -128,7 +128,7 @@ class HttpSideFiles(RemoteSideFiles):
         return found
 
     def _told_by_node(self, paths: Sequence[str]) -> dict[str, bytes] | None:
-        """Those of many files that are there, by one question; None of servers that only know files."""
+        """Return the existing ones of many files with one request; None for servers that only serve files."""
         question = json.dumps({"paths": [check_path(path) for path in paths]}).encode()
         headers = {"Content-Type": "application/json"}
         with self._client.post(f"{self._base}/{SIDE_FILES}", question, headers, max_size=MAX_SIDE_FILES_SIZE) as answer:
@@ -138,7 +138,7 @@ class HttpSideFiles(RemoteSideFiles):
                 files = json.loads(answer.readall())["files"]
                 return {path: files[path].encode() for path in paths if path in files}
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-                return None  # a page for people
+                return None  # an HTML page
 
     def write(self, path: str, data: bytes) -> None:
         del data
@@ -162,9 +162,9 @@ class HttpObjectStore(ObjectStore):
     def __init__(self, base: str, client: HttpClient, *, limit: int | None = None) -> None:
         """
         Args:
-            base: the URL of the folder of the objects.
-            client: the connections to use.
-            limit: bytes beyond which an object cannot be.
+            base: URL of the folder of the objects.
+            client: HTTP client to use.
+            limit: maximum size of an object.
         """
         self._base = base
         self._client = client

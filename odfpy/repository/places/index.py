@@ -1,9 +1,9 @@
-"""The index of a repository: one file that says which datasets there are, for readers that cannot list a folder.
+"""The index of a repository: one file that lists its datasets, for readers that cannot list a folder.
 
     <repository>/odf-index.json    {"kind": "RepositoryIndex", "version": 1, "datasets": [{"id", "name", "head"}, ...]}
 
-A push to a folder or bucket enters the dataset. Readers use it as a hint only: they check the id of what they find, and
-the head is that of `refs/head`. Other implementations pass the file over (docs/adr/0034-repository-index.md).
+A push to a folder or bucket adds the dataset. Readers only use it as a hint: they verify the id of each dataset, and
+read the head from `refs/head`. Other implementations ignore the file (docs/adr/0034-repository-index.md).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class IndexEntry:
     """A dataset in an index.
 
     Attributes:
-        name: what it is called in the repository.
-        head: its last block when it was entered.
+        name: its name in the repository.
+        head: its head when it was added.
     """
 
     id: DatasetId
@@ -52,10 +52,10 @@ Index = Mapping[str, IndexEntry]
 
 
 def read_index(repository: str) -> Index | None:
-    """The index of a repository behind an http or https server, None if there is none that can be understood.
+    """Return the index of a repository behind an http or https server, None without a readable one.
 
     Raises:
-        TransferError: the server cannot be reached.
+        TransferError: the server is unreachable.
     """
     from odfpy.http.client import HttpClient
     from odfpy.repository.credentials import authorization
@@ -67,7 +67,7 @@ def read_index(repository: str) -> Index | None:
 
 
 def has_index(repository: str) -> bool:
-    """Return whether a folder or bucket has an index, which pushes keep up to date."""
+    """Return whether a folder or bucket has an index, which pushes update."""
     url = normalize_url(repository)
     if not is_writable(url):
         return False
@@ -82,11 +82,11 @@ def has_index(repository: str) -> bool:
 
 
 def enter(repository: str, entry: IndexEntry) -> None:
-    """Enter a dataset in the index of a folder or bucket; other places keep none.
+    """Add a dataset to the index of a folder or bucket; other kinds of repositories have none.
 
     Args:
         repository: path or URL of the repository.
-        entry: the dataset; it takes the place of one of its name.
+        entry: the dataset; it replaces an entry of the same name.
 
     Raises:
         OdfError: the index cannot be written.
@@ -103,7 +103,7 @@ def enter(repository: str, entry: IndexEntry) -> None:
 def _enter_in_folder(folder: Path, entry: IndexEntry) -> None:
     path = folder / INDEX_FILE
     try:
-        # Two pushes at once would each write an index without the other's dataset.
+        # Two concurrent pushes would overwrite each other's entries.
         with locked_folder(folder):
             known = _parsed(path.read_bytes()) if path.exists() else None
             there = {name: one for name, one in (known or {}).items() if (folder / name / "refs" / "head").is_file()}
@@ -129,7 +129,7 @@ def _enter_in_bucket(url: str, entry: IndexEntry) -> None:
             version = content.version if content else None
             bucket.write_if(key, _written({**(known or {}), str(entry.name): entry}), version)
         except Conflict:
-            continue  # somebody else has entered a dataset meanwhile, which must stay
+            continue  # another push has added a dataset in the meantime, which must be kept
         return
     raise OdfError(f"{without_user(url)}/{INDEX_FILE}: others keep writing to it")
 
@@ -139,7 +139,7 @@ def _folder_at(url: str) -> Path:
 
 
 def _object_at(url: str) -> tuple[Bucket, str]:
-    """The index of a repository in a bucket: the bucket, and the key."""
+    """Return the bucket and the key of the index of a repository in a bucket."""
     from odfpy.repository.bucket.place import open_bucket, parse_place
 
     place = parse_place(url)
@@ -152,7 +152,7 @@ def _written(index: Index) -> bytes:
 
 
 def _parsed(data: bytes) -> Index | None:
-    """The entries, None for what is not an index: it may be anybody's file."""
+    """Parse the entries, None for anything but an index: the file may be unrelated."""
     try:
         tree = json.loads(data)
     except (ValueError, RecursionError):

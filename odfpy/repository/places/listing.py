@@ -3,8 +3,8 @@
     <repository>/<name>/refs/head              a dataset
     <repository>/<account>/<name>/refs/head    a dataset of an account
 
-Nodes (`odf serve`) have a list of their own. Plain file servers cannot be asked what they have: there, the index that
-pushes write says it (`odfpy.repository.places.index`).
+Nodes (`odf serve`) have their own list. Plain file servers cannot list their content: there, the index that pushes
+maintain is used (`odfpy.repository.places.index`).
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class ListedDataset:
     """A dataset in a repository, in short.
 
     Attributes:
-        alias: its name there.
-        url: where it is.
-        kind: root or derivative, None where that cannot be told without reading all of its history.
+        alias: its name in the repository.
+        url: its URL.
+        kind: root or derivative, None if that is only known after reading its complete history.
         head: its last block.
-        num_blocks: blocks.
-        num_records: rows.
-        watermark: how far its event times are complete.
-        description: what it says of itself; where a text is looked for, if the last blocks say so.
-        keywords: the same.
-        problem: why nothing but the name is known.
-        id: its id, as far as an index says it.
+        num_blocks: number of blocks.
+        num_records: number of rows.
+        watermark: its watermark.
+        description: its description, if a text is searched for and the last blocks contain it.
+        keywords: its keywords, under the same condition.
+        problem: the error because of which only the name is known.
+        id: its id, if an index contains it.
     """
 
     alias: DatasetAlias
@@ -75,15 +75,15 @@ class ListedDataset:
 
 
 def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
-    """The datasets of a repository, by name.
+    """Return the datasets of a repository, by name.
 
     Args:
         url: path or URL of the repository.
-        text: words that name, description or keywords have, all of them, whatever the case.
+        text: words that must all occur in name, description or keywords, case-insensitive.
 
     Raises:
-        NotListable: the place does not say what it has.
-        NotFound, TransferError: it is not there, cannot be reached or read.
+        NotListable: the repository cannot be listed.
+        NotFound, TransferError: it does not exist, or cannot be reached or read.
     """
     url = normalize_url(url)
     if urlsplit(url).scheme in ("http", "https") or smart_base(url):
@@ -110,10 +110,10 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
 
 def holds_datasets(url: str) -> bool:
-    """Return whether there is a dataset below a folder, or in one of the first folders of a bucket, as far as one sees.
+    """Return whether there is a dataset below a folder, or in one of the first folders of a bucket.
 
     Raises:
-        TransferError: a bucket cannot be reached.
+        TransferError: a bucket is unreachable.
     """
     from odfpy.repository.bucket.errors import StoreRefuses
 
@@ -122,13 +122,13 @@ def holds_datasets(url: str) -> bool:
         with suppress(NotFound, TransferError):
             return any(True for _ in _in_folder(url))
         return False
-    with suppress(StoreRefuses):  # whoever may not list may write all the same
+    with suppress(StoreRefuses):  # without list permission, one may still have write permission
         return _begins_with_dataset(url)
     return False
 
 
 def _look(alias: DatasetAlias, url: str, *, with_info: bool) -> ListedDataset | None:
-    """Return what the end of a dataset's history says of it; None for one that is not there yet."""
+    """Summarize a dataset from the end of its history; None if it does not exist yet."""
     try:
         layout = open_dataset(url)
         head = layout.refs.get(HEAD)
@@ -159,9 +159,9 @@ def _look(alias: DatasetAlias, url: str, *, with_info: bool) -> ListedDataset | 
 
 
 def _latest(layout: DatasetLayout, last: HashedBlock, *, with_info: bool) -> tuple[Any, SetInfo | None]:
-    """The last event that is about data, or the seed if there is none; and what the dataset says of itself last.
+    """Return the last event about data, or the seed if there is none, and the latest description of the dataset.
 
-    That may be as far back as the history begins: only so many blocks are looked at for it.
+    They may be at the very beginning of the history: only a limited number of blocks is searched.
     """
     data: Any = None
     info: SetInfo | None = None
@@ -177,7 +177,7 @@ def _latest(layout: DatasetLayout, last: HashedBlock, *, with_info: bool) -> tup
 
 
 def _back_from(layout: DatasetLayout, last: HashedBlock) -> Iterator[HashedBlock]:
-    """A block and those before it, however they are linked as many as its number says."""
+    """Yield a block and its ancestors; at most as many as its sequence number says, whatever the links."""
     here = last
     for _ in range(last.block.sequence_number + 1):
         yield here
@@ -243,7 +243,7 @@ def _is_name(text: str) -> bool:
 
 
 def _aliases(names: Iterable[str], account: str | None = None) -> Iterator[DatasetAlias]:
-    """Those of the names that datasets can have."""
+    """Return those names that are valid names of datasets."""
     for name in names:
         try:
             yield DatasetAlias(DatasetName(name), AccountName(account) if account else None)

@@ -1,10 +1,10 @@
-"""Extensions of our own nodes to the Smart Transfer Protocol, over plain HTTP: signatures, branches and tags.
+"""odfpy's extensions of the Smart Transfer Protocol, over plain HTTP: signatures, branches and tags.
 
-    GET <base>                 a summary of the dataset, which says under `takes` what of this the node knows
+    GET <base>                 a summary of the dataset, whose `takes` lists the extensions that the node supports
     PUT <base>/info            signatures, revocations of keys: `{"files": {<path>: <text>}}`
-    PUT <base>/refs/<name>     a branch or tag, with the condition `If-Match` or `If-None-Match`
+    PUT <base>/refs/<name>     a branch or tag, conditional by `If-Match` or `If-None-Match`
 
-Nodes of others say nothing under `takes`, and are left alone.
+Nodes of other implementations list nothing under `takes`, and get no such requests.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _REFUSED = (401, 403)
 
 @dataclass(frozen=True, slots=True)
 class NodeSummary:
-    """The summary of a dataset that a node gives.
+    """A node's summary of a dataset.
 
     Attributes:
-        dataset_id: which it is.
-        takes: what the node takes beside the protocol.
+        dataset_id: id of the dataset.
+        takes: supported extensions of the protocol.
     """
 
     dataset_id: DatasetId
@@ -66,10 +66,10 @@ class NodeSummary:
 
 
 def summary_of(base: str) -> NodeSummary | None:
-    """Return what a node says of the dataset at an http or https URL; None if it is none of ours.
+    """Return the node's summary of the dataset at an http or https URL; None if it is not an odfpy node.
 
     Raises:
-        TransferError: it cannot be reached.
+        TransferError: it is unreachable.
     """
     client = HttpClient(TransferError, authorize=authorization)
     with client.get(base, {"Accept": "application/json"}, max_size=_MAX_SUMMARY) as answer:
@@ -79,17 +79,17 @@ def summary_of(base: str) -> NodeSummary | None:
             tree = json.loads(answer.readall())
             takes = frozenset(word for word in tree["takes"] if isinstance(word, str))
             return NodeSummary(DatasetId.parse(tree["id"]), takes)
-    return None  # a page for people
+    return None  # an HTML page
 
 
 def node_dataset(base: str) -> DatasetLayout:
-    """The dataset at the http or https URL of a node of ours: to read, and its branches and tags also to move."""
+    """Return the dataset at the http or https URL of an odfpy node: read-only, except for branches and tags."""
     client = HttpClient(TransferError, authorize=authorization)
     return replace(http_dataset(base, client), refs=NodeRefStore(f"{base.rstrip('/')}/refs", client))
 
 
 class NodeRefStore(HttpRefStore):
-    """References of a dataset on a node of ours; branches and tags can be moved to blocks that it has."""
+    """References of a dataset on an odfpy node; branches and tags can be moved to blocks that it has."""
 
     def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
         condition = {"If-None-Match": "*"} if expected is None else {"If-Match": f'"{expected}"'}
@@ -104,23 +104,23 @@ class NodeRefStore(HttpRefStore):
 
 
 def upload_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_head: bool) -> SignatureReport | None:
-    """Let a node have the signatures of blocks that were pushed to it, if it takes them.
+    """Upload signatures of pushed blocks to a node, if it supports them.
 
-    They go oldest first, that of the head last: of what is after the block that it is of, the node may lack some; of
-    what leads to a branch or tag none, if it has those of the last block.
+    They are sent oldest first, that of the head last: a node may lack some of those after its last signed head; for a
+    branch or tag it lacks none, if it has those of the last block.
 
     Args:
-        source: what was pushed.
-        head: its last block.
+        source: the dataset that was pushed.
+        head: its head.
         base: the http or https URL of the dataset on the node.
-        is_head: whether that block is the node's head now, and not that of a branch or tag.
+        is_head: whether that block is now the node's head, not that of a branch or tag.
 
     Returns:
-        Who has signed the blocks that the node lacked signatures of; None where it lacked none, or takes none.
+        Signers of the blocks whose signatures the node lacked; None if it lacked none, or does not support them.
 
     Raises:
-        ForgedSignature, MalformedSignature: one of ours is not what it should be; the message names it.
-        TransferError: the node does not accept them.
+        ForgedSignature, MalformedSignature: a local signature is invalid; the message names it.
+        TransferError: the node rejects them.
     """
     if source.side is None or not has_signatures(source.side):
         return None
@@ -150,7 +150,7 @@ def upload_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_h
 
 
 def _give_revocations(client: HttpClient, source: DatasetLayout, node: NodeSummary, base: str) -> None:
-    """Let a node know which keys have ended, before what they have signed: it takes no others."""
+    """Upload revocations and expiries of keys before the signatures: the node rejects signatures otherwise."""
     if TAKES_REVOCATIONS not in node.takes or not isinstance(source.side, LocalSideFiles):
         return
     names = [f"{revocations.FOLDER}/{name}" for name in source.side.names(revocations.FOLDER)]
@@ -163,7 +163,7 @@ def _give_revocations(client: HttpClient, source: DatasetLayout, node: NodeSumma
 
 
 def _signed_head(node: SideFiles) -> Multihash | None:
-    """The block that the node has a signed head of."""
+    """Return the block of the node's signed head."""
     data = node.read(HEAD_PATH, MAX_SIZE)
     with suppress(MalformedSignature):
         return None if data is None else decode(data, HEAD_SIGNATURES, node.describe(HEAD_PATH)).block_hash
@@ -171,7 +171,7 @@ def _signed_head(node: SideFiles) -> Multihash | None:
 
 
 def _after(source: DatasetLayout, head: Multihash, known: Multihash | None) -> Sequence[HashedBlock]:
-    """The blocks up to one and after another, oldest first; all where that is none of them."""
+    """Return the ancestors of a block after another one, oldest first; all if that is not among them."""
     found = []
     for hashed in source.chain.iter_blocks(head):
         if hashed.hash == known:
@@ -208,7 +208,7 @@ def _require_ok(answer: HttpResponse) -> None:
 
 
 def _refusal_text(answer: HttpResponse) -> str:
-    """Return what a node says of its no."""
+    """Return the reason that a node gives for its rejection."""
     with suppress(ValueError, TypeError, KeyError, RecursionError):
         detail = json.loads(answer.readall())["detail"]
         if isinstance(detail, str) and detail.isprintable():

@@ -1,9 +1,9 @@
-"""Opening a dataset where it is, by the scheme of its URL.
+"""Opening a dataset at a location, by the scheme of its URL.
 
-/path, ./path, ~/path, file:///path   a folder, to read and write
-http://host/path, https://host/path   a static file server, to read
-odf+http://host/path, odf+https://    a node: to read as the others; it speaks the Smart Transfer Protocol, too
-s3://, s3+http://, gs://, az://       a folder of a bucket, to read and write
+/path, ./path, ~/path, file:///path   a folder, readable and writable
+http://host/path, https://host/path   a static file server, read-only
+odf+http://host/path, odf+https://    a node: readable like a file server; supports the Smart Transfer Protocol, too
+s3://, s3+http://, gs://, az://       a folder of a bucket, readable and writable
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _PATH_BEGINNINGS = ("/", "./", "../", "~")
 
 
 def open_dataset(url: str) -> DatasetLayout:
-    """The stores of the dataset at a path or URL. Whether there is one is seen when it is read.
+    """Return the stores of the dataset at a path or URL. Whether it exists is only noticed when it is read.
 
     Raises:
         InvalidValue: neither a path nor a URL.
-        TransferError: the library for this kind of place is not installed, or lacks settings.
+        TransferError: the library for this kind of location is not installed, or lacks settings.
     """
     url = normalize_url(url)
     return _OPENERS[_scheme(url)](url)
 
 
 def normalize_url(text: str) -> str:
-    """A path or URL as a URL that means the same everywhere on this machine, without a slash at the end.
+    """Convert a path or URL to a URL without a trailing slash that does not depend on the working directory.
 
     Raises:
         InvalidValue: neither a path nor a URL.
@@ -63,17 +63,17 @@ def normalize_url(text: str) -> str:
 
 
 def in_bucket(url: str) -> bool:
-    """Return whether a URL is that of a place in an object store."""
+    """Return whether a URL is in an object store."""
     return _scheme(url) in _BUCKETS
 
 
 def is_writable(url: str) -> bool:
-    """Return whether the objects at a URL can be changed from here: in folders and buckets, not behind a server."""
+    """Return whether objects at a URL can be written directly: in folders and buckets, but not behind a server."""
     return _scheme(url) == _FILE or in_bucket(url)
 
 
 def is_path(text: str) -> bool:
-    """Return whether the text is marked as a path by how it begins."""
+    """Return whether a text is unambiguously a path, by its beginning."""
     return text in (".", "..") or text.startswith(_PATH_BEGINNINGS)
 
 
@@ -97,12 +97,12 @@ def _local_path(text: str) -> Path:
 
 
 def _without_up(path: Path) -> Path:
-    """The path without `..`, so that a place has one name; what is a link otherwise stays as it was written."""
+    """Return the path without `..`, so that it is unique; symbolic links are not resolved otherwise."""
     return path.resolve() if ".." in path.parts else path
 
 
 def smart_base(url: str) -> str | None:
-    """The http or https URL of a dataset on a node that speaks the Smart Transfer Protocol, None for other places."""
+    """Return the http or https URL of a dataset on a node (Smart Transfer Protocol), None for other locations."""
     return url[len(_SMART) :] if url.lower().startswith(_SMART) else None
 
 
@@ -111,7 +111,7 @@ def _open_folder(url: str) -> DatasetLayout:
 
 
 def _open_server(url: str) -> DatasetLayout:
-    from odfpy.repository.places.http import http_dataset  # only those who need a network pay for loading TLS
+    from odfpy.repository.places.http import http_dataset  # avoids loading TLS if no network is needed
 
     return http_dataset(smart_base(url) or url)
 

@@ -1,10 +1,10 @@
-"""The Smart Transfer Protocol (RFC-008), as the reference implementation speaks it.
+"""The Smart Transfer Protocol (RFC-008), compatible with the reference implementation.
 
-messages      what is said, and its form in JSON (`json_form`)
+messages      the messages, and their JSON encoding (`json_form`)
 archive       blocks as a gzipped tar
-incoming      blocks from elsewhere on top of what a dataset has: checked, then committed
-session       how a side of a conversation is written down: a generator of steps that knows of no network
+incoming      received blocks on top of an existing chain: validated, then committed
+session       the form of one side of a conversation: a generator of steps, independent of the network
 pull, push    the two conversations, both sides of each
-signed_urls   URLs that let the bearer get or put one object for some time
+signed_urls   URLs that let their holder download or upload one object for a limited time
 websocket     the client's transport; the server's is `odfpy.serving.transfer.smart`
 """

@@ -1,7 +1,7 @@
-"""Blocks as one gzipped GNU tar: an entry is named by the block's hash and holds its own bytes, the oldest comes first.
+"""Blocks as a gzipped GNU tar: entries are named by the block's hash, contain its encoded bytes, and are oldest first.
 
-An archive from elsewhere is read entry by entry and within limits. The library reads headers only, one at a time: what
-else tar can do (long names, links, devices, sparse files, paths) an archive of blocks does not need, and is refused.
+A received archive is read entry by entry and within limits. tarfile only parses headers, one at a time: other features
+of tar (long names, links, devices, sparse files, paths) are not needed for blocks, and rejected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from odfpy.repository.smart_transfer.messages import BlocksBatch
 MEDIA_TYPE = "application/tar+gzip"
 ENCODING = "raw"
 
-_MAX_END = 64 * 1024  # of zeros after the last entry; tar fills up to 10 KB
+_MAX_END = 64 * 1024  # of zeros after the last entry; tar pads to 10 KB
 _LEVEL = 6
 _BUFFER = 1 << 20
 
@@ -33,9 +33,9 @@ class ArchiveLimits:
     """Limits on the content of an archive.
 
     Attributes:
-        blocks: how many entries.
-        block_size: bytes of one.
-        total_size: bytes of all of them together: they are in memory at the same time.
+        blocks: maximum number of entries.
+        block_size: maximum bytes of a block.
+        total_size: maximum bytes of all blocks, which are in memory at the same time.
     """
 
     blocks: int = 1_000_000
@@ -44,10 +44,10 @@ class ArchiveLimits:
 
 
 def pack(blocks: Iterable[tuple[Multihash, bytes]]) -> BlocksBatch:
-    """An archive of blocks, oldest first; the same blocks make the same archive."""
+    """Pack blocks, oldest first; deterministic."""
     target = io.BytesIO()
     count = 0
-    # No time in the header: what is sent does not depend on when.
+    # No time in the header, so that the result is deterministic.
     with (
         gzip.GzipFile(fileobj=target, mode="wb", compresslevel=_LEVEL, mtime=0, filename="") as packed,
         io.BufferedWriter(packed, _BUFFER) as stream,
@@ -64,10 +64,10 @@ def pack(blocks: Iterable[tuple[Multihash, bytes]]) -> BlocksBatch:
 
 
 def unpack(batch: BlocksBatch, limits: ArchiveLimits) -> list[tuple[Multihash, bytes]]:
-    """The blocks of an archive, in its order; nothing is known of them but their size.
+    """Return the blocks of an archive, in order; only their size was checked.
 
     Raises:
-        ProtocolViolation: it is not such an archive, or a larger one than is allowed.
+        ProtocolViolation: it is not such an archive, or exceeds the limits.
     """
     if (batch.media_type, batch.encoding) != (MEDIA_TYPE, ENCODING):
         raise ProtocolViolation(f"Blocks come as {batch.media_type[:80]!r}, {batch.encoding[:80]!r}: not known here")
@@ -105,7 +105,7 @@ def _entries(stream: BinaryIO, limits: ArchiveLimits) -> Iterator[tuple[Multihas
         data = _exactly(stream, size)
         _exactly(stream, -size % tarfile.BLOCKSIZE)
         yield name, data
-    # Zeros unpack from next to nothing: without a bound, a small archive could keep the reader busy for long.
+    # Zeros compress to almost nothing: without a limit, a small archive could keep the reader busy for long.
     if stream.read(_MAX_END).strip(b"\0") or stream.read(1):
         raise ProtocolViolation("The archive of blocks continues after its end")
 

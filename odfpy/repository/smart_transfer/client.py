@@ -1,4 +1,4 @@
-"""Pulling from and pushing to a node, as `simple_transfer` does it with other places."""
+"""Pulling from and pushing to a node by the Smart Transfer Protocol; `transfer` serves other remotes."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def pull_from_node(
     files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring a dataset up to that of a node, whose http or https URL is `base`; all else is as in `transfer`.
+    """Update a dataset from a node, whose http or https URL is `base`; otherwise like `transfer`.
 
     Args:
-        base: address of the dataset on the node, http or https.
-        target: the dataset here.
-        force: whether a history that has diverged is overwritten.
-        expected_id: the id that the dataset must have, None for any.
-        seen: the head that was seen there last, None for none.
-        required: who must have signed the head, None for nobody.
-        clock: the time here, of which blocks may not be far ahead; None for no check.
-        files: the linked objects that are wanted.
-        progress: is told of bytes that have arrived.
+        base: http or https URL of the dataset on the node.
+        target: the local dataset.
+        force: whether to overwrite a diverged history.
+        expected_id: required id of the dataset, None for any.
+        seen: the remote's head when last seen, None if never.
+        required: signers required for the head, None for none.
+        clock: current time; blocks must not be far ahead of it; None for no check.
+        files: which linked objects to transfer.
+        progress: called with the number of bytes received.
     """
     node = http_dataset(base)
     node_head, head = head_of_source(node), target.refs.get(HEAD)
@@ -70,7 +70,7 @@ def pull_from_node(
     try:
         return converse(base, "pull", talk, target, progress)
     except IntervalRefused:
-        # It is behind, or they have diverged: walking both chains back to where they meet tells.
+        # It is behind, or they have diverged: walking both chains back to their common ancestor tells.
         return transfer(
             node,
             target,
@@ -93,23 +93,23 @@ def push_to_node(
     files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring the dataset of a node up to this one; errors are those of `transfer`. Signatures go along.
+    """Update the dataset on a node from this one; errors as of `transfer`. Signatures are sent, too.
 
     Args:
-        source: only read.
-        base: the http or https URL of the dataset on the node.
-        force: let the node's chain become this one, even when that drops blocks there.
-        visibility: who sees the dataset, if it is new there.
-        reference: the branch or tag that is to be where `source` has its head; only our own nodes take these.
-        files: the linked objects that go along; none where rows link to none.
-        progress: called with bytes done and bytes in all.
+        source: the local dataset, only read.
+        base: http or https URL of the dataset on the node.
+        force: whether to overwrite the node's history, even if that drops blocks there.
+        visibility: visibility of the dataset, if it is new there.
+        reference: the branch or tag to move to the head of `source`; only supported by odfpy nodes.
+        files: which linked objects to transfer; none where rows link to none.
+        progress: called with the transferred and the total number of bytes.
     """
     result = _pushed(source, base, force, visibility, reference, files, progress)
     if result.outcome is TransferOutcome.TARGET_AHEAD:
         return result
     if result.signatures is None:
         return replace(result, signatures=upload_signatures(source, result.new_head, base, is_head=reference is None))
-    # What was pushed is signed there already; what an earlier push has left behind may not be.
+    # Signatures of this push have been sent with it; those of an earlier push may be missing.
     if result.old_head is not None and result.old_head in source.blocks:
         upload_signatures(source, result.old_head, base, is_head=False)
     return result

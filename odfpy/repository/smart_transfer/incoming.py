@@ -1,6 +1,6 @@
-"""Blocks from elsewhere on top of what a dataset has: checked as a whole before anything is stored, then committed.
+"""Received blocks on top of an existing chain: all are validated before anything is stored, then committed.
 
-The client of a pull and the server of a push do the same here.
+Used by the client of a pull and by the server of a push.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ MAX_OBJECT_SIZE = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """Blocks that may follow what a dataset has.
+    """Received blocks that may extend a chain.
 
     Attributes:
-        blocks: those that the dataset's chain lacks, oldest first.
-        base: what the chain amounts to where they begin.
-        state: and after them.
-        dropped: blocks that would not be in the chain any more, oldest first.
-        came: all blocks that came, also those that the chain has.
-        came_base: what the chain amounts to where these begin.
-        objects: the files that all blocks speak of that came, also those that already exist.
+        blocks: blocks that the chain lacks, oldest first.
+        base: state of the chain before them.
+        state: state of the chain after them.
+        dropped: blocks that they replace, oldest first.
+        came: all received blocks, including those that the chain has.
+        came_base: state of the chain before the received blocks.
+        objects: files that any received block references, including existing ones.
     """
 
     blocks: tuple[EncodedBlock, ...]
@@ -53,22 +53,22 @@ class Incoming:
 
     @property
     def head(self) -> Multihash:
-        """The last block."""
+        """Return the last block."""
         head = self.state.head
         assert head is not None  # noqa: S101 - there is a block
         return head
 
     def missing(self, layout: DatasetLayout) -> list[ObjectOfBlock]:
-        """The files that a dataset does not have yet."""
+        """Return the files that a dataset lacks."""
         return [item for item in self.objects if not item.is_in(layout)]
 
 
 def read_blocks(batch: BlocksBatch, limits: ArchiveLimits) -> list[EncodedBlock]:
-    """The blocks of an archive, each of which is what its name says.
+    """Unpack the blocks of an archive, and verify their hashes.
 
     Raises:
-        ProtocolViolation: the archive is not one, or too large, or empty.
-        HashMismatch, MalformedData: a block is not what it should be; the message names it.
+        ProtocolViolation: the archive is invalid, too large, or empty.
+        HashMismatch, MalformedData: a block is invalid; the message names it.
     """
     blocks = [EncodedBlock(check_block_bytes(name, data), data) for name, data in unpack(batch, limits)]
     if not blocks:
@@ -79,18 +79,18 @@ def read_blocks(batch: BlocksBatch, limits: ArchiveLimits) -> list[EncodedBlock]
 def place(
     blocks: list[EncodedBlock], here: list[HashedBlock], *, force: bool, max_object_size: int = MAX_OBJECT_SIZE
 ) -> Incoming:
-    """Find the place of new blocks on a chain, and check that each of them may follow.
+    """Find where new blocks attach to a chain, and validate each of them there.
 
     Args:
-        blocks: those after the chain's head, or all from the very first; oldest first.
-        here: the chain, oldest first; empty for a dataset that is new.
-        force: whether they may take the place of some that are there.
-        max_object_size: bytes that a file of theirs may have.
+        blocks: those after the chain's head, or all from the first one; oldest first.
+        here: the existing chain, oldest first; empty for a new dataset.
+        force: whether they may replace existing blocks.
+        max_object_size: maximum size of a file.
 
     Raises:
-        ForeignDataset: they are those of another dataset.
-        DatasetsDiverged: blocks that are there would be lost, and `force` is not given.
-        ChainRuleViolation, IntegrityError: a rule is broken; the message names the block.
+        ForeignDataset: they belong to another dataset.
+        DatasetsDiverged: existing blocks would be lost, and `force` is not set.
+        ChainRuleViolation, IntegrityError: a rule is violated; the message names the block.
     """
     common = _common(blocks, here)
     _require_same_dataset(blocks, here, common)
@@ -115,9 +115,9 @@ def place(
 
 
 def _common(blocks: list[EncodedBlock], here: list[HashedBlock]) -> int:
-    """Return how many blocks of a chain stay where they are."""
+    """Return the number of blocks of a chain that are kept."""
     if blocks[0].hashed.block.prev_block_hash is not None:
-        return len(here)  # what follows another block than the last one will break a rule
+        return len(here)  # if it does not follow the last block, validation will fail
     pairs = zip(blocks, here, strict=False)
     return next((at for at, (new, old) in enumerate(pairs) if new.hashed.hash != old.hash), min(len(blocks), len(here)))
 
@@ -134,7 +134,7 @@ def _require_same_dataset(blocks: list[EncodedBlock], here: list[HashedBlock], c
 
 
 def require_id(incoming: Incoming, expected: DatasetId | None) -> None:
-    """Check that the dataset is the one that was meant.
+    """Check that the dataset is the expected one.
 
     Raises:
         ForeignDataset: it is another one.
@@ -144,15 +144,15 @@ def require_id(incoming: Incoming, expected: DatasetId | None) -> None:
 
 
 def require_files(incoming: Incoming, layout: DatasetLayout, came: Collection[Multihash] = ()) -> None:
-    """Check that all files of blocks are there, and that slices are what their blocks say.
+    """Check that all files of blocks exist, and that slices match their blocks.
 
     Args:
         incoming: the blocks.
-        layout: has the files.
-        came: files that were not there before; those that are not what they should be are removed.
+        layout: the dataset that has the files.
+        came: newly received files; invalid ones are removed.
 
     Raises:
-        IntegrityError: a file is missing, or has another size, or its footer says something else than its block.
+        IntegrityError: a file is missing, has another size, or a footer that contradicts its block.
     """
     for item in incoming.missing(layout):
         raise IntegrityError(f"File {item.name} of block {item.block} has not arrived")
@@ -165,16 +165,16 @@ def commit(
     old_head: Multihash | None,
     before: Callable[[DatasetLayout], object] | None = None,
 ) -> None:
-    """Store the blocks, whose files are there, and move the head.
+    """Store the blocks, whose files exist, and move the head.
 
     Args:
         incoming: the blocks.
-        layout: where they go.
-        old_head: where the head is.
-        before: what else is stored, just before the head moves.
+        layout: the dataset that gets them.
+        old_head: the expected current head.
+        before: called just before the head moves, to store other things.
 
     Raises:
-        ConcurrentUpdate: somebody else has moved the head in the meantime.
+        ConcurrentUpdate: another process has moved the head in the meantime.
     """
     copy_blocks(incoming.blocks, layout)
     if before is not None:

@@ -1,7 +1,7 @@
-"""Messages to and from JSON, in the form that the reference's library gives to its types.
+"""Encoding of messages as JSON, in the form that the reference implementation (serde) uses.
 
-record        {"field": ...}, in snake_case; an absent value is null, and unknown fields are passed over
-one of some   {"Name": {...}}; a member without content may be the bare name
+record        {"field": ...}, in snake_case; a missing value is null, and unknown fields are ignored
+union         {"Name": {...}}; a member without content may be the bare name
 bytes         [31, 139, ...]
 """
 
@@ -26,27 +26,27 @@ T = TypeVar("T")
 
 
 def to_json(value: Any) -> Any:
-    """The tree of a record."""
+    """Encode a record as a JSON tree."""
     return _write(type(value), value)
 
 
 def from_json(type_: type[T], tree: Any, path: str = "") -> T:
-    """Read a record.
+    """Decode a record.
 
     Args:
         type_: the class of the record.
-        tree: what the JSON says.
-        path: its place in the message, for errors.
+        tree: the JSON tree.
+        path: its position in the message, for errors.
 
     Raises:
-        ProtocolViolation: the tree is not one; the message names the place.
+        ProtocolViolation: the tree does not match the class; the message names the position.
     """
     value: T = _read(type_, tree, path or type_.__name__)
     return value
 
 
 def name_of(member: type) -> str:
-    """Return what a member of a union is called."""
+    """Return the name of a member of a union."""
     name: str = getattr(member, "WIRE_NAME", member.__name__)
     return name
 
@@ -58,7 +58,7 @@ def _hints(record: Any) -> dict[str, Any]:
 
 
 def _members(type_: Any) -> tuple[type, ...]:
-    """The members of a union; none for anything else."""
+    """Return the members of a union; none for other types."""
     return get_args(type_) if get_origin(type_) in (Union, types.UnionType) else ()
 
 
@@ -160,7 +160,7 @@ def _expect(is_so: bool, path: str, wanted: str, tree: Any) -> None:
 
 
 def _beginning(tree: Any) -> str:
-    """The beginning of a value that may be as large as a message."""
+    """Return the beginning of a value, which may be as large as a message."""
     match tree:
         case None:
             return "nothing"

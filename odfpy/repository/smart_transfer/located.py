@@ -1,8 +1,8 @@
-"""Files where a server says that they can be had, or put: stores of one conversation, over HTTP.
+"""Object stores over HTTP for one conversation, at the URLs that the server has sent.
 
-What a server says is not trusted: only http and https are spoken, from https nothing leads to http, nor from a public
-server to a service of this machine (`odfpy.http.spaces`), headers that steer a request are left out. No token of ours
-is sent along: the server gives what is needed with each URL.
+The server is not trusted: only http and https are used, https never leads to http, nor a public server to a service of
+this machine (`odfpy.http.spaces`), and headers that affect routing are dropped. No access tokens are sent: the server
+includes what is needed in each URL.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _ABSENT = (404, 410)
 
 
 class LocatedObjects(ObjectStore):
-    """Objects of one kind that a conversation is about."""
+    """Objects of one kind in a conversation."""
 
     def __init__(self, files: Iterable[Located], base: str, client: HttpClient) -> None:
         """
         Args:
             files: the objects.
-            base: the URL of the dataset on the server that says where they are.
-            client: the connections to use.
+            base: URL of the dataset on the server that has sent the URLs.
+            client: HTTP client to use.
         """
         self._files = {located.item.name: located for located in files}
         self._is_safe = base.startswith("https:")
@@ -80,7 +80,7 @@ class LocatedObjects(ObjectStore):
         self._refuse()
 
     def _request(self, name: Multihash) -> tuple[str, dict[str, str]]:
-        """URL and headers for a request about an object."""
+        """Return URL and headers for the request of an object."""
         place = self._files[name].url
         origin = parse_url(place.url, ProtocolViolation, "where the server says an object is").origin
         if self._is_safe and origin.scheme != "https":
@@ -99,7 +99,7 @@ class LocatedObjects(ObjectStore):
 
 
 class Downloads(LocatedObjects):
-    """Objects to get."""
+    """Objects to download."""
 
     writable = False
 
@@ -124,11 +124,11 @@ class Downloads(LocatedObjects):
 
 
 class Uploads(LocatedObjects):
-    """Objects to put.
+    """Objects to upload.
 
     Attributes:
-        count: how many have been put.
-        goes_on: whether the server says how much of an object has come before, and takes the rest.
+        count: number of uploaded objects.
+        goes_on: whether the server supports resuming an upload.
     """
 
     def __init__(self, files: Iterable[Located], base: str, client: HttpClient) -> None:
@@ -139,7 +139,7 @@ class Uploads(LocatedObjects):
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Let what is under way fail."""
+        """Let running uploads fail."""
         self._stopped.set()
 
     def open(self, name: Multihash) -> BinaryIO:
@@ -163,7 +163,7 @@ class Uploads(LocatedObjects):
             self.count += 1
 
     def _arrived(self, url: str, headers: Mapping[str, str], size: int) -> int:
-        """Bytes of an object that the server has, less than all."""
+        """Return how many bytes of an object the server has, if it is incomplete."""
         with self._client.head(url, headers) as answer:
             told = answer.headers.get(OFFSET_HEADER, "")
         arrived = int(told) if told.isdecimal() and len(told) < 20 else 0
@@ -176,7 +176,7 @@ def _pass_over(stream: BinaryIO, count: int) -> None:
 
 
 class _Measured(io.RawIOBase):
-    """A stream that has as many bytes as are announced, or fails."""
+    """A stream that raises an error unless it has exactly the announced length."""
 
     def __init__(self, stream: BinaryIO, size: int, name: str, stopped: threading.Event) -> None:
         super().__init__()

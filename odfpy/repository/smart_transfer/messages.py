@@ -1,8 +1,8 @@
-"""The messages of version 1 of the protocol. The names of fields and of members of unions are those on the wire.
+"""The messages of version 1 of the protocol. Names of fields and of members of unions are those on the wire.
 
 pull   PullRequest    -> PullAccepted | PullError
        BlocksRequest  -> BlocksReply
-       ObjectsRequest -> ObjectsReply          as often as needed
+       ObjectsRequest -> ObjectsReply          repeated as needed
 push   PushRequest    -> PushAccepted | PushError
        PushBlocks     -> BlocksAccepted | PushBlocksError
        PushObjects    -> UploadsAccepted | PushObjectsError, then Ping and Progress, until that is Complete
@@ -68,7 +68,7 @@ class BlocksBatch:
 
 @dataclass(frozen=True, slots=True)
 class ObjectFile:
-    """A data file or checkpoint."""
+    """A data file or checkpoint to transfer."""
 
     object_type: ObjectKind
     physical_hash: Multihash
@@ -77,7 +77,7 @@ class ObjectFile:
 
 @dataclass(frozen=True, slots=True)
 class HeaderRow:
-    """A header to be sent along."""
+    """A header that a request must have."""
 
     name: str
     value: str
@@ -85,7 +85,7 @@ class HeaderRow:
 
 @dataclass(frozen=True, slots=True)
 class TransferUrl:
-    """The address to get or put an object."""
+    """The URL to download or upload an object."""
 
     url: str
     headers: tuple[HeaderRow, ...] = ()
@@ -93,7 +93,7 @@ class TransferUrl:
 
 
 class PullPhase(Enum):
-    """The phase that a pull had reached."""
+    """The phase in which a pull has failed."""
 
     INITIAL_REQUEST = "InitialRequest"
     METADATA_REQUEST = "MetadataRequest"
@@ -101,7 +101,7 @@ class PullPhase(Enum):
 
 
 class PushPhase(Enum):
-    """The phase that a push had reached."""
+    """The phase in which a push has failed."""
 
     INITIAL_REQUEST = "InitialRequest"
     METADATA_REQUEST = "MetadataRequest"
@@ -111,14 +111,14 @@ class PushPhase(Enum):
     COMPLETE_REQUEST = "CompleteRequest"
 
 
-# A union writes the name of the member that it is; these two are named for the conversation.
+# A union contains the name of the member; these two are named after the conversation.
 PullPhase.WIRE_NAME = "Pull"  # type: ignore[attr-defined]
 PushPhase.WIRE_NAME = "Push"  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True)
 class Internal:
-    """Something else went wrong."""
+    """An error of another kind."""
 
     phase: PullPhase | PushPhase
     error_message: str
@@ -126,7 +126,7 @@ class Internal:
 
 @dataclass(frozen=True, slots=True)
 class SeedBlockOverwriteRestricted:
-    """The first block is that of another dataset."""
+    """The seed block belongs to another dataset."""
 
 
 # --- Pull ---
@@ -134,7 +134,7 @@ class SeedBlockOverwriteRestricted:
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """Begin: the blocks after one, up to another; without them, all up to the head."""
+    """Start a pull: of the blocks after one, up to another; by default, all up to the head."""
 
     begin_after: Multihash | None
     stop_at: Multihash | None
@@ -143,14 +143,14 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class PullAccepted:
-    """The answer to a pull: a summary of what there is."""
+    """Accept a pull, with a summary of what will be transferred."""
 
     transfer_plan: TransferPlan
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidInterval:
-    """The block to begin after is not among the ancestors of the one to stop at."""
+    """The block to start after is not an ancestor of the one to stop at."""
 
     head: Multihash
     tail: Multihash
@@ -161,32 +161,32 @@ PullError: TypeAlias = InvalidInterval | Internal | SeedBlockOverwriteRestricted
 
 @dataclass(frozen=True, slots=True)
 class BlocksRequest:
-    """Send the blocks."""
+    """Request the blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlocksReply:
-    """The blocks."""
+    """Send the blocks."""
 
     blocks: BlocksBatch
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectsRequest:
-    """A request for the addresses of objects."""
+    """Request the URLs of objects."""
 
     object_files: tuple[ObjectFile, ...]
 
 
 class PullStrategy(Enum):
-    """A way to get an object."""
+    """The ways to download an object."""
 
     HTTP_DOWNLOAD = "HttpDownload"
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The address of an object to get."""
+    """The URL to download an object."""
 
     object_file: ObjectFile
     pull_strategy: PullStrategy
@@ -195,7 +195,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class ObjectsReply:
-    """The addresses of objects to get."""
+    """Send the URLs to download objects."""
 
     object_transfer_strategies: tuple[Download, ...]
 
@@ -204,7 +204,7 @@ class ObjectsReply:
 
 
 class Visibility(Enum):
-    """The visibility of a dataset that a push makes."""
+    """The visibility of a dataset that a push creates."""
 
     PRIVATE = "Private"
     PUBLIC = "Public"
@@ -212,7 +212,7 @@ class Visibility(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PushRequest:
-    """Begin: what is going to come on top of the head that the client has seen."""
+    """Start a push: what will be added to the head that the client has seen."""
 
     current_head: Multihash | None
     transfer_plan: TransferPlan
@@ -222,12 +222,14 @@ class PushRequest:
 
 @dataclass(frozen=True, slots=True)
 class PushAccepted:
-    """Go on."""
+    """Accept a push."""
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidHead:
-    """The head is another one. The reference has it that `actual` is what the client said, `expected` what is there."""
+    """The head has moved. In the reference implementation, `actual` is what the client sent, `expected` the current
+    head.
+    """
 
     actual_head: Multihash | None
     expected_head: Multihash | None
@@ -238,14 +240,14 @@ PushError: TypeAlias = Internal | InvalidHead
 
 @dataclass(frozen=True, slots=True)
 class PushBlocks:
-    """The blocks."""
+    """Send the blocks."""
 
     new_blocks: BlocksBatch
 
 
 @dataclass(frozen=True, slots=True)
 class BlocksAccepted:
-    """They are in order."""
+    """Accept the blocks."""
 
 
 PushBlocksError: TypeAlias = SeedBlockOverwriteRestricted | Internal
@@ -253,14 +255,14 @@ PushBlocksError: TypeAlias = SeedBlockOverwriteRestricted | Internal
 
 @dataclass(frozen=True, slots=True)
 class PushObjects:
-    """A request for addresses to put objects; `is_truncated`: more come in a message of their own."""
+    """Request URLs to upload objects; `is_truncated`: further objects follow in another message."""
 
     object_files: tuple[ObjectFile, ...]
     is_truncated: bool
 
 
 class PushStrategy(Enum):
-    """A way to put an object."""
+    """The ways to upload an object."""
 
     SKIP_UPLOAD = "SkipUpload"
     HTTP_UPLOAD = "HttpUpload"
@@ -268,7 +270,7 @@ class PushStrategy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The address to put an object; one that already exists has none."""
+    """The URL to upload an object; none for an object that exists already."""
 
     object_file: ObjectFile
     push_strategy: PushStrategy
@@ -277,7 +279,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class UploadsAccepted:
-    """The addresses to put objects."""
+    """Send the URLs to upload objects."""
 
     object_transfer_strategies: tuple[Upload, ...]
 
@@ -301,19 +303,19 @@ PushObjectsError: TypeAlias = Internal | RefCollision | NameCollision
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """A question for the progress of uploads."""
+    """Request the progress of uploads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """So many objects are there."""
+    """Uploads are running; reports the number of uploaded objects."""
 
     uploaded_objects_count: I32
 
 
 @dataclass(frozen=True, slots=True)
 class AllUploaded:
-    """They are all there."""
+    """All objects are uploaded."""
 
     WIRE_NAME: ClassVar[str] = "Complete"
     IS_BARE: ClassVar[bool] = True
@@ -321,41 +323,41 @@ class AllUploaded:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of uploads."""
+    """Report the progress of uploads."""
 
     details: Running | AllUploaded
 
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Commit it all."""
+    """Request the commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """It is committed."""
+    """Confirm the commit."""
 
 
-# --- As text ---
+# --- Encoding ---
 
 
 def encode(message: Any) -> str:
-    """A message as text."""
+    """Encode a message as text."""
     return _dump(to_json(message))
 
 
 def encode_ok(message: Any) -> str:
-    """Return a message that says yes."""
+    """Encode a success."""
     return _dump({"Ok": to_json(message)})
 
 
 def encode_error(error: Any) -> str:
-    """A message that says no, and why."""
+    """Encode an error, with its reason."""
     return _dump({"Err": {name_of(type(error)): to_json(error)}})
 
 
 def closing_reason(error: Any) -> str:
-    """The same, as short as the reason of a closing frame has to be: what a message says is cut off, if need be."""
+    """Encode an error briefly enough for the reason of a close frame: texts are truncated if needed."""
     text = encode_error(error)
     while len(text.encode()) > _MAX_REASON and isinstance(error, Internal) and error.error_message:
         error = Internal(error.phase, error.error_message[:-1])
@@ -364,24 +366,24 @@ def closing_reason(error: Any) -> str:
 
 
 def decode(type_: type[M], text: str) -> M:
-    """A message from text.
+    """Decode a message.
 
     Raises:
-        ProtocolViolation: it is not such a message.
+        ProtocolViolation: it is invalid.
     """
     return from_json(type_, _load(text))
 
 
 def decode_result(ok: type[M], error: Any, text: str) -> tuple[M | None, Any]:
-    """A message that says yes or no, from text: what it says, and what it says against it; one of them is None.
+    """Decode a success or error; returns both, one of which is None.
 
     Args:
-        ok: the class of a yes.
-        error: the classes of a no.
-        text: the message.
+        ok: class of a success.
+        error: classes of errors.
+        text: text of the message.
 
     Raises:
-        ProtocolViolation: it is not such a message.
+        ProtocolViolation: it is invalid.
     """
     match _load(text):
         case {"Ok": tree, **rest} if not rest:

@@ -1,12 +1,12 @@
 """A pull, both sides of it.
 
-      1. The client says which block it has last; the server sums up what follows.
-      2. The client asks for the blocks, and checks each of them, and every rule of the chain on top of what it has.
-      3. It asks where files that it lacks can be had, and gets them, in as many rounds as it takes.
-      4. It reads which objects the rows link to, and gets those that it wants.
+      1. The client sends its head; the server summarizes what follows.
+      2. The client requests the blocks, and validates each on top of its chain.
+      3. It requests the URLs of files that it lacks, and downloads these, in as many rounds as needed.
+      4. It reads which objects the rows link to, and downloads those that it wants.
       5. It stores the blocks and moves its head.
 
-The connection may end anywhere: what arrived whole is kept, the head is where it was.
+The connection may break at any time: complete files are kept, and the head is unchanged.
 """
 
 from __future__ import annotations
@@ -89,25 +89,25 @@ def pull(
     limits: ArchiveLimits | None = None,
     files: WantedFiles = ALL_FILES,
 ) -> Conversation[TransferResult]:
-    """Bring a dataset up to the server's.
+    """Update a dataset to the server's.
 
     Args:
-        target: written to; whoever keeps a lock on it holds it.
-        force: let its chain become the server's, even when that drops blocks.
-        expected_id: the id that the dataset must have.
-        required: by whom the server's head must be signed.
-        clock: the time here, of which blocks may not be far ahead; any may come where none is given.
-        limits: of what may come.
-        files: the linked objects that are wanted.
+        target: the dataset to update; the caller holds its lock, if any.
+        force: whether to replace its chain by the server's, even if that drops blocks.
+        expected_id: required id of the dataset.
+        required: signers required for the server's head.
+        clock: current time; blocks must not be far ahead of it; None for no check.
+        limits: limits on what the server sends.
+        files: which linked objects to transfer.
 
     Raises:
-        IntervalRefused: the server's chain does not go on where this one ends: it is behind, or they have diverged.
+        IntervalRefused: the server's chain does not continue this one: it is behind, or they have diverged.
         ForeignDataset: it is another dataset.
         FromTheFuture: blocks are more than a day ahead of `clock`.
-        ForgedSignature, NotSigned: a signature is not what it says, or a required one is not there.
-        IntegrityError, MalformedData, ProtocolViolation: something that comes is not what it should be.
-        ConcurrentUpdate: somebody else has moved the target's head.
-        PeerFailed, PeerClosed: the server gives up.
+        ForgedSignature, NotSigned: a signature is invalid, or a required one is missing.
+        IntegrityError, MalformedData, ProtocolViolation: something received is invalid.
+        ConcurrentUpdate: another process has moved the target's head.
+        PeerFailed, PeerClosed: the server aborts.
     """
     old_head = target.refs.get(HEAD)
     # 1.
@@ -162,17 +162,17 @@ def _fetch(objects: list[ObjectOfBlock]) -> Conversation[None]:
 
 
 def file_of(item: ObjectOfBlock) -> ObjectFile:
-    """A file as messages name it."""
+    """Convert a file for messages."""
     return ObjectFile(item.kind, item.name, item.size)
 
 
 def result_of(incoming: Incoming, old_head: Multihash | None, moved: Iterable[ObjectOfBlock]) -> TransferResult:
-    """Return what was done.
+    """Return the result of a pull.
 
     Args:
-        incoming: the blocks that came.
-        old_head: the head before, None for a new dataset.
-        moved: the files that were copied.
+        incoming: the received blocks.
+        old_head: the previous head, None for a new dataset.
+        moved: the copied files.
     """
     objects = list(moved)
     return TransferResult(
@@ -198,16 +198,16 @@ Locate = Callable[[ObjectFile], TransferUrl | None]
 def serve_pull(
     source: DatasetLayout, locate: Locate, is_linked: Callable[[Multihash], bool] = lambda _: False
 ) -> Conversation[None]:
-    """Let a client pull a dataset.
+    """Serve a pull of a dataset.
 
     Args:
         source: the dataset.
-        locate: says where an object can be had.
-        is_linked: whether a row links to an object; one that is not here is then left out of the answer.
+        locate: returns the URL of an object.
+        is_linked: returns whether a row links to an object; such objects are omitted from the response if missing.
 
     Raises:
-        Refusal: to be told to the client.
-        PeerClosed: the client has gone in the middle of something.
+        Refusal: to be reported to the client.
+        PeerClosed: the client has disconnected in between.
     """
     phase = PullPhase.INITIAL_REQUEST
     try:
@@ -233,7 +233,7 @@ def serve_pull(
 
 
 def _unless_closed(type_: type[BlocksRequest | ObjectsRequest]) -> Conversation[ObjectsRequest | None]:
-    """The next message, None when the client needs nothing more."""
+    """Return the next message, None if the client has finished."""
     try:
         message = yield from receive(type_)
     except PeerClosed:
@@ -243,11 +243,11 @@ def _unless_closed(type_: type[BlocksRequest | ObjectsRequest]) -> Conversation[
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Some blocks of a chain, without what is in them.
+    """A range of blocks of a chain, without their content.
 
     Attributes:
-        plan: their sum.
-        names: their hashes, oldest first.
+        plan: summary of the blocks.
+        names: hashes of the blocks, oldest first.
     """
 
     plan: TransferPlan
@@ -255,12 +255,12 @@ class Interval:
 
 
 def survey(layout: DatasetLayout, blocks: list[HashedBlock], num_records: int) -> Interval:
-    """Sum up what a transfer of some blocks comes to.
+    """Summarize the transfer of some blocks.
 
     Args:
         layout: the dataset that has them.
         blocks: the blocks, oldest first.
-        num_records: rows in them.
+        num_records: number of rows in them.
     """
     objects = objects_of_blocks(blocks)
     plan = TransferPlan(
@@ -276,16 +276,16 @@ def survey(layout: DatasetLayout, blocks: list[HashedBlock], num_records: int) -
 def blocks_after(
     chain: MetadataChain, head: Multihash, begin_after: Multihash | None, *, force: bool
 ) -> list[HashedBlock] | None:
-    """The blocks of a chain up to one and after another, oldest first; no more of them are read than need be.
+    """Return the blocks of a chain up to one and after another, oldest first; reads no more blocks than necessary.
 
     Args:
         chain: the chain.
         head: the last block.
-        begin_after: the block before the first one, None for the beginning.
-        force: whether all blocks are wanted if that is not an ancestor.
+        begin_after: the block before the first one, None for the beginning of the chain.
+        force: whether to return all blocks if that is not an ancestor.
 
     Returns:
-        None when the other one is not among the ancestors, unless all are to be overwritten.
+        None if that is not an ancestor, unless `force` is set.
     """
     found: list[HashedBlock] = []
     for hashed in chain.iter_blocks(head):
@@ -334,7 +334,7 @@ def _located(
 
 
 def _with_its_size(source: DatasetLayout, file: ObjectFile) -> ObjectFile | None:
-    """A linked object with the size that it has here; None where it is not here."""
+    """Return a linked object with its size here; None if it is missing."""
     try:
         return replace(file, size=source.data.size(file.physical_hash))
     except ObjectNotFound:

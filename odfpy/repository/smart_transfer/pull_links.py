@@ -1,8 +1,8 @@
-"""Objects that rows link to, in a pull: asked for when the slices are here, as if they were slices.
+"""Linked objects in a pull: requested once the slices are here, like slices.
 
-The protocol has no word for them. A server of ours says in its handshake that it takes part (`Odf-Takes`): then their
-addresses are asked for in rounds after those of the slices, and it leaves out those that it does not have. Any other
-server is asked for each object as a plain file server is, which the reference is too.
+The protocol has no message for them. An odfpy server announces support in its handshake (`Odf-Takes`): then their URLs
+are requested in rounds after those of the slices, and it omits those that it lacks. From any other server, including
+the reference implementation, each object is requested as from a plain file server.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ MAX_ROUND = 4 * 1024**3
 
 
 def pull_links(incoming: Incoming, target: DatasetLayout, files: WantedFiles) -> Conversation[LinkedResult]:
-    """Get the objects that the new rows link to, when their slices are here.
+    """Download the objects that the new rows link to, when their slices are here.
 
     Args:
-        incoming: the blocks that have come.
-        target: where they go.
-        files: chooses objects.
+        incoming: the received blocks.
+        target: the dataset that gets them.
+        files: which objects to transfer.
 
     Raises:
-        MissingLinkedObjects: the server does not have all of them.
-        IntegrityError: an object is not what a row says, or a row links to none.
-        ProtocolViolation: the server does not play its part.
+        MissingLinkedObjects: the server lacks some of them.
+        IntegrityError: an object contradicts its row, or a link is invalid.
+        ProtocolViolation: the server violates the protocol.
     """
     blocks, base = incoming.came, incoming.came_base
     if files.choice.is_empty:
@@ -90,12 +90,12 @@ def _sized(item: ObjectOfBlock, found: Download) -> ObjectOfBlock:
 
 
 def file_of_link(item: ObjectOfBlock) -> ObjectFile:
-    """An object as messages name it: without a size, where its row says none."""
+    """Convert an object for messages: without a size, if its row has none."""
     return ObjectFile(item.kind, item.name, max(0, item.size))
 
 
 def rounds_of(items: list[ObjectOfBlock]) -> Iterator[list[ObjectOfBlock]]:
-    """The objects in portions, each of which can be transferred before its URLs expire."""
+    """Split the objects into portions, each of which can be transferred before its URLs expire."""
     some: list[ObjectOfBlock] = []
     size = 0
     for item in items:

@@ -1,13 +1,15 @@
-"""A push, the client's side of it; that of the server is `serve_push`.
+"""The client's side of a push; that of the server is `serve_push`.
 
-      1. The client says which head it has seen, and sums up what it has on top of it.
-      2. It sends the blocks; the server checks each of them, and every rule of the chain on top of what it has.
-      3. It asks where the files go, and puts them there, in as many rounds as it takes; objects that rows link to come
-         last. The server asks from time to time how that goes.
-      4. The client says that this is all; the server sees that every file is there, stores the blocks and moves its
-         head, if that still is where it was.
+      1. The client sends the head that it has seen, and a summary of what it wants to add.
+      2. It sends the blocks; the server validates each on top of its chain.
+      3. It requests URLs for the files, and uploads these, in as many rounds as needed; linked objects come last. The
+      server
+         requests the progress from time to time.
+      4. The client declares that it is complete; the server checks that every file exists, stores the blocks and moves
+      its
+         head, if that has not moved in the meantime.
 
-The connection may end anywhere: what arrived whole is kept, the head is where it was.
+The connection may break at any time: complete files are kept, and the head is unchanged.
 """
 
 from __future__ import annotations
@@ -79,22 +81,22 @@ def push(
     is_head: bool = True,
     files: WantedFiles = NO_FILES,
 ) -> Conversation[TransferResult]:
-    """Bring the server's dataset up to this one.
+    """Update the server's dataset from this one.
 
     Args:
-        source: only read.
-        blocks: what the server lacks, oldest first: those after its head, or all.
-        remote_head: the head that the server had when it was asked.
-        force: whether they may take the place of some that are there.
-        visibility: who sees the dataset, if it is new there.
-        is_head: whether it is the server's head that moves, and not a branch or tag.
-        files: the linked objects that go along, to servers that take them; none where rows link to none.
+        source: the local dataset, only read.
+        blocks: blocks that the server lacks, oldest first: those after its head, or all.
+        remote_head: the server's head when it was last read.
+        force: whether to replace existing blocks.
+        visibility: visibility of the dataset, if it is new there.
+        is_head: whether the server's head moves, not a branch or tag.
+        files: which linked objects to upload, if the server supports them; none where rows link to none.
 
     Raises:
-        RemoteHeadMoved: the server's head is another one by now.
-        ForeignDataset: the server has another dataset there.
+        RemoteHeadMoved: the server's head has moved.
+        ForeignDataset: the server has another dataset of that name.
         RemoteCollision: the server has it under another name.
-        ProtocolViolation, PeerFailed, PeerClosed: the server does not play its part.
+        ProtocolViolation, PeerFailed, PeerClosed: the server violates the protocol, or aborts.
     """
     head = blocks[-1].hash
     spoken_of = objects_of_blocks(blocks)
@@ -142,17 +144,18 @@ def push(
 def push_missing(
     source: DatasetLayout, blocks: list[HashedBlock], remote_head: Multihash, *, is_head: bool, files: WantedFiles
 ) -> Conversation[TransferResult]:
-    """Bring linked objects to a server that has all blocks: these once more, which changes nothing, and what it lacks.
+    """Upload linked objects to a server that has all blocks: these are repeated, which changes nothing, with missing
+    objects.
 
     Args:
-        source: only read.
-        blocks: all of the chain, oldest first.
-        remote_head: the head that the server had when it was asked.
-        is_head: whether it is the server's head, and not a branch or tag.
-        files: the linked objects that go along.
+        source: the local dataset, only read.
+        blocks: the complete chain, oldest first.
+        remote_head: the server's head when it was last read.
+        is_head: whether it is the server's head, not a branch or tag.
+        files: which linked objects to upload.
 
     Raises:
-        TransferError: the server does not take any.
+        TransferError: the server does not support them.
         OdfError: as `push`.
     """
     if TAKES_LINKS not in (yield FetchCapabilities()):
@@ -163,7 +166,7 @@ def push_missing(
 def _upload_links(
     source: DatasetLayout, blocks: list[HashedBlock], files: WantedFiles
 ) -> Conversation[tuple[LinkedResult, bool]]:
-    """Upload linked objects; gives what was, and whether a question may still be on its way."""
+    """Upload linked objects; returns what was uploaded, and whether a progress request may still be in transit."""
     offered = OfferedLinks(source, blocks, files)
     result, in_doubt = LinkedResult(), False
     for some in (some for items in offered.portions() for some in rounds_of(items)):
@@ -181,7 +184,7 @@ def _accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
         case None:
             return
         case InvalidHead():
-            # What the reference calls `expected` is what is there.
+            # In the reference implementation, `expected` is the current head.
             raise RemoteHeadMoved(
                 f"The server's head is {head_text(error.expected_head)} by now, not {head_text(error.actual_head)}:"
                 " somebody else has pushed",
@@ -198,7 +201,7 @@ def _accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
 def _where_to(objects: list[ObjectOfBlock], *, is_truncated: bool) -> Conversation[tuple[Located, ...]]:
     files = tuple(file_of(item) for item in objects)
     yield from send(PushObjects(files, is_truncated))
-    # A question how the uploads of the last round go may have been on its way when they were done.
+    # A progress request for the last round may have been in transit when the uploads were complete.
     reply, error = yield from receive_result(UploadsAccepted, past=encode(Ping()))
     if reply is None:
         raise refusal_error(error)
@@ -216,7 +219,7 @@ def _where_to(objects: list[ObjectOfBlock], *, is_truncated: bool) -> Conversati
 
 
 def _upload(uploads: tuple[Located, ...]) -> Conversation[bool]:
-    """Upload files; gives whether a question of the server may still be on its way when it is done."""
+    """Upload files; returns whether a progress request of the server may still be in transit."""
     yield StartUploads(uploads)
     pings = 0
     while True:
@@ -232,8 +235,8 @@ def _upload(uploads: tuple[Located, ...]) -> Conversation[bool]:
 def _confirmed(head: Multihash, *, in_doubt: bool) -> Conversation[None]:
     """Wait until the push is committed.
 
-    A confirmation looks the same as a question how the uploads go, and some of these may have been on their way: then
-    the server's head tells. While it is what it was, the confirmation is still to come.
+    A confirmation looks the same as a progress request, some of which may have been in transit: then the server's head
+    decides. While it is unchanged, the confirmation is still to come.
     """
     yield from receive(Confirmed)
     if not in_doubt or (before := (yield FetchHead())) == head:

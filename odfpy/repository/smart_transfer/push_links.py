@@ -1,7 +1,7 @@
-"""Objects that rows link to, in a push: they go after the slices, in rounds of their own; see `pull_links`.
+"""Linked objects in a push: uploaded after the slices, in rounds of their own; see `pull_links`.
 
-The client says with a header whether its copy has all of them. If so, the server sees to it that they have come before
-its head moves; if not, or where nothing is said, as by the reference, its copy becomes one that has some files only.
+The client declares in a header whether its copy is complete. If so, the server checks that all objects were uploaded
+before its head moves; otherwise, or without the header, as from the reference, its own copy becomes a partial one.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ HAS_SOME: Final = "some"
 
 @dataclass
 class OfferedLinks:
-    """The linked objects of blocks that are pushed, those that are here.
+    """The linked objects of pushed blocks, as far as they are here.
 
     Attributes:
-        elsewhere: how many are not, though current rows link to them.
+        elsewhere: number of objects that are not here, although current rows link to them.
     """
 
     source: DatasetLayout
@@ -47,11 +47,11 @@ class OfferedLinks:
     elsewhere: int = 0
 
     def portions(self) -> Iterator[list[ObjectOfBlock]]:
-        """Yield them in portions, with their sizes.
+        """Yield the objects in portions, with their sizes.
 
         Raises:
-            MissingLinkedObjects: one is not here that should be.
-            IntegrityError: one has another size than its row says.
+            MissingLinkedObjects: an object is missing that should be here.
+            IntegrityError: an object has another size than its row states.
         """
         before = self.source.chain.in_order(self.blocks[0].block.prev_block_hash) if self._has_before else []
         base = ChainState()
@@ -72,7 +72,7 @@ class OfferedLinks:
 
 
 def says_of_links(files: WantedFiles) -> dict[str, str]:
-    """The headers of a client's handshake."""
+    """Return the headers of a client's handshake."""
     return {LINKS_HEADER: HAS_ALL if files.choice.is_whole and not files.may_lack else HAS_SOME}
 
 
@@ -81,11 +81,11 @@ def says_of_links(files: WantedFiles) -> dict[str, str]:
 
 @dataclass
 class AcceptedLinks:
-    """The linked objects that a push may bring.
+    """The linked objects that a push may upload.
 
     Attributes:
-        incoming: its blocks.
-        staged: where its files come.
+        incoming: the pushed blocks.
+        staged: the dataset or staging folder that gets the files.
     """
 
     incoming: Incoming
@@ -93,19 +93,19 @@ class AcceptedLinks:
     _names: HashSet | None = field(default=None, init=False)
 
     def find(self, file: ObjectFile, max_size: int) -> ObjectOfBlock | None:
-        """The object that a client offers, None if no row that is pushed links to it.
+        """Return the object that a client offers, None if no pushed row links to it.
 
         Args:
-            file: the object.
-            max_size: bytes that it may have.
+            file: the offered object.
+            max_size: maximum size.
 
         Raises:
-            IntegrityError: it is too large, or a row links to what cannot be; slices have not come or are damaged.
+            IntegrityError: it is too large, or its link is invalid; or slices are missing or damaged.
         """
         if file.object_type is not ObjectKind.DATA_SLICE:
             return None
         if self._names is None:
-            # The slices are here: a client learns of links from nothing else. Nobody has looked at their footers yet.
+            # The slices are here: clients only learn of links from them. Their footers have not been checked yet.
             require_files(self.incoming, self.staged)
             self._names = HashSet()
             for _ in self._portions(self._names):
@@ -117,14 +117,14 @@ class AcceptedLinks:
         return ObjectOfBlock(ObjectKind.DATA_SLICE, file.physical_hash, file.size, self.incoming.head)
 
     def lacking(self, *, has_all: bool) -> int:
-        """Count the objects that have not come, though current rows link to them.
+        """Count the objects that were not uploaded, although current rows link to them.
 
         Args:
-            has_all: whether that is an error.
+            has_all: whether missing objects are an error.
 
         Raises:
-            MissingLinkedObjects: some have not come.
-            IntegrityError: one has another size than its row says.
+            MissingLinkedObjects: some are missing.
+            IntegrityError: an object has another size than its row states.
         """
         missing = HashSet()
         for items in self._portions(HashSet()):

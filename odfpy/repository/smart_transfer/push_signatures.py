@@ -41,15 +41,15 @@ from odfpy.repository.transfer.incoming_signatures import MAX_KEYS, IncomingSign
 def upload_signatures(
     source: DatasetLayout, blocks: Sequence[HashedBlock], *, is_head: bool
 ) -> Conversation[SignatureReport | None]:
-    """Send the signatures of what is pushed, if the server takes them; gives who has signed, None if it does not.
+    """Send the signatures of pushed blocks, if the server supports them; returns the signers, None if it does not.
 
     Args:
-        source: the dataset here.
-        blocks: the blocks that are pushed, oldest first.
-        is_head: whether the last one becomes the head, and not the tip of a branch or tag.
+        source: the local dataset.
+        blocks: the pushed blocks, oldest first.
+        is_head: whether the last one becomes the head, not the tip of a branch or tag.
 
     Raises:
-        ForgedSignature, MalformedSignature: one of ours is not what it should be; the message names it.
+        ForgedSignature, MalformedSignature: a local signature is invalid; the message names it.
     """
     side = source.side
     if side is None or not has_signatures(side) or TAKES_SIGNATURES not in (yield FetchCapabilities()):
@@ -79,19 +79,19 @@ def take_signatures(
     known: KnownRevocations,
     clock: Timestamp | None,
 ) -> Conversation[IncomingSignatures]:
-    """Wait until the client says that this is all, and take the signatures that come before that.
+    """Receive signatures until the client declares that the push is complete.
 
     Args:
-        incoming: the blocks that are pushed.
-        here: the blocks that are here already.
-        target: the dataset, or the place where a new one grows.
-        known: the keys that are known here to have ended.
-        clock: the time here, of which blocks may not be far ahead; None for no check.
+        incoming: the pushed blocks.
+        here: existing blocks.
+        target: the dataset, or the staging folder of a new one.
+        known: keys that are known to be revoked or expired.
+        clock: current time; blocks must not be far ahead of it; None for no check.
 
     Raises:
-        ForgedSignature, MalformedSignature, UnentitledRevocation: something is not what it should be.
-        RevokedKey: something is signed with a key that has ended.
-        ProtocolViolation: more comes than there can be, or something else.
+        ForgedSignature, MalformedSignature, UnentitledRevocation: a file is invalid.
+        RevokedKey: something is signed with a revoked or expired key.
+        ProtocolViolation: too many files, or an unexpected message.
     """
     chain = (*here[: len(here) - len(incoming.dropped)], *(one.hashed for one in incoming.blocks))
     new = {path_of(one.hash): one for one in chain}
@@ -118,10 +118,10 @@ def take_signatures(
 
 
 def _signatures_in(text: str) -> tuple[SideFile, ...] | None:
-    """The files that a message brings; None where it says that this is all.
+    """Parse the files in a message; None if it declares completion.
 
     Raises:
-        ProtocolViolation: it is something else.
+        ProtocolViolation: it is another message.
     """
     try:
         return messages.decode(PushSignatures, text).signatures

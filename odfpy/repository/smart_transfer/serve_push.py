@@ -1,4 +1,4 @@
-"""The server's side of a push; see `push`."""
+"""The server's side of a push; see `push` for the protocol."""
 
 from __future__ import annotations
 
@@ -68,48 +68,48 @@ _MAX_SILENT_PINGS = 6
 
 
 class PushTarget(Protocol):
-    """The target of a push, as the server's side sees it."""
+    """The target of a push; implemented by the server."""
 
     def existing(self) -> DatasetLayout | None:
-        """The dataset of that name, as it is now."""
+        """Return the current dataset of that name."""
 
     def stage(self, dataset_id: DatasetId) -> DatasetLayout:
-        """Return where a new dataset grows until it is whole; what an earlier push has left of it is there.
+        """Return the staging folder of a new dataset, with what an earlier push has left there.
 
         Raises:
-            Refusal: it is somewhere else already.
+            Refusal: the dataset exists under another name.
         """
 
     def locate(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
-        """Return where an object is to be put."""
+        """Return the URL to upload an object."""
 
     def receiving(self, dataset_id: DatasetId) -> AbstractContextManager[None]:
-        """Keep all objects of the dataset, also those that no block has yet, while others come.
+        """Protect all objects of the dataset from garbage collection while objects are received.
 
         Raises:
-            DatasetLocked: somebody is removing objects.
+            DatasetLocked: garbage is being collected.
         """
 
     def writing(self, dataset_id: DatasetId) -> AbstractContextManager[None]:
         """Hold the dataset's lock.
 
         Raises:
-            DatasetLocked: somebody else is writing.
+            DatasetLocked: another process is writing.
         """
 
     def note_lacking(self, dataset_id: DatasetId) -> None:
-        """Note that a dataset has not all files that rows link to, under the lock."""
+        """Record, under the lock, that a dataset lacks linked objects."""
 
     def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: Visibility) -> None:
-        """Give the new dataset its name, under the lock.
+        """Publish the new dataset under its name, under the lock.
 
         Args:
-            layout: the folder in which it has grown.
+            layout: the staging folder.
             dataset_id: id of the dataset.
-            visibility: who sees it then.
+            visibility: visibility of the new dataset.
 
         Raises:
-            Refusal: the name has been taken in the meantime.
+            Refusal: the name was taken in the meantime.
         """
 
 
@@ -124,22 +124,22 @@ def serve_push(
     revoked: KnownRevocations | None = None,
     has_all_files: bool = False,
 ) -> Conversation[None]:
-    """Let a client push.
+    """Serve a push.
 
     Args:
-        target: where to.
-        may_force: whether this client may overwrite blocks that are there.
-        may_bring_future: whether this client may force blocks that are of the future.
-        clock: the time here, of which blocks may not be far ahead unless they are forced; any may come where none is
-            given.
-        limits: of blocks that may come.
-        max_object_size: bytes of a file that may come.
-        revoked: what is known here of keys that have ended.
-        has_all_files: whether the client says that it has all objects that rows link to.
+        target: the target of the push.
+        may_force: whether this client may replace existing blocks.
+        may_bring_future: whether this client may force blocks whose time is in the future.
+        clock: current time; blocks must not be far ahead of it unless they are forced; None for no
+            check.
+        limits: limits on received blocks.
+        max_object_size: maximum size of a file.
+        revoked: keys that are known to be revoked or expired.
+        has_all_files: whether the client declares that it has all linked objects.
 
     Raises:
-        Refusal: to be told to the client.
-        PeerClosed: the client has gone in the middle of it.
+        Refusal: to be reported to the client.
+        PeerClosed: the client has disconnected in between.
     """
     phase = PushPhase.INITIAL_REQUEST
     try:
@@ -172,8 +172,9 @@ def serve_push(
                 pass
             phase = PushPhase.COMPLETE_REQUEST
             given = yield from take_signatures(incoming, here, staged, revoked or KnownRevocations(), clock)
-            # The lock only for this: uploads may take hours. What others have committed meanwhile fails the swap of the
-            # head.
+            # Locked only for the commit: uploads may take hours. If another process has committed in the meantime, the
+            # swap of
+            # the head fails.
             with target.writing(dataset_id):
                 require_files(incoming, staged)
                 lacking = links.lacking(has_all=has_all_files)
@@ -192,7 +193,7 @@ def serve_push(
 def _take_objects(
     incoming: Incoming, staged: DatasetLayout, target: PushTarget, links: AcceptedLinks, max_size: int
 ) -> Conversation[bool]:
-    """One round of uploads; gives whether there is another."""
+    """Run one round of uploads; returns whether there is another."""
     request = yield from receive(PushObjects)
     if len(request.object_files) > MAX_OBJECTS_ASKED:
         raise ProtocolViolation(f"More than {MAX_OBJECTS_ASKED} objects at once")
@@ -232,20 +233,20 @@ def _commit(
 ) -> None:
     now = target.existing()
     if now is not None:
-        # Where the dataset was new, and somebody else has made it in the meantime, this finds its head moved.
+        # If the dataset was new, and was created by another push in the meantime, the swap of the head fails here.
         commit(incoming, now, head, before=given.store)
     elif head is not None:
         raise TransferError("The dataset has been deleted")
     else:
-        left = staged.refs.get(HEAD)  # of a push that was cut at the last moment
+        left = staged.refs.get(HEAD)  # left by a push that was interrupted at the last moment
         commit(incoming, staged, left, before=given.store)
         target.publish(staged, incoming.state.dataset_id, visibility)
 
 
 def _public(error: OdfError, *, may_force: bool) -> str:
-    """Return what a client may know of an error: what is wrong with its bytes, not where things are on the server.
+    """Return what a client may know of an error: what is wrong with its data, but no paths of the server.
 
-    A closing frame has room for few words.
+    A close frame only has room for a short text.
     """
     name = f"{error.code} {type(error).__name__}"
     if isinstance(error, RevokedKey):

@@ -1,7 +1,7 @@
-"""Conversations: each side is a generator of steps, which knows of no network (sans-I/O).
+"""Conversations: each side is a generator of steps, without any network I/O (sans-I/O).
 
-Whoever runs it does what a step says and sends the outcome in; when the other side closes the connection, it throws
-`PeerClosed` in. The generator's return value is the outcome of the conversation. It reads and writes datasets itself.
+The driver executes each step and sends the outcome into the generator; when the peer closes the connection, it throws
+`PeerClosed` into it. The generator's return value is the outcome. Datasets are read and written directly.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Wait for a message. Yields its text, or None when `within` seconds have gone without one."""
+    """Wait for a message. Yields its text, or None after `within` seconds without one."""
 
     within: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A file, and where to get or put it."""
+    """A file with its download or upload URL."""
 
     item: ObjectOfBlock
     url: TransferUrl
@@ -78,18 +78,18 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Get files into the dataset. Yields None once all files have been fetched."""
+    """Download files into the dataset. Yields None once all files are there."""
 
     files: tuple[Located, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLinked:
-    """Get objects that rows link to into the dataset. Yields `FetchedLinks`.
+    """Download linked objects into the dataset. Yields `FetchedLinks`.
 
     Attributes:
         items: the objects.
-        urls: where the server says that they are; None where it is asked for each as any file server is.
+        urls: URLs from the server; None to request each object as from a file server.
     """
 
     items: tuple[ObjectOfBlock, ...]
@@ -98,7 +98,7 @@ class FetchLinked:
 
 @dataclass(frozen=True, slots=True)
 class FetchedLinks:
-    """The objects that have come, and those that are not there."""
+    """The downloaded objects, and those that are missing at the server."""
 
     result: LinkedResult
     missing: HashSet
@@ -106,12 +106,12 @@ class FetchedLinks:
 
 @dataclass(frozen=True, slots=True)
 class TakeSignatures:
-    """Get the signatures of blocks that are going to be stored. Yields `CollectedSignatures`.
+    """Fetch the signatures of blocks that will be stored. Yields `CollectedSignatures`.
 
     Attributes:
-        blocks: oldest first.
-        dataset_id: of the dataset.
-        required: by whom the last one must be signed.
+        blocks: blocks, oldest first.
+        dataset_id: id of the dataset.
+        required: signers required for the last block.
     """
 
     blocks: tuple[HashedBlock, ...]
@@ -121,24 +121,24 @@ class TakeSignatures:
 
 @dataclass(frozen=True, slots=True)
 class StartUploads:
-    """Begin to put files where they go. Yields None at once."""
+    """Start to upload files. Yields None immediately."""
 
     files: tuple[Located, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveWhileUploading:
-    """Wait for a message, or for the end of what was begun. Yields `UploadProgress`."""
+    """Wait for a message, or for the end of the uploads. Yields `UploadProgress`."""
 
 
 @dataclass(frozen=True, slots=True)
 class UploadProgress:
-    """The first event of several: a message, or the end of the uploads.
+    """The first of two events: a message, or the end of the uploads.
 
     Attributes:
-        text: the message; None when all files are where they go.
-        count: how many of them are.
-        seconds: since it was begun.
+        text: text of the message; None when all files are uploaded.
+        count: number of uploaded files.
+        seconds: seconds since the start of the uploads.
     """
 
     text: str | None
@@ -148,12 +148,12 @@ class UploadProgress:
 
 @dataclass(frozen=True, slots=True)
 class FetchHead:
-    """Ask the server where its head is, outside of the conversation. Yields a hash or None."""
+    """Request the server's head outside of the conversation. Yields a hash or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchCapabilities:
-    """Ask what the server's handshake says that it takes beside the protocol. Yields a set of words."""
+    """Request the extensions that the server's handshake announces. Yields a set of words."""
 
 
 Step: TypeAlias = (
@@ -222,7 +222,7 @@ _HINTS = {
 """What to try, by the code that servers of ours begin their reasons with."""
 
 
-# --- Saying and hearing messages ---
+# --- Sending and receiving messages ---
 
 
 def send(message: Any) -> Conversation[None]:
@@ -231,20 +231,20 @@ def send(message: Any) -> Conversation[None]:
 
 
 def receive(type_: type[M]) -> Conversation[M]:
-    """Wait for a message of a kind.
+    """Wait for a message of a class.
 
     Raises:
-        ProtocolViolation: another one came.
-        PeerFailed, PeerClosed: none will come.
+        ProtocolViolation: another message was received.
+        PeerFailed, PeerClosed: the peer has aborted.
     """
     return decode(type_, (yield from hear_text()))
 
 
 def hear_text() -> Conversation[str]:
-    """Wait for a message, of whatever kind.
+    """Wait for any message.
 
     Raises:
-        PeerFailed, PeerClosed: none will come.
+        PeerFailed, PeerClosed: the peer has aborted.
     """
     try:
         text: str = yield Receive()
@@ -254,11 +254,11 @@ def hear_text() -> Conversation[str]:
 
 
 def receive_while_uploading() -> Conversation[UploadProgress]:
-    """Wait for a message, or until all files are where they go.
+    """Wait for a message, or until all files are uploaded.
 
     Raises:
-        PeerFailed, PeerClosed: the server gives up.
-        OdfError: a file could not be given.
+        PeerFailed, PeerClosed: the server has aborted.
+        OdfError: an upload has failed.
     """
     try:
         news: UploadProgress = yield ReceiveWhileUploading()
@@ -268,15 +268,15 @@ def receive_while_uploading() -> Conversation[UploadProgress]:
 
 
 def receive_result(type_: type[M], *, past: str | None = None) -> Conversation[tuple[M | None, AnyError | None]]:
-    """Wait for a message that says yes or no; also a closing frame may say no.
+    """Wait for a success or error message; a close frame may also report an error.
 
     Args:
-        type_: of a message that says yes.
-        past: a message that may come before, and that says nothing here.
+        type_: class of a success.
+        past: a message that may come before, and is ignored.
 
     Raises:
-        ProtocolViolation: something else came.
-        PeerClosed: nothing will come.
+        ProtocolViolation: another message was received.
+        PeerClosed: the peer has closed the connection.
     """
     try:
         text = yield Receive()
@@ -288,7 +288,7 @@ def receive_result(type_: type[M], *, past: str | None = None) -> Conversation[t
 
 
 def refusal_error(error: AnyError | None) -> Exception:
-    """Return the error that a refusal stands for; a conversation handles the cases that it knows better."""
+    """Return the exception for an error message; conversations handle the cases they know themselves."""
     match error:
         case Internal():
             place = error.phase.value
@@ -310,10 +310,10 @@ def refusal_error(error: AnyError | None) -> Exception:
 
 
 def _said_with(closed: PeerClosed) -> AnyError:
-    """The no in a closing frame.
+    """Return the error message in a close frame.
 
     Raises:
-        PeerClosed: there is none in it.
+        PeerClosed: it contains none.
     """
     if closed.close_code == FAILED:
         with suppress(ProtocolViolation):
@@ -324,5 +324,5 @@ def _said_with(closed: PeerClosed) -> AnyError:
 
 
 def head_text(head: Multihash | None) -> str:
-    """A head for messages."""
+    """Format a head for messages."""
     return str(head) if head else "none"

@@ -1,8 +1,8 @@
-"""Messages on signatures in the middle of a push, so that no head is ever there unsigned.
+"""Messages with signatures during a push, so that no head is ever visible unsigned.
 
-The protocol has no message for them. A server of ours says in its handshake that it takes some (`Odf-Takes`), and a
-client then sends them after the files and before it says that this is all. They are stored before the head moves, or
-the push is refused. Nobody else sees a difference.
+The protocol has no message for them. An odfpy server announces support in its handshake (`Odf-Takes`), and a client
+then sends them after the files and before it declares completion. They are stored before the head moves, or the push is
+rejected. Other implementations see no difference.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_FILES: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class SideFile:
-    """A file beside the chain, by its path in the dataset."""
+    """A file next to the chain, by its path in the dataset."""
 
     path: str
     text: str
@@ -27,6 +27,6 @@ class SideFile:
 
 @dataclass(frozen=True, slots=True)
 class PushSignatures:
-    """Signatures of blocks that are pushed, and of the head; before them, what is said of keys that have ended."""
+    """Signatures of pushed blocks, and of the head, preceded by revocations of keys."""
 
     signatures: tuple[SideFile, ...]

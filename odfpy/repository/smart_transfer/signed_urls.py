@@ -1,4 +1,4 @@
-"""URLs that let whoever has them get or put one object, for some time: an HMAC over what is allowed.
+"""URLs that let their holder download or upload one object for a limited time: an HMAC over the permission.
 
 <dataset>/signed-data/<hash>?dataset=did:odf:...&size=...&expires=...&signature=...
 """
@@ -25,16 +25,16 @@ KINDS = {folder: kind for kind, folder in FOLDERS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The permission that a URL carries.
+    """The permission in a signed URL.
 
     Attributes:
-        method: what may be done.
-        place: the workspace, where a server has several.
-        dataset_id: the dataset.
-        kind: what the object is.
-        name: its hash.
+        method: permitted HTTP method.
+        place: index of the workspace, if a server has several.
+        dataset_id: id of the dataset.
+        kind: kind of the object.
+        name: hash of the object.
         size: its size in bytes.
-        expires: seconds since 1970.
+        expires: expiry, in seconds since the epoch.
     """
 
     method: Literal["GET", "PUT"]
@@ -47,13 +47,13 @@ class Grant:
 
 
 class UrlSigner:
-    """Signs grants, and knows its own signatures. Its key lives as long as it does: no URL outlives its server."""
+    """Signs grants and verifies them. The key is never stored: no URL outlives its server."""
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
 
     def path(self, grant: Grant) -> str:
-        """Path and query below the URL of the dataset."""
+        """Return path and query of the signed URL, relative to the URL of the dataset."""
         query = {
             "place": grant.place,
             "dataset": grant.dataset_id,
@@ -64,7 +64,7 @@ class UrlSigner:
         return f"{FOLDERS[grant.kind]}/{grant.name}?{urlencode(query)}"
 
     def allows(self, grant: Grant, signature: str, now: int) -> bool:
-        """Return whether a signature is ours, and not too old.
+        """Return whether a signature is valid and has not expired.
 
         Args:
             grant: the permission.

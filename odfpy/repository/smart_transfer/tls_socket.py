@@ -1,8 +1,8 @@
 """TLS sockets that one thread reads while another one writes.
 
-OpenSSL wants calls on one connection to come one after the other. Two threads that call at the same time are not merely
-slow: a session ticket of TLS 1.3 that is read while a request is written leaves the writer waiting for bytes that the
-reader already took, and both wait until the server gives up.
+OpenSSL requires calls on one connection to be serialized. Two concurrent calls are not merely slow: if a TLS 1.3
+session ticket is read while a request is written, the writer waits for bytes that the reader has consumed already, and
+both block until the server times out.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# The other thread may take the bytes that a call waits for, so a call looks again after this many seconds.
+# The other thread may consume the bytes that a call waits for, so calls poll at this interval, in seconds.
 _LOOK_AGAIN = 0.05
 
 
 class SharedTlsSocket:
-    """Those methods of a TLS socket that a WebSocket connection uses, for one reader and one writer at a time."""
+    """The methods of a TLS socket that a WebSocket connection uses, for one concurrent reader and one writer."""
 
     def __init__(self, peer: ssl.SSLSocket) -> None:
         self._peer = peer
@@ -33,55 +33,55 @@ class SharedTlsSocket:
         peer.setblocking(False)
 
     def recv(self, size: int) -> bytes:
-        """Bytes that were received, at most `size`; none when the other side has closed.
+        """Receive at most `size` bytes; none when the peer has closed.
 
         Raises:
-            OSError: the connection broke, or the time of `settimeout` went by.
+            OSError: the connection broke, or the timeout expired.
         """
         return self._finished(partial(self._peer.recv, size))
 
     def sendall(self, data: bytes) -> None:
-        """Send all of the bytes.
+        """Send all bytes.
 
         Raises:
-            OSError: the connection broke, or the time of `settimeout` went by.
+            OSError: the connection broke, or the timeout expired.
         """
         left = memoryview(data)
         while left:
             left = left[self._finished(partial(self._peer.send, left)) :]
 
     def settimeout(self, seconds: float | None) -> None:
-        """Let calls that begin from now on take at most this long."""
+        """Set the timeout of calls that start from now on."""
         self._timeout = seconds
 
     def gettimeout(self) -> float | None:
-        """The seconds that a call may take."""
+        """Return the timeout."""
         return self._timeout
 
     def shutdown(self, how: int) -> None:
-        """End one or both directions, and wake the calls that wait."""
+        """Shut down one or both directions, and wake waiting calls."""
         socket.socket.shutdown(self._peer, how)
 
     def close(self) -> None:
-        """Close the socket; a call that waits in another thread ends."""
-        with suppress(OSError):  # the other side has gone already
+        """Close the socket; waiting calls in other threads end."""
+        with suppress(OSError):  # the peer has disconnected already
             self.shutdown(socket.SHUT_RDWR)
         self._peer.close()
 
     def fileno(self) -> int:
-        """The file descriptor; -1 when closed."""
+        """Return the file descriptor; -1 when closed."""
         return self._peer.fileno()
 
     def getsockname(self) -> object:
-        """The address of this side."""
+        """Return the local address."""
         return self._peer.getsockname()
 
     def getpeername(self) -> object:
-        """The address of the other side."""
+        """Return the peer's address."""
         return self._peer.getpeername()
 
     def _finished(self, call: Callable[[], T]) -> T:
-        """The result of a call that is made again until it need not wait; others go on while it waits."""
+        """Repeat a non-blocking call until it succeeds; other calls can run while it waits."""
         timeout = self._timeout
         end = None if timeout is None else time.monotonic() + timeout
         while True:

@@ -1,4 +1,4 @@
-"""The client's transport: messages over a WebSocket, files over HTTP to and from where the server says."""
+"""The client's transport: messages over a WebSocket, files over HTTP at the URLs that the server sends."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ PATIENCE = 300.0
 """Seconds that a server may take for an answer; whether it is alive is asked more often (RFC 6455, 5.5.2)."""
 
 _OPEN_TIMEOUT, _CLOSE_TIMEOUT = 30.0, 5.0
-_FRAGMENT = 1 << 20  # characters; the reference takes frames of up to 16 MB
+_FRAGMENT = 1 << 20  # characters; the reference implementation accepts frames of up to 16 MB
 _GIVING_UP = 1001
 _TOO_BIG = 1009
 _LOST = 1006
@@ -82,20 +82,20 @@ def converse(
     reference: ReferenceName | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> R:
-    """Have a conversation with a server.
+    """Run a conversation with a server.
 
     Args:
-        base: the http or https URL of the dataset.
+        base: http or https URL of the dataset.
         path: `pull` or `push`.
-        conversation: the client's side.
-        here: the dataset on this side.
-        progress: called with bytes done and bytes in all, while files are transferred.
-        reference: the branch or tag that it is about, instead of the head; only our own nodes know of these.
-        headers: more headers of the handshake, which other servers overlook.
+        conversation: the client's side of the conversation.
+        here: the local dataset.
+        progress: called with the transferred and the total number of bytes, while files are transferred.
+        reference: the branch or tag to transfer instead of the head; only supported by odfpy nodes.
+        headers: additional headers of the handshake, ignored by other servers.
 
     Raises:
-        TransferError: the server cannot be reached, wants a token, or has no such dataset.
-        OdfError: what the conversation comes to.
+        TransferError: the server is unreachable, requires a token, or lacks the dataset.
+        OdfError: whatever the conversation raises.
     """
     with ExitStack() as ends:
         name = HEAD if reference is None else reference.reference
@@ -107,7 +107,7 @@ def converse(
         return result
 
 
-# --- What there is to hear ---
+# --- Events ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ _News: TypeAlias = _Message | _Broken | _Given
 class _Talk:
     """A conversation over a connection.
 
-    A thread reads a message when one is wanted, another one gives files: whatever happens first is heard of first.
+    One thread reads messages on demand, another one uploads files; events are handled in order of occurrence.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class _Talk:
         self._reference = reference
         self._here = here
         self._progress = progress
-        # The server says where files are: not nearer to this machine than it is itself.
+        # URLs from the server must not lead closer to this machine than the server itself is.
         self._client = HttpClient(TransferError, interrupted=TransferInterrupted, nearest=space)
         self._moved = 0
         self._uploading: _UploadThread | None = None
@@ -156,7 +156,7 @@ class _Talk:
         self._is_reading = False
 
     def run(self, conversation: Conversation[R]) -> R:
-        """Do what each step says."""
+        """Execute the steps."""
         try:
             step = next(conversation)
             while True:
@@ -174,10 +174,10 @@ class _Talk:
             raise
 
     def close(self, code: int) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._uploading:
             self._uploading.stop()
-        with suppress(Exception):  # all has been said
+        with suppress(Exception):  # everything was sent
             self._socket.close(code)
 
     def _do(self, step: Step) -> Any:
@@ -241,7 +241,7 @@ class _Talk:
         from websockets.exceptions import ConnectionClosed
 
         pieces = [text[at : at + _FRAGMENT] for at in range(0, len(text), _FRAGMENT)]
-        with suppress(ConnectionClosed):  # why it has closed is heard next
+        with suppress(ConnectionClosed):  # the reason is received next
             self._socket.send(pieces if len(pieces) > 1 else text)
 
     def _receive(self, within: float | None) -> str | None:
@@ -288,7 +288,7 @@ class _Talk:
 
 
 class _UploadThread:
-    """Files on their way to where they go, on a thread of its own, which tells when it is done."""
+    """Uploads in a separate thread, which reports when it is done."""
 
     def __init__(
         self,
@@ -314,17 +314,17 @@ class _UploadThread:
 
     @property
     def count(self) -> int:
-        """Return how many files are where they go."""
+        """Return the number of uploaded files."""
         stores = (self._target.data, self._target.checkpoints)
         return sum(store.count for store in stores if isinstance(store, Uploads))
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """Return the seconds since the start."""
         return time.monotonic() - self._begin
 
     def stop(self) -> None:
-        """Let those that are under way fail soon."""
+        """Let running uploads fail soon."""
         for store in (self._target.data, self._target.checkpoints):
             if isinstance(store, Uploads):
                 store.stop()
@@ -335,7 +335,7 @@ class _UploadThread:
 
 
 def _connected(base: str, path: str, more: Mapping[str, str], ends: ExitStack) -> tuple[ClientConnection, AddressSpace]:
-    """A connection, and how near to this machine the server is."""
+    """Open a connection, and determine the network space of the server."""
     with needs_extra("serve", "URLs that begin with odf+http", TransferError):
         from websockets.exceptions import InvalidStatus, WebSocketException
         from websockets.sync.client import ClientConnection, connect
@@ -345,7 +345,7 @@ def _connected(base: str, path: str, more: Mapping[str, str], ends: ExitStack) -
     spaces = [AddressSpace.LINK_LOCAL]
 
     def create(peer: socket.socket, protocol: ClientProtocol, **options: Any) -> ClientConnection:
-        """Look where we are before a word is said: for the library follows redirects."""
+        """Check the peer's address before anything is sent: the library follows redirects."""
         uri = protocol.uri
         origin = Origin("https" if uri.secure else "http", uri.host, uri.port)
         spaces.append(space_at(origin, peer, TransferError))
@@ -370,7 +370,7 @@ def _connected(base: str, path: str, more: Mapping[str, str], ends: ExitStack) -
     except InvalidStatus as error:
         raise _refusal(error.response.status_code, error.response.body or b"", shown) from error
     except WebSocketException as error:
-        if isinstance(error.__cause__, EOFError):  # before it has answered at all
+        if isinstance(error.__cause__, EOFError):  # before any response
             raise ConnectionLost(f"{shown} has hung up without an answer", hint="Run the command again.") from error
         raise TransferError(
             f"{shown} does not speak the Smart Transfer Protocol: {error}",

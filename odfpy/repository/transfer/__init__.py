@@ -1,1 +1,1 @@
-"""Moving datasets between two places: blocks, slices, references, signatures, and the checks on the way."""
+"""Transfer of datasets: blocks, slices, references, signatures, and the validation of all of these."""

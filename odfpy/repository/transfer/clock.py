@@ -1,7 +1,7 @@
-"""Blocks of the future: their writer's clock was ahead, or ours is behind.
+"""Blocks with a time in the future: their writer's clock was ahead, or the local one is behind.
 
-System time never goes back in a chain, so that whatever follows such a block has its time, until the clocks have caught
-up. Questions about now leave it out, and nothing can mend it later. So it is not taken in unasked.
+System time never decreases in a chain, so that all blocks after such a block have its time until the clocks catch up.
+Queries as of now exclude it, and it cannot be repaired later. So it is only accepted if forced.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class FromTheFuture(TransferError, code="E661"):
 
 
 def ahead(time: Timestamp | None, now: Timestamp) -> Duration | None:
-    """By how much a system time is ahead of a clock, None where that is no more than clocks may differ."""
+    """Return how far a system time is ahead of a clock, None if that is within the tolerance."""
     if time is None:
         return None
     found = Duration.between(now, time)
@@ -32,16 +32,16 @@ def ahead(time: Timestamp | None, now: Timestamp) -> Duration | None:
 
 
 def require_past(time: Timestamp | None, known: Timestamp | None, clock: Timestamp | None, where: str) -> None:
-    """Check that the blocks that are to come are not of the future.
+    """Check that received blocks are not from the future.
 
     Args:
-        time: of the last of them, which is the greatest.
-        known: of the last block that already exists: if that is of the future too, it was taken in on purpose.
-        clock: the time here; None where any time is allowed.
-        where: the place that they come from, for the message.
+        time: time of the last block, which is the greatest.
+        known: time of the last existing block: if that is in the future, too, it was accepted deliberately.
+        clock: current time; None to accept any time.
+        where: the remote that they come from, for the message.
 
     Raises:
-        FromTheFuture: they are, by more than a day.
+        FromTheFuture: they are more than a day ahead.
     """
     if clock is None or time is None or (known is not None and time <= known):
         return

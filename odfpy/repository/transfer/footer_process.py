@@ -1,9 +1,10 @@
-"""Footers of slices from elsewhere are read in a process of its own: one that breaks the reader breaks only that.
+"""A separate process that reads footers of untrusted slices: a footer that crashes the reader only crashes that
+process.
 
-pyarrow ends its whole process where a footer contradicts itself in some ways: as of version 26, what the metadata of a
-column throws is caught by nobody. Whatever has been read here once can be read anywhere.
+pyarrow aborts the process on some contradictory footers: as of version 26, exceptions for a column's metadata are not
+caught in C++. A footer that was read here without a crash can be read anywhere.
 
-Starting the process takes longer than reading hundreds of footers. So it waits some seconds for the next dataset.
+Starting the process takes longer than reading hundreds of footers. So it stays alive some seconds for the next dataset.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class FooterOf:
-    """A slice whose footer is to be read.
+    """A slice whose footer is to be checked.
 
     Attributes:
-        path: the file.
-        expected: what the block says of it.
-        most_unpacked: bytes that its pages may have when they are unpacked.
+        path: path of the file.
+        expected: what the block records about it.
+        most_unpacked: maximum uncompressed bytes of its pages.
     """
 
     path: str
@@ -50,10 +51,10 @@ class FooterOf:
 
 
 def first_problem(footers: Sequence[FooterOf]) -> tuple[int, RaisedError] | None:
-    """Return the position of the first footer that is not what it should be, and what is wrong; None if there is none.
+    """Return index and error of the first invalid footer; None if all are valid.
 
     Raises:
-        InternalError: no process can be started.
+        InternalError: the process cannot be started.
     """
     reader = _waiting_reader() or _Reader()
     is_whole = False
@@ -71,7 +72,7 @@ def first_problem(footers: Sequence[FooterOf]) -> tuple[int, RaisedError] | None
             _waiting.append(reader)
         else:
             reader.end()
-    if code == 0:  # it had waited long enough, just before it was asked
+    if code == 0:  # its idle time ended just before the request
         return first_problem(footers)
     why = "takes too long to read" if code is None else "breaks the reader of Parquet files"
     message = f"Data file {footers[len(answers)].path} is not what its block says: its footer {why}"
@@ -79,12 +80,12 @@ def first_problem(footers: Sequence[FooterOf]) -> tuple[int, RaisedError] | None
 
 
 class _Reader:
-    """The process, which answers one caller at a time.
+    """The process, which serves one caller at a time.
 
     Attributes:
-        owner: number of the process that has started it.
-        is_late: whether it has taken longer than it may.
-        end: ends it.
+        owner: id of the process that has started it.
+        is_late: whether it has exceeded its time limit.
+        end: stops it.
     """
 
     def __init__(self) -> None:
@@ -97,7 +98,7 @@ class _Reader:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=python_environment(os.environ),
-                start_new_session=True,  # Ctrl-C is not for it
+                start_new_session=True,  # Ctrl-C must not reach it
             )
         except OSError as error:
             errors.close()
@@ -108,15 +109,15 @@ class _Reader:
         self.end = weakref.finalize(self, _end, process, errors, self.owner)
 
     def ask(self, footers: Sequence[FooterOf]) -> Iterator[RaisedError | None]:
-        """Yield None for one footer after the other, up to the first problem, which is the last that is yielded.
+        """Yield None for each footer, up to the first error, which is yielded last.
 
-        There are fewer if the process breaks or takes too long.
+        There are fewer results if the process crashes or times out.
         """
         deadline = time.monotonic() + _PATIENCE + _PATIENCE_EACH * len(footers)
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None  # noqa: S101  both are pipes
         assert stdout is not None  # noqa: S101
-        with suppress(BrokenPipeError):  # then it does not answer either
+        with suppress(BrokenPipeError):  # then there will be no response, either
             pickle.dump((_current_folder(), list(footers)), stdin)
             stdin.flush()
         rest, answered = b"", 0
@@ -133,15 +134,15 @@ class _Reader:
                 yield problem
 
     def is_ready(self) -> bool:
-        """Return whether it belongs to this process, which may be a fork, and has not ended."""
+        """Return whether it was started by this process, not by the parent of a fork, and is alive."""
         return self.owner == os.getpid() and self._process.poll() is None
 
     def exit_code(self) -> int | None:
-        """Return how it ended, None where it is too late."""
+        """Return its exit code, None after a timeout."""
         return None if self.is_late else self._process.wait()
 
     def last_words(self) -> str:
-        """Return the end of what it has written to its standard error."""
+        """Return the end of its standard error."""
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace")[-500:]
 
@@ -162,7 +163,7 @@ def _waiting_reader() -> _Reader | None:
 
 
 def _is_readable(stream: IO[bytes], deadline: float) -> bool:
-    poll = select.poll()  # takes descriptors of any number
+    poll = select.poll()  # supports file descriptors of any number
     poll.register(stream, select.POLLIN)
     return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
 
@@ -173,19 +174,19 @@ def _end(process: subprocess.Popen[bytes], errors: IO[Any], owner: int) -> None:
         process.wait()
     for stream in (process.stdin, process.stdout, errors):
         if stream is not None:
-            with suppress(OSError):  # what it has not read is lost
+            with suppress(OSError):  # input that it has not read is lost
                 stream.close()
 
 
 def _current_folder() -> str | None:
     try:
         return os.getcwd()  # noqa: PTH109
-    except OSError:  # it has been removed: no path is relative to it
+    except OSError:  # it was removed: no path is relative to it
         return None
 
 
 def main() -> None:
-    """Read footers up to one with a problem; requests come from standard input, a line for each footer goes out."""
+    """Check footers up to the first error; requests are read from standard input, a line for each footer is written."""
     while select.select([sys.stdin], [], [], _IDLE_SECONDS)[0]:
         try:
             folder, footers = pickle.load(sys.stdin.buffer)  # noqa: S301  from the process that has started this

@@ -1,6 +1,6 @@
-"""Signatures and revocations that somebody brings to a node: checked before they are kept, beside those that are there.
+"""Signatures and revocations that a client uploads to a node: verified, then stored next to existing ones.
 
-A signature takes no other's place, a statement neither. What is signed with a key that has ended is refused.
+Existing signatures and statements are never replaced. What is signed with a revoked or expired key is rejected.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ MAX_KEYS = 1000
 
 @dataclass
 class IncomingSignatures:
-    """Signatures that somebody brings to a dataset.
+    """Uploaded signatures of a dataset.
 
     Attributes:
-        dataset_id: which.
-        known: what whoever runs this knows of keys that have ended.
-        now: the time here.
-        block_at: the block of the chain, with what is about to follow, that has some number.
+        dataset_id: id of the dataset.
+        known: keys that the operator knows to be revoked or expired.
+        now: current time.
+        block_at: returns the block of a number in the chain, including blocks that are about to follow.
     """
 
     dataset_id: DatasetId
@@ -55,30 +55,30 @@ class IncomingSignatures:
     _statements: list[KeyRevocation] = field(default_factory=list)
 
     def take_statements(self, path: str, data: bytes, key: ActorId) -> None:
-        """Look at a file of statements about a key.
+        """Check a file of statements about a key.
 
         Args:
-            path: its path in the dataset.
-            data: its bytes.
+            path: path of the file in the dataset.
+            data: content of the file.
             key: the key that it is about.
 
         Raises:
-            MalformedSignature, UnentitledRevocation: it is not what it should be.
+            MalformedSignature, UnentitledRevocation: it is invalid.
         """
         found = revocations.decode(data, path)
         revocations.require_entitled(found, key, self.dataset_id, path)
         self._statements += found
 
     def take(self, path: str, data: bytes, hashed: HashedBlock) -> None:
-        """Look at a file of signatures of a block, or of the head that is at it.
+        """Check a file of signatures of a block, or of a head at that block.
 
         Args:
-            path: its path in the dataset.
-            data: its bytes.
-            hashed: the block.
+            path: path of the file in the dataset.
+            data: content of the file.
+            hashed: the block with its hash.
 
         Raises:
-            ForgedSignature, MalformedSignature: it is not what it should be.
+            ForgedSignature, MalformedSignature: it is invalid.
         """
         kind = HEAD_SIGNATURES if path == HEAD_PATH else BLOCK_SIGNATURES
         signed = decode(data, kind, path)
@@ -86,14 +86,14 @@ class IncomingSignatures:
         self._signed.append((path, kind, hashed, signed))
 
     def require(self, side: SideFiles | None, newest: Multihash | None = None) -> None:
-        """Check that nothing of it is signed with a key that has ended.
+        """Check that nothing is signed with a revoked or expired key.
 
         Args:
-            side: of the dataset, with what is known there.
-            newest: the block that becomes the head now: its signatures vouch for what is before it, and are of today.
+            side: side files of the dataset, with its known statements.
+            newest: the block that becomes the head: its signatures vouch for all earlier blocks, and count as of today.
 
         Raises:
-            RevokedKey: something is.
+            RevokedKey: something is signed with such a key.
         """
         keys = {signer for *_, signed in self._signed for signer in signed.signers}
         said = (*honoured_in(side, self.dataset_id, keys), *self.known.get(self.dataset_id), *self._statements)
@@ -102,7 +102,7 @@ class IncomingSignatures:
             revoked.require(signed, hashed, path, now=self.now if hashed.hash == newest else None)
 
     def store(self, layout: DatasetLayout) -> int:
-        """Keep what was looked at; gives how many files that are.
+        """Store everything that was checked; returns the number of files.
 
         Raises:
             OdfError: it cannot be written.
@@ -127,7 +127,7 @@ class IncomingSignatures:
             raise MalformedSignature(f"Revocations of more than {MAX_KEYS} keys", hint="Ask whoever runs the server.")
 
     def _there(self, side: SideFiles, path: str, kind: str, hashed: HashedBlock) -> SignedBlock | None:
-        """Return what already exists; what is damaged, or of an earlier head, counts for nothing."""
+        """Return existing signatures; damaged ones, or those of an earlier head, are ignored."""
         data = side.read(path, MAX_SIZE)
         with suppress(OdfError):
             if data is not None:
@@ -138,7 +138,7 @@ class IncomingSignatures:
 
 
 def _together(known: SignedBlock | None, new: SignedBlock, dataset_id: DatasetId) -> SignedBlock:
-    """Both, each signer once: those that were there stay as they are, but nobody takes the place of the owner."""
+    """Merge signatures, one for each signer: existing ones are kept, and nobody can replace the owner."""
     found: dict[ActorId, Signature] = {}
     for signed in (known, new):
         for signer, one in zip(signed.signers, signed.signatures, strict=True) if signed is not None else ():
@@ -149,12 +149,12 @@ def _together(known: SignedBlock | None, new: SignedBlock, dataset_id: DatasetId
 
 
 def files_of(source: SideFiles, dataset_id: DatasetId, signed: Mapping[str, SignedBlock | None]) -> dict[str, bytes]:
-    """Files to bring somewhere: signatures by their paths, after the statements about who has made them.
+    """Return files to upload: signatures by path, preceded by the statements about their signers.
 
     Args:
-        source: the side files that have them.
+        source: side files that contain them.
         dataset_id: id of the dataset.
-        signed: signatures by their paths, None where there are none.
+        signed: signatures by path, None where there are none.
 
     Raises:
         OdfError: they cannot be read.

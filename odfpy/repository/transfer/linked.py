@@ -1,8 +1,8 @@
-"""Linked objects of a transfer: read off the slices that have come, and copied before the head moves.
+"""Linked objects of a transfer: found in the received slices, and copied before the head moves.
 
-Which objects there are is known only when the slices are there. They are copied in portions, hashed while they flow;
-large ones go on where an earlier try has ended. What is in memory does not grow with their number, but for 34 bytes of
-each.
+The objects are only known once the slices have arrived. They are copied in portions, and hashed meanwhile; large ones
+are resumed. Memory usage does not grow with their number, except for 34 bytes
+for each.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class WantedFiles:
     """The linked objects that a transfer copies.
 
     Attributes:
-        choice: chooses them.
+        choice: selects them.
         may_lack: whether the source may lack some, as a partial copy does.
-        complete: whether those of blocks that are in both places are looked at too.
+        complete: whether to check those of blocks that both datasets have, too.
     """
 
     choice: LinkFilter = ALL
@@ -66,7 +66,7 @@ class WantedFiles:
 
     @property
     def is_lenient(self) -> bool:
-        """True if an object that the source does not have is passed over."""
+        """True if objects that the source lacks are skipped."""
         return self.may_lack or self.choice.wants_what_is_there
 
 
@@ -76,12 +76,12 @@ NO_FILES: Final = WantedFiles(NONE)
 
 @dataclass(frozen=True, slots=True)
 class LinkedResult:
-    """Linked objects that a transfer has copied.
+    """The linked objects that a transfer has copied.
 
     Attributes:
-        count: how many.
-        size: their bytes.
-        elsewhere: how many the source does not have, beside those whose removal is recorded.
+        count: number of objects.
+        size: their total size in bytes.
+        elsewhere: number of objects that the source lacks, except for recorded removals.
     """
 
     count: int = 0
@@ -93,18 +93,18 @@ class LinkedResult:
 
 
 class LinkedCopy:
-    """Copies linked objects into a dataset, and keeps count.
+    """Copies linked objects into a dataset, and counts them.
 
     Attributes:
         result: what was copied so far.
-        missing: objects that the source did not have.
+        missing: objects that the source lacks.
     """
 
     def __init__(self, target: ObjectStore, monitor: StreamMonitor) -> None:
         """
         Args:
-            target: where they go.
-            monitor: counts the bytes.
+            target: the dataset that gets them.
+            monitor: counts bytes.
         """
         self.result = LinkedResult()
         self.missing = HashSet()
@@ -114,10 +114,10 @@ class LinkedCopy:
         self._aside: dict[Multihash, Path] = {}
 
     def copy(self, items: list[ObjectOfBlock], source: ObjectStore) -> None:
-        """Copy objects that are not there; all that arrived whole stay, also after an error.
+        """Copy objects that are missing; complete ones are kept, even after an error.
 
         Raises:
-            OdfError: the first that went wrong. An object that the source does not have is only noted.
+            OdfError: the first error. Objects that the source lacks are only recorded.
         """
         try:
             run_all([partial(self._copy, item, source) for item in items], self._monitor.stop)
@@ -126,7 +126,7 @@ class LinkedCopy:
             self._target.insert_files(aside)
 
     def lack(self, names: Iterable[Multihash]) -> None:
-        """Note objects that the source does not have."""
+        """Record objects that the source lacks."""
         self.missing.add(as_names(names))
 
     def _copy(self, item: ObjectOfBlock, source: ObjectStore) -> None:
@@ -155,7 +155,7 @@ class LinkedCopy:
             if item.size >= LARGE:
                 try:
                     return PartialObject(self._target, item.name).receive(open_at, item.size)
-                except DatasetLocked:  # somebody else gets the same: whoever is first, it is the same in the end
+                except DatasetLocked:  # another process receives the same object: the result is identical
                     pass
             return self._put_aside(self._target, item, open_at)
         except (HashMismatch, ObjectTooLarge) as error:
@@ -164,7 +164,7 @@ class LinkedCopy:
     def _put_aside(
         self, target: LocalObjectStore, item: ObjectOfBlock, open_at: Callable[[int], AbstractContextManager[BinaryIO]]
     ) -> int:
-        """Receive an object beside the others, where it waits for all of its portion to be flushed together."""
+        """Receive an object into a temporary file, until all of its portion are flushed together."""
         make_folder(target.folder)
         path = target.folder / f"{TEMPORARY}{secrets.token_hex(8)}"
         try:
@@ -181,10 +181,10 @@ class LinkedCopy:
 
 
 def lacking(items: list[ObjectOfBlock], target: ObjectStore) -> list[ObjectOfBlock]:
-    """Those of some objects that a store does not have yet.
+    """Return the objects that a store lacks.
 
     Raises:
-        IntegrityError: one is there, and has another size than its row says.
+        IntegrityError: one exists with another size than its row states.
     """
     found: list[ObjectOfBlock] = []
 
@@ -195,7 +195,7 @@ def lacking(items: list[ObjectOfBlock], target: ObjectStore) -> list[ObjectOfBlo
             found.append(item)
             return
         _require_size(item, size)
-        target.touch(item.name)  # nobody may take it for garbage until a head leads to it
+        target.touch(item.name)  # protects it from garbage collection until a head leads to it
 
     run_all([partial(look, item) for item in items])
     return sorted(found, key=lambda item: item.name)
@@ -211,17 +211,17 @@ def _require_size(item: ObjectOfBlock, size: int) -> None:
 def require_no_loss(
     missing: HashSet, blocks: Iterable[HashedBlock], reader: DatasetLayout, wanted: WantedFiles, place: str
 ) -> int:
-    """Count the objects that a place does not have though current rows link to them.
+    """Count the objects that a dataset lacks although current rows link to them.
 
     Args:
-        missing: objects that it does not have.
-        blocks: the whole chain, oldest first.
-        reader: has its slices.
-        wanted: whether that is an error.
-        place: the place, for the message.
+        missing: objects that it lacks.
+        blocks: the complete chain, oldest first.
+        reader: the dataset that has its slices.
+        wanted: selects objects, and decides whether missing ones are an error.
+        place: location of the dataset, for the message.
 
     Raises:
-        MissingLinkedObjects: there are such, and they are wanted.
+        MissingLinkedObjects: required objects are missing.
     """
     import numpy as np
 
@@ -245,20 +245,20 @@ def copy_linked(
     wanted: WantedFiles,
     progress: BytesProgress,
 ) -> LinkedResult:
-    """Copy the linked objects of blocks that have come, when their slices are there.
+    """Copy the linked objects of received blocks, when their slices have arrived.
 
     Args:
-        source: has the objects.
-        target: lacks some of them.
-        new: the blocks that have come, oldest first.
-        before: gives the blocks before these, oldest first; read where they are needed.
-        base: what the chain amounts to before the new blocks.
-        wanted: chooses objects.
-        progress: called with bytes done and bytes in all.
+        source: the dataset to copy from.
+        target: the dataset to copy to.
+        new: the received blocks, oldest first.
+        before: returns the blocks before these, oldest first; only called if needed.
+        base: state of the chain before the new blocks.
+        wanted: selects objects.
+        progress: called with the transferred and the total number of bytes.
 
     Raises:
         MissingLinkedObjects: the source lacks some.
-        IntegrityError: an object is not what a row says, or a row links to none.
+        IntegrityError: an object contradicts its row, or a link is invalid.
         TransferError: one cannot be copied.
     """
     if wanted.choice.is_empty:
@@ -278,15 +278,15 @@ def copy_linked(
 
 
 def require_columns(blocks: Iterable[HashedBlock], base: ChainState, choice: LinkFilter) -> None:
-    """Check that a dataset that links to objects has the columns that choose among these.
+    """Check that a dataset with linked objects has the columns by which objects are selected.
 
     Args:
-        blocks: the blocks that have come, oldest first.
-        base: what the chain amounts to before them.
-        choice: chooses.
+        blocks: the received blocks, oldest first.
+        base: state of the chain before them.
+        choice: the selection.
 
     Raises:
-        SchemaError: it has not.
+        SchemaError: a column is missing.
     """
     schema, vocab = (None if base.set_schema is None else base.set_schema.schema), base.vocab
     for hashed in blocks:

@@ -1,4 +1,4 @@
-"""The linked objects that slices which have come speak of, read off their rows."""
+"""The linked objects of received slices, read from their rows."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def linked_in(
 ) -> Iterator[list[ObjectOfBlock]]:
     """Read which objects the added rows of slices link to; in portions, each object once.
 
-    Rows that say that the bytes were let go are passed over, unless they are wanted too.
+    Rows that record a removal of bytes are skipped, unless they are wanted, too.
 
     Args:
         slices: the slices.
         reader: the dataset that has their files.
-        choice: chooses rows; where it chooses none, nothing is read.
-        done: objects that are known already; those that come are added.
-        with_removed: whether those rows are wanted too.
+        choice: selects rows; if it selects none, nothing is read.
+        done: objects that are known already; new ones are added.
+        with_removed: whether to include rows that record a removal.
 
     Raises:
-        IntegrityError: a row links to something that is not a hash or cannot be checked, or two say different sizes.
+        IntegrityError: a link is not a hash or cannot be verified, or two rows state different sizes.
     """
     for item in () if choice.is_empty else slices:
         sizes = _sizes_in(item, reader, choice, with_removed=with_removed)
@@ -62,7 +62,7 @@ def linked_in(
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """Sorted names of objects, each once, with their sizes, `UNKNOWN` where nobody says them."""
+    """Sorted names of objects, each once, with their sizes, `UNKNOWN` if no row states it."""
 
     names: Names
     sizes: npt.NDArray[np.int64]
@@ -93,7 +93,7 @@ def _sizes_in(item: LinkedSlice, reader: DatasetLayout, choice: LinkFilter, *, w
     all_names, all_sizes = all_names[order], all_sizes[order]
     is_last = np.ones(len(order), np.bool_)
     is_last[:-1] = all_names[1:] != all_names[:-1]
-    # Of one name, sizes grow; the last one is known if any is, and the one before it must be the same, or unknown.
+    # Sizes of equal names are ascending; the last is known if any is, and its predecessor must be the same, or unknown.
     differs = ~is_last[:-1] & (all_sizes[:-1] != UNKNOWN) & (all_sizes[1:] != all_sizes[:-1])
     for at in np.flatnonzero(differs):
         raise IntegrityError(
@@ -103,7 +103,7 @@ def _sizes_in(item: LinkedSlice, reader: DatasetLayout, choice: LinkFilter, *, w
 
 
 def _odd_names(texts: Iterable[str], item: LinkedSlice) -> Iterator[Multihash]:
-    """The hashes that are not in their usual text."""
+    """Return the hashes that are not in their canonical text form."""
     for text in texts:
         try:
             name = Multihash.parse(text)

@@ -1,9 +1,9 @@
-"""Signatures go where the blocks go that they are of: a step of a transfer (see `simple_transfer`).
+"""Signatures are transferred together with their blocks: a step of a transfer (see `transfer.simple`).
 
-They are read and checked first, whoever has made them: a forged one ends the transfer before anything else comes. They
-are written last, just before the head moves: a transfer that fails leaves the signatures of the head as they were.
+They are read and verified first, whoever has made them: a forged one aborts the transfer before anything else. They are
+written last, just before the head moves: a failed transfer leaves the signatures of the head unchanged.
 
-Revocations of the keys that have signed go along, also where nothing else is new.
+Revocations of the signers' keys are transferred, too, even if nothing else is new.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ _MAX_SIGNERS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class CollectedSignatures:
-    """The signatures of some blocks, which have been checked.
+    """The verified signatures of some blocks.
 
     Attributes:
-        report: who has signed the blocks.
+        report: signers of the blocks.
     """
 
     report: SignatureReport = field(default_factory=SignatureReport)
-    _revocations: tuple[KeyRevocation, ...] = ()  # what their place says of the keys that have signed
+    _revocations: tuple[KeyRevocation, ...] = ()  # what the source states about the signers' keys
     _blocks: tuple[SignedBlock, ...] = ()
     _head: SignedBlock | None = None
 
     def store(self, target: DatasetLayout) -> None:
-        """Write them to a place, if it has room for signatures; its head is about to move to the last of the blocks."""
+        """Write them to a dataset, if it can store signatures; its head is about to move to the last of the blocks."""
         if target.side is None:
             return
         revocations.add(target.side, self._revocations)
@@ -75,21 +75,21 @@ def collect_signatures(
     required: RequiredSigners | None = None,
     target: DatasetLayout | None = None,
 ) -> CollectedSignatures:
-    """The signatures of some blocks, as far as there are any.
+    """Read and verify the existing signatures of some blocks.
 
     Args:
-        source: where they are; it is not trusted.
-        blocks: oldest first, the last one is the source's head; they have been validated. None where the source is
+        source: the dataset that has them; it is not trusted.
+        blocks: validated blocks, oldest first; the last one is the source's head. None where the source is
             behind the target, and overwrites it.
-        dataset_id: of the dataset.
-        required: by whom the last block must be signed, and which keys are known to have ended; learns which others
-            have, also of blocks that are refused then.
-        target: where they go; has the blocks before them.
+        dataset_id: id of the dataset.
+        required: signers required for the last block, and keys known to be revoked or expired; other such keys are
+            added, even if blocks are then rejected.
+        target: the dataset that gets them; has the blocks before them.
 
     Raises:
         ForgedSignature, MalformedSignature: the message names block and file.
-        RevokedKey: a block is signed with a key that had been revoked, or had expired.
-        NotSigned: `required` does not hold.
+        RevokedKey: a block is signed with a key that was revoked or expired.
+        NotSigned: `required` is not fulfilled.
     """
     if not blocks:
         return CollectedSignatures()
@@ -139,15 +139,15 @@ def _revoked(
 def carry_revocations(
     source: DatasetLayout, target: DatasetLayout, head: Multihash, required: RequiredSigners | None = None
 ) -> None:
-    """Bring what a place says of the keys that have signed its head to another that has the same blocks.
+    """Transfer statements about the keys that have signed a head, between two datasets with the same blocks.
 
-    One of the two is on this machine, and has been checked. What goes wrong here is no fault of the transfer.
+    One of the two is local, and has been checked. Errors here do not fail the transfer.
 
     Args:
-        source: the place that has them.
-        target: the place that gets them.
+        source: the dataset that has the statements.
+        target: the dataset that gets them.
         head: the head of both.
-        required: learns which keys have ended.
+        required: records which keys are revoked or expired.
     """
     said: tuple[KeyRevocation, ...] = ()
     here = next((layout.side for layout in (target, source) if isinstance(layout.side, LocalSideFiles)), None)
@@ -166,10 +166,11 @@ def _tell(required: RequiredSigners | None, said: tuple[KeyRevocation, ...]) -> 
 
 
 def _keys_to_ask(side: SideFiles | None, signers: Sequence[ActorId]) -> list[ActorId]:
-    """The keys that a place is asked about: all that it has statements of, where that can be seen; else signers.
+    """Return the keys to query a remote for: all that it has statements about, if that can be listed; else the signers.
 
-    Those of the newest blocks come first. A place that names more of them than anybody has does not get more questions;
-    it could leave out what it has to say of them as well.
+    Those of the newest blocks come first. The number is limited: a remote that lists too many keys could as well
+    withhold
+    its statements.
     """
     if not isinstance(side, LocalSideFiles):
         return list(signers[:_MAX_SIGNERS])

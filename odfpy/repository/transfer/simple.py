@@ -1,7 +1,7 @@
-"""Moving a dataset between two places (ODF specification, "Simple Transfer Protocol", RFC-007).
+"""Transfer of a dataset between two locations (ODF specification, "Simple Transfer Protocol", RFC-007).
 
-Pushing and pulling are the same: blocks and files go from a source that is only read to a target, whose head moves at
-the very end. Until then the target is what it was; files that arrived whole are kept, and not sent again next time.
+Pushing and pulling are the same: blocks and files are copied from a source, which is only read, to a target, whose head
+moves at the very end. Until then the target is unchanged; complete files are kept, and not transferred again next time.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ class TransferResult:
     """The result of a transfer.
 
     Attributes:
-        outcome: up-to-date (the heads are the same), updated (the target's head is the source's now), target-ahead
-            (nothing to do: the target has all, and more).
-        old_head: head of the target before, None when it was empty.
-        new_head: head of the target now.
-        num_blocks: blocks that came.
-        num_records: rows in them.
-        num_objects: data files and checkpoints that were copied; those that already existed do not count.
-        num_bytes: their size.
-        num_dropped: blocks that are not in the target's chain any more; only `force` does that.
-        num_dropped_records: rows in them.
-        num_ahead: blocks that only the target has.
-        signatures: who has signed the blocks that came, None when none came.
+        outcome: up-to-date (the heads are equal), updated (the target's head is now the source's), target-ahead
+            (nothing to do: the target has all blocks, and more).
+        old_head: previous head of the target, None if it was empty.
+        new_head: current head of the target.
+        num_blocks: number of transferred blocks.
+        num_records: number of rows in them.
+        num_objects: number of data files and checkpoints copied, without those that existed already.
+        num_bytes: their total size.
+        num_dropped: number of blocks that were removed from the target's chain; only with `force`.
+        num_dropped_records: number of rows in them.
+        num_ahead: number of blocks that only the target has.
+        signatures: signers of the transferred blocks, None if there were none.
         links: the linked objects that were copied.
-        behind: head of the source, where it is behind the target's.
-        state: what the chain amounts to at its new head, where that is known without reading the chain again.
+        behind: head of the source, if it is behind the target's.
+        state: state of the chain at its new head, if known without reading the chain again.
     """
 
     outcome: TransferOutcome
@@ -87,7 +87,7 @@ class TransferResult:
 
     @property
     def source_head(self) -> Multihash:
-        """Head of the source."""
+        """Return the head of the source."""
         return self.behind or self.new_head
 
 
@@ -104,41 +104,41 @@ def transfer(
     is_ours: bool = False,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring the target up to the source.
+    """Update the target from the source.
 
-      1. Read both heads; when they are equal, all is done.
-      2. Walk both chains back to where they meet.
-      3. Decide: nothing to do, go on, overwrite, or refuse.
-      4. Check every rule of the chain on what comes, on top of what the target has, and its signatures.
-      5. Copy data files and checkpoints that the target lacks, and check that footers say what their blocks say.
-      6. Copy the objects that rows in them link to, those that are wanted.
+      1. Read both heads; if they are equal, there is nothing to do.
+      2. Walk both chains back to their common ancestor.
+      3. Decide: nothing to do, fast-forward, overwrite, or reject.
+      4. Validate the new blocks on top of the target's chain, and their signatures.
+      5. Copy data files and checkpoints that the target lacks, and check that footers match their blocks.
+      6. Copy the selected linked objects of their rows.
       7. Copy blocks and signatures.
-      8. Move the head, if it still is where it was.
+      8. Move the head, if it has not moved in the meantime.
 
     Args:
-        source: read only, and not trusted.
-        target: written to; whoever keeps a lock on it holds it.
-        force: let the target's chain become the source's, even when that drops blocks of the target.
-        expected_id: the id that the dataset must have; a target that is not empty implies one anyway.
-        seen: the source's head when it was last looked at; without `force`, it may not go back behind that.
-        required: by whom the source's head must be signed; learns which keys have ended.
-        clock: the time here, of which blocks may not be far ahead; any may come where none is given.
-        files: the linked objects that are wanted.
-        is_ours: the source is a workspace of this machine: its data files were looked at when they came.
-        progress: called with bytes done and bytes in all, while files are copied.
+        source: only read, and not trusted.
+        target: the dataset to update; the caller holds its lock, if any.
+        force: whether to replace the target's chain by the source's, even if that drops blocks of the target.
+        expected_id: required id of the dataset; a target that is not empty implies it anyway.
+        seen: the source's head when last seen; without `force`, the source must not be behind it.
+        required: signers required for the source's head; records which keys are revoked or expired.
+        clock: current time; blocks must not be far ahead of it; None for no check.
+        files: which linked objects to transfer.
+        is_ours: whether the source is a workspace of this machine: its data files were checked when they arrived.
+        progress: called with the transferred and the total number of bytes, while files are copied.
 
     Raises:
         DatasetNotFound: the source has no head.
-        DatasetsDiverged: both sides have blocks that the other lacks.
-        HistoryRewritten: the source does not have all any more that it had.
-        ForeignDataset: source and target, or source and `expected_id`, are not the same dataset.
-        IntegrityError, MalformedData, ObjectNotFound: something of the source is not what it should be; the message
+        DatasetsDiverged: both have blocks that the other lacks.
+        HistoryRewritten: the source no longer has all blocks that it had.
+        ForeignDataset: source and target, or source and `expected_id`, are different datasets.
+        IntegrityError, MalformedData, ObjectNotFound: something in the source is invalid or missing; the message
             names it.
         FromTheFuture: blocks are more than a day ahead of `clock`.
-        ForgedSignature, NotSigned: a signature is not what it says, or a required one is not there.
-        RevokedKey: a block is signed with a key that had been revoked, or had expired.
-        ConcurrentUpdate: somebody else has moved the target's head in the meantime.
-        TransferError: the target cannot be written to, the source cannot be reached.
+        ForgedSignature, NotSigned: a signature is invalid, or a required one is missing.
+        RevokedKey: a block is signed with a key that was revoked or expired.
+        ConcurrentUpdate: another process has moved the target's head in the meantime.
+        TransferError: the target is not writable, or the source is unreachable.
     """
     _require_writable(target)
     # 1.
@@ -157,7 +157,7 @@ def transfer(
     found = compare_chains(source, source_head, target, target_head)
     # 3.
     decided = resolve_divergence(found, source, source_head, target, target_head, seen=seen, force=force)
-    if decided is not None:  # the target has more blocks, but may lack files of those that both have
+    if decided is not None:  # the target has more blocks, but may lack files of the common ones
         links = (
             copy_missing_linked_objects(source, target, source_head, files, progress)
             if files.complete
@@ -165,7 +165,7 @@ def transfer(
         )
         return replace(decided, links=links)
     # 4.
-    # Both have the ancestor: in a bucket, each of its blocks would be a request.
+    # Both have the ancestor: in a bucket, each of its blocks would cost a request.
     near = target if isinstance(target.blocks, LocalObjectStore) else source
     base = near.chain.state(found.ancestor) if found.ancestor else ChainState()
     state = validate((block.hashed for block in found.source), base)
@@ -207,17 +207,17 @@ def transfer(
 def copy_missing_linked_objects(
     source: DatasetLayout, target: DatasetLayout, head: Multihash, files: WantedFiles, progress: BytesProgress | None
 ) -> LinkedResult:
-    """Copy the linked objects that a target lacks though it has all blocks of the source.
+    """Copy the linked objects that a target lacks although it has all blocks of the source.
 
     Args:
-        source: has the objects.
-        target: lacks some of them.
-        head: a block that both have; files of those up to it are looked at.
-        files: the objects that are wanted.
-        progress: called with bytes done and bytes in all.
+        source: the dataset to copy from.
+        target: the dataset to copy to.
+        head: a block that both have; files of it and its ancestors are checked.
+        files: which linked objects to transfer.
+        progress: called with the transferred and the total number of bytes.
 
     Raises:
-        OdfError: as `copy_linked`.
+        OdfError: as in `copy_linked`.
     """
     reader = target if isinstance(target.data, LocalObjectStore) else source
     blocks = partial(_blocks_until, reader, head)
@@ -239,10 +239,10 @@ def _require_writable(target: DatasetLayout) -> None:
 
 
 def head_of_source(source: DatasetLayout) -> Multihash:
-    """The last block of what is to be copied.
+    """Return the head of the source.
 
     Raises:
-        DatasetNotFound: there is none.
+        DatasetNotFound: it has none.
     """
     head = source.refs.get(HEAD)
     if head is None:
@@ -263,16 +263,16 @@ def resolve_divergence(
     seen: Multihash | None = None,
     force: bool = False,
 ) -> TransferResult | None:
-    """Return what two chains that are not equal come to: nothing to do, or None where there is.
+    """Decide what to do about two different chains: a result if there is nothing to transfer, else None.
 
     Args:
-        found: how the chains relate.
-        source: the dataset that is copied.
+        found: common ancestor and divergence of the chains.
+        source: the dataset to copy from.
         source_head: its head.
-        target: the dataset that it is copied to.
+        target: the dataset to copy to.
         target_head: its head, None if it is new.
-        seen: the head that was seen there last, None for none.
-        force: whether a history that has diverged is overwritten.
+        seen: the source's head when last seen, None if never.
+        force: whether to overwrite a diverged history.
 
     Raises:
         DatasetsDiverged, HistoryRewritten, ForeignDataset: see `transfer`.

@@ -1,4 +1,4 @@
-"""Slices that come from elsewhere: whether their footers say what their blocks say, before anybody reads them."""
+"""Received slices: checks that their footers match their blocks, before they are read."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _ASK = "Whoever publishes the dataset has to say how that came about; nothing of
 def check_slices(
     blocks: Iterable[HashedBlock], base: ChainState, layout: DatasetLayout, came: Collection[Multihash] = ()
 ) -> None:
-    """Check the footers of the slices that some blocks bring, where they are on this machine.
+    """Check the footers of the slices of some blocks, where they are on this machine.
 
-    A file that is not Parquet at all is left to whoever reads it, and will not.
+    A file that is not Parquet at all is not checked: readers will reject it.
 
     Args:
-        blocks: as they follow each other, oldest first.
-        base: what the chain amounts to before the first of them.
+        blocks: consecutive blocks, oldest first.
+        base: state of the chain before the first of them.
         layout: the dataset that has their files.
-        came: files that were not there before; those that are refused are removed.
+        came: newly received files; rejected ones are removed.
 
     Raises:
-        IntegrityError: a footer says something else, or what cannot be; the message names block and file.
+        IntegrityError: a footer contradicts its block, or is invalid; the message names block and file.
         OdfError: a file cannot be read.
     """
     slices = [found for found in _slices_in_state(blocks, base) if _is_here(found[0], layout)]

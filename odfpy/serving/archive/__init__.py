@@ -1,1 +1,1 @@
-"""Archives of files over HTTP: the paths of datalake's API, and those by which files come in."""
+"""Archives of files over HTTP: the endpoints of datalake's API, and those for uploads."""

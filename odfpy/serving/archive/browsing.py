@@ -1,9 +1,9 @@
-"""Files of an archive as people look for them: by name, by day, and page by page.
+"""Endpoints to browse the files of an archive: by name, by day, and page by page.
 
-/files              files that fit, in the order of their starts
-/files/names        what there is, or where it comes from, with numbers
-/files/days         files a day
-/files/summary      how many there are, and their bytes
+/files              matching files, ordered by start time
+/files/names        names of streams or origins, with counts
+/files/days         number of files for each day
+/files/summary      number of files, and their total size
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _Where = Annotated[
 
 @contextmanager
 def refused_with_codes() -> Iterator[None]:
-    """Turn errors of an archive into refusals, with the codes that `platform/errors` explains."""
+    """Translate errors of an archive into HTTP errors with the codes that `platform/errors` explains."""
     try:
         yield
     except (NoSuchFile, UsageError) as error:
@@ -81,7 +81,7 @@ def names(
 
 
 def _together(names: Iterable[NameSummary]) -> list[NameSummary]:
-    """Names of several lists, each once, in their order."""
+    """Merge lists of names, each name once, in order."""
     found: dict[str, NameSummary] = {}
     for one in names:
         old = found.get(one.name, one)
@@ -110,7 +110,7 @@ def days(request: Request, served: ReadableArchive, what: _What = None, where: _
 
 
 def _counted(index: SearchIndex, whats: Sequence[str], wheres: Sequence[str]) -> dict[int, int]:
-    """Files by the first millisecond of the day on which they begin."""
+    """Count files by the first millisecond of the day on which they start."""
     counts: Counter[int] = Counter()
     for what in whats:
         for where in wheres or (None,):
@@ -127,10 +127,10 @@ def _tag(archive: LocalArchive, *asked: Any) -> str:
 
 
 def _chosen(index: SearchIndex, what: list[str] | None) -> tuple[str, ...]:
-    """The names that are looked for: those that are given, or all.
+    """Return the names to search for: the given ones, or all.
 
     Raises:
-        UsageError: there are too many of them to look for all.
+        UsageError: there are too many names to search for all of them.
     """
     given = words(what or ())
     if given:

@@ -1,4 +1,4 @@
-"""Answers to people who look for files, for the OpenAPI: names, days, files with their history, previews."""
+"""Response models of the browsing endpoints, for the OpenAPI: names, days, files with their history, previews."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class CheckModel(BaseModel):
 
 
 def file_tree(record: FileRecord) -> dict[str, Any]:
-    """A file as `FileModel` has it."""
+    """Convert a file to the form of `FileModel`."""
     return {
         "id": record.id,
         "what": record.what,

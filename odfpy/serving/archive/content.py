@@ -1,9 +1,9 @@
-"""The bytes of an archived file as an answer: whole and checked, or a range of them, as fast as the client takes them.
+"""The bytes of an archived file as a response: the complete file, or a range of it, streamed at the client's speed.
 
-A partial copy whose files are in a bucket sends the client there, with a URL that is good for an hour.
+A partial copy whose files are in a bucket redirects the client there, with a URL that is valid for an hour.
 
-A whole file is hashed on its way out. If it turns out in the end that these are not the bytes that were archived, the
-connection breaks off before the last of them: the client never takes them for whole.
+A complete file is hashed while it is sent. If the hash turns out to be wrong at the end, the connection is aborted
+before the last bytes, so that the client never takes the file for complete.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNSATISFIABLE: Final = 416
 
 
 def require_given(archive: LocalArchive, record: FileRecord) -> None:
-    """Check that a file is one whose bytes, or parts of them, are given to others: one that was not withdrawn.
+    """Check that a file may be served: withdrawn files are not.
 
     Raises:
         FileRemoved: it was withdrawn.
@@ -44,17 +44,17 @@ def require_given(archive: LocalArchive, record: FileRecord) -> None:
 
 
 def content_response(request: Request, archive: LocalArchive, record: FileRecord) -> Response:
-    """Answer with the bytes of a file; for threads. The one place that decides where they come from.
+    """Respond with the bytes of a file; call it from a thread. The one place that decides where they come from.
 
     Args:
-        request: may ask for a range, or have the file already.
-        archive: where it is.
-        record: of the file.
+        request: the request; may have a `Range` header or an entity tag.
+        archive: the archive that the file is in.
+        record: record of the file.
 
     Raises:
         FileRemoved: it was withdrawn, or its bytes were removed.
-        FileElsewhere: its bytes are not here, and no bucket gives them.
-        Refused: 416, it has none of the bytes of the range.
+        FileElsewhere: its bytes are not stored here, and no bucket has them.
+        Refused: 416, the range is outside of the file.
     """
     require_given(archive, record)
     if (url := archive.presigned(record, _PRESIGNED)) is not None:
@@ -67,7 +67,7 @@ def content_response(request: Request, archive: LocalArchive, record: FileRecord
         "Accept-Ranges": "bytes",
     }
     with ExitStack() as stack:
-        stream = stack.enter_context(archive.open(record))  # also where the client has it: it may have been removed
+        stream = stack.enter_context(archive.open(record))  # even if the client has it: it may have been removed
         if is_known(request, tag):
             return Response(status_code=_NOT_MODIFIED, headers=caching)
         headers = {**caching, **content_headers(record.path, cast("BufferedReader", stream).peek(len(GZIP_MAGIC)))}
@@ -78,7 +78,7 @@ def content_response(request: Request, archive: LocalArchive, record: FileRecord
             headers = {"Content-Range": f"bytes */{record.size}"}
             raise refusal(_UNSATISFIABLE, "InvalidRange", problem, headers) from None
         if span is None and request.method != "HEAD":
-            stack.pop_all()  # goes on as the answer
+            stack.pop_all()  # kept open for the response
 
     def open_at(offset: int) -> BinaryIO:
         return stream if span is None else archive.open(record, offset=offset)

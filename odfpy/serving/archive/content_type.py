@@ -1,7 +1,8 @@
-"""The media type of an archived file, guessed from its path as datalake's API does, and how browsers may show it.
+"""The media type of an archived file, derived from its path as in datalake's API, and headers that make it safe to
+open.
 
-Whoever pushes chooses path and bytes. So what a browser would run as a page of this server is handed out as a
-download, and nothing in it may run.
+Clients that push files control both path and bytes. So whatever a browser would run as a page of this server is served
+as a download, and with a policy that forbids scripts.
 """
 
 from __future__ import annotations
@@ -31,28 +32,28 @@ _HARMLESS: Final = frozenset(
     }
 )
 _MAX_NAME_LENGTH: Final = 200
-_TYPES: Final = MimeTypes()  # without the files of this machine: the same everywhere
+_TYPES: Final = MimeTypes()  # without the system's mime.types files: the same on every machine
 
 
 def media_type(path: str) -> str:
-    """Guess the type of a file; what has no known ending, or is packed, is text as far as anybody knows.
+    """Guess the type of a file; without a known extension, or if compressed, it is plain text by default.
 
-    A hash that was added to the name, `NAME-<32 to 40 hex digits>`, does not count.
+    A hash appended to the name, `NAME-<32 to 40 hex digits>`, is ignored.
 
     Args:
-        path: as recorded.
+        path: path as recorded.
     """
     name = _name(path)
     hashed = _HASHED.fullmatch(name)
-    # With a slash before it, no name is taken for a URL, which may say of itself what it is.
+    # The leading slash prevents a name from being parsed as a URL, which may contain its own media type.
     return _TYPES.guess_type(f"/{hashed[1] if hashed else name}")[0] or _TEXT
 
 
 def content_headers(path: str, first: bytes) -> dict[str, str]:
-    """The headers that say what the bytes of a file are.
+    """Return the headers that describe the bytes of a file.
 
     Args:
-        path: as recorded; any text.
+        path: path as recorded; any text.
         first: the first bytes.
     """
     kind = media_type(path)
@@ -72,5 +73,5 @@ def _name(path: str) -> str:
 
 
 def _quoted(path: str) -> str:
-    """The name of a file for a header: nothing but letters, digits, `-._~` and percent signs."""
+    """Quote the name of a file for a header: only letters, digits, `-._~` and percent signs."""
     return quote(_name(path)[-_MAX_NAME_LENGTH:].encode("utf-8", "replace"), safe="")

@@ -1,8 +1,8 @@
-"""One file of an archive, as people look at it: what is said of it and who says so, and whether its bytes are right.
+"""Endpoints for a single file of an archive: its metadata and who vouches for it, and the check of its bytes.
 
-/file/{id}              the file, its history, and the blocks of the chain that have it
+/file/{id}              the file, its history, and the blocks of the chain that contain it
 /file/{id}/check        hashes its bytes
-/file/{id}/content      its bytes as a download, just as they were archived
+/file/{id}/content      its bytes as a download, exactly as archived
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ async def details(request: Request, caller: AnyCaller, served: ReadableArchive, 
 
 
 def place_of(archive: LocalArchive, record: FileRecord) -> str:
-    """Return the place of a file's bytes: `here`, `removed` as the archive records, or `elsewhere`: in other copies."""
+    """Return where a file's bytes are: `here`, `removed` as the archive records, or `elsewhere`: in other copies."""
     if record.object in archive.dataset.layout.data:
         return "here"
     return "removed" if record.released is not None else "elsewhere"
@@ -159,7 +159,7 @@ async def check(request: Request, caller: AnyCaller, served: ReadableArchive, id
 
 def _checked(archive: LocalArchive, record: FileRecord, control: CancellationToken) -> dict[str, Any]:
     long, short, count = record.object.algorithm.hasher(), hashlib.blake2b(digest_size=16), 0
-    # With an offset the stream is not checked while it is read: a wrong hash is an answer here.
+    # With an offset the stream is not verified while it is read: here, a wrong hash is a result, not an error.
     with closing(archive.open(record, offset=1)) as stream:
         stream.seek(0)
         while piece := stream.read(_PIECE):

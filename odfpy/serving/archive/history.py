@@ -1,4 +1,4 @@
-"""The history of a record: the rows that say what it was and is, and the blocks of the chain that hold these rows."""
+"""The history of a record: all rows of a file, and the blocks of the chain that contain these rows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SAYS_NOTHING_NEW: Final = ("who", "why")
 
 @dataclass(frozen=True, slots=True)
 class RecordedVersion:
-    """A row of the chain that says what a file is.
+    """A row of the chain that describes a file.
 
     Attributes:
-        record: what it says.
-        offset: of the row.
-        block: holds the row.
+        record: the record in the row.
+        offset: offset of the row.
+        block: block that contains the row.
     """
 
     record: FileRecord
@@ -38,10 +38,11 @@ class RecordedVersion:
 
 
 def slices_with(dataset: StoredDataset, offsets: Sequence[int]) -> list[SliceOfBlock]:
-    """The slices that hold some rows, in the order of `offsets`; the chain is walked back to the oldest of them.
+    """Return the slices that contain some rows, in the order of `offsets`, walking the chain back to the oldest of
+    them.
 
     Raises:
-        IntegrityError: no block has one of them.
+        IntegrityError: no block contains one of them.
     """
     found: dict[int, SliceOfBlock] = {}
     missing = set(offsets)
@@ -58,12 +59,12 @@ def slices_with(dataset: StoredDataset, offsets: Sequence[int]) -> list[SliceOfB
 
 
 def scan_for(dataset: StoredDataset, slices: Sequence[SliceOfBlock], offsets: Sequence[int]) -> ScanRequest:
-    """Asks for the rows of a record.
+    """Build the scan for the rows of a record.
 
     Args:
         dataset: the archive.
-        slices: of each row, as `slices_with` has found them.
-        offsets: of the rows, ascending.
+        slices: slice of each row, from `slices_with`.
+        offsets: offsets of the rows, ascending.
     """
     schema, store = arrow_schema(), dataset.layout.data
     requests = [
@@ -81,16 +82,16 @@ def versions_of(
     offsets: Sequence[int],
     id: str,  # noqa: A002 - the field's name
 ) -> list[RecordedVersion]:
-    """The versions of a file, the oldest first.
+    """Return the versions of a file, oldest first.
 
     Args:
-        rows: those that `scan_for` asks for.
-        slices: of each row.
-        offsets: of the rows.
-        id: of the file.
+        rows: result of the scan from `scan_for`.
+        slices: slice of each row.
+        offsets: offsets of the rows.
+        id: id of the file.
 
     Raises:
-        IntegrityError: they are rows of another file.
+        IntegrityError: the rows belong to another file.
     """
     found = [
         RecordedVersion(record, at, part.block)
@@ -102,6 +103,6 @@ def versions_of(
 
 
 def changed_fields(before: FileRecord, after: FileRecord) -> list[str]:
-    """The names of the fields that a correction has changed."""
+    """Return the names of the fields that a correction has changed."""
     names = [field.name for field in fields(FileRecord) if field.name not in _SAYS_NOTHING_NEW]
     return [name for name in names if getattr(before, name) != getattr(after, name)]

@@ -1,4 +1,4 @@
-"""Answers of archives, and records that are pushed to them, for the OpenAPI; the names of fields are datalake's."""
+"""Request and response models of archives, for the OpenAPI; the names of fields are datalake's."""
 
 from __future__ import annotations
 
@@ -176,16 +176,16 @@ class MissingModel(BaseModel):
 
 
 def metadata_of(record: FileRecord) -> dict[str, Any]:
-    """The metadata of a file, with its times also as text."""
+    """Return the metadata of a file, with its times also as text."""
     return {**record.metadata(), "start_iso": iso(record.start), "end_iso": iso(record.end)}
 
 
 def tree_of(record: FileRecord, url: str) -> dict[str, Any]:
-    """A file as `RecordModel` has it.
+    """Convert a file to the form of `RecordModel`.
 
     Args:
-        record: of the file.
-        url: of its bytes.
+        record: record of the file.
+        url: url of its bytes.
     """
     changed = {"released": record.released, "who": record.who, "why": record.why}
     return {
@@ -201,7 +201,7 @@ def tree_of(record: FileRecord, url: str) -> dict[str, Any]:
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Refusals as the OpenAPI lists them."""
+    """Return the error responses for the OpenAPI."""
     why = {
         400: "The question is invalid: NoArgs, NoWhat, NoWorkInterval, InvalidWorkInterval, InvalidTime,"
         " InvalidCursor or InvalidLookback.",

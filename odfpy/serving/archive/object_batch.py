@@ -1,8 +1,8 @@
-r"""Many small files in one body: for each a line with its hash and its size, then its bytes.
+r"""Many small files in one request body: for each, a line with its hash and size, followed by its bytes.
 
     <object> <size>\n<bytes><object> <size>\n<bytes>...
 
-It is read piece by piece, and no file of it is kept unless all of them are what their lines say.
+The body is streamed; no file of it is kept unless all of them match their lines.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class MalformedBatch(Exception):
 
 
 def unpack(source: Source, scratch: Path, most: int) -> dict[Multihash, Path]:
-    """Write the files of a body into a folder, each checked against its hash.
+    """Write the files of a body into a folder, verifying each against its hash.
 
     Args:
-        source: the body.
+        source: stream of the body.
         scratch: an empty folder.
-        most: bytes that all of them together may have.
+        most: maximum bytes of all files together.
 
     Returns:
-        The files by their hashes.
+        The files by hash.
 
     Raises:
-        MalformedBatch: that is not such a body, or it ends too early.
-        WrongContent: the bytes of a file have another hash.
-        UploadTooLarge: there are too many.
-        CannotCopy: there is no room.
+        MalformedBatch: the body is malformed or truncated.
+        WrongContent: a file has another hash.
+        UploadTooLarge: the files are too large.
+        CannotCopy: the disk is full.
     """
     reader: _Reader = io.BufferedReader(_Raw(source), CHUNK)
     files: dict[Multihash, Path] = {}
@@ -88,7 +88,7 @@ def _write(reader: _Reader, path: Path, name: Multihash, size: int) -> None:
 
 
 class _Raw(io.RawIOBase):
-    """A source whose pieces may be larger than what is asked for."""
+    """A raw stream for a source whose pieces may be larger than requested."""
 
     def __init__(self, source: Source) -> None:
         super().__init__()

@@ -1,11 +1,12 @@
-"""Previews of archived files: text, tables and pictures, told from their bytes.
+"""Previews of archived files: text, tables and images, recognized by their bytes.
 
-/file/{id}/preview      its beginning, as JSON
-/file/{id}/picture      a picture as it is, for an `<img>`
+/file/{id}/preview      the beginning of the file, as JSON
+/file/{id}/picture      the unchanged image, for an `<img>`
 
-Whoever pushes chooses the bytes. Nothing of them runs: texts and tables are JSON; a picture comes with a policy under
-which nothing in it may run or load, also for somebody who opens its address. What is packed is unpacked up to a limit.
-Parquet is read in a process of its own that has little memory and time, sees one file and has no network.
+Clients that push files control the bytes, so nothing in them may run: texts and tables are sent as JSON; an image has a
+Content-Security-Policy under which it can neither run nor load anything, even if opened directly. Compressed data is
+only decompressed up to a limit. Parquet is read in a sandboxed process with limited memory and time, one file, and no
+network.
 """
 
 from __future__ import annotations
@@ -117,11 +118,11 @@ def picture(served: ReadableArchive, id: FileId) -> Response:  # noqa: A002 - th
 
 
 def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginning, DetectedKind]:
-    """The beginning of a file, and its kind.
+    """Return the beginning of a file, and its kind.
 
     Raises:
         FileRemoved: it was withdrawn, or its bytes were removed.
-        FileElsewhere: its bytes are not here.
+        FileElsewhere: its bytes are not stored here.
         Refused: 404, its bytes are not those that were archived.
     """
     require_given(archive, record)
@@ -135,12 +136,12 @@ def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginni
 
 
 def _is_too_large(record: FileRecord, begun: Beginning, told: DetectedKind) -> bool:
-    """Return whether a picture is known to be too large, as far as its beginning tells."""
+    """Return whether an image is known to be too large, as far as its beginning shows."""
     return record.size > MAX_PICTURE or (pixels_of(begun.data, told.media_type or "") or 0) > MAX_PIXELS
 
 
 def _problem_of_picture(begun: Beginning, told: DetectedKind) -> str | None:
-    """Why a picture is not shown, None if it is."""
+    """Return the reason why an image is not shown, None if it is."""
     most = MAX_DRAWING if told.kind is FileKind.DRAWING else MAX_PICTURE
     if not begun.is_whole or len(begun.data) > most:
         return f"The picture has more than {most} bytes; download it to look at it"
@@ -172,7 +173,7 @@ def _of_beginning(begun: Beginning, told: DetectedKind) -> dict[str, Any]:
             )
             if told.kind is FileKind.DRAWING:
                 found["kind"] = told.kind.value
-        case FileKind.BYTES | FileKind.PARQUET:  # Parquet that is packed once more
+        case FileKind.BYTES | FileKind.PARQUET:  # Parquet that was compressed again
             found |= {
                 "kind": FileKind.BYTES.value,
                 "text": hexadecimal(begun.data[:_MAX_BYTES]),
@@ -184,7 +185,7 @@ def _of_beginning(begun: Beginning, told: DetectedKind) -> dict[str, Any]:
 
 
 def hexadecimal(data: bytes) -> str:
-    """Bytes in lines: where they are, what they are, and the letters among them."""
+    """Format bytes as a hex dump: offset, hexadecimal digits, and printable characters."""
     lines = []
     for at in range(0, len(data), _LINE):
         part = data[at : at + _LINE]
@@ -197,7 +198,7 @@ def hexadecimal(data: bytes) -> str:
 
 
 def _of_parquet(archive: LocalArchive, record: FileRecord, folder: Path, control: CancellationToken) -> dict[str, Any]:
-    """The first rows of a Parquet file; or why it cannot be read, which is no fault of who asks."""
+    """Return the first rows of a Parquet file, or the reason why it cannot be read, which is not the client's fault."""
     try:
         with CancellationToken(_MAX_SECONDS, parent=control) as limited, TemporaryDirectory(dir=folder) as scratch:
             path = _file_of(archive, record, Path(scratch))
@@ -205,7 +206,7 @@ def _of_parquet(archive: LocalArchive, record: FileRecord, folder: Path, control
                 return _nothing(f"Files of more than {_MAX_COPIED} bytes cannot be shown from this store")
             table, num_columns = _first_rows_of(path, limited)
     except (QueryCancelled, QueryTimedOut):
-        control.check()  # it is not wanted any more
+        control.check()  # the request may have been cancelled
         return _nothing("It takes too long to read")
     except QueryEnded:
         return _nothing("It breaks the reader of Parquet files, or takes too much memory")
@@ -223,7 +224,7 @@ def _of_parquet(archive: LocalArchive, record: FileRecord, folder: Path, control
 
 
 def _file_of(archive: LocalArchive, record: FileRecord, scratch: Path) -> Path | None:
-    """A file with the bytes of a record, None if it would have to be copied and is too large for that."""
+    """Return a file with the bytes of a record, None if it would have to be copied and is too large for that."""
     path = archive.dataset.layout.data.local_path(record.object)
     if path is not None and path.is_file() and path.stat().st_size == record.size:
         return path
@@ -236,7 +237,7 @@ def _file_of(archive: LocalArchive, record: FileRecord, scratch: Path) -> Path |
 
 
 def _first_rows_of(path: Path, control: CancellationToken) -> tuple[pa.Table, int]:
-    """The first rows of a Parquet file, in the columns that are shown; and how many columns there are."""
+    """Return the first rows of a Parquet file in the displayed columns, and the total number of columns."""
     whole = _asked("select * from file limit 0", path, control)
     names = whole.column_names[:MAX_COLUMNS]
     if not names or len(set(whole.column_names)) < len(whole.column_names):
@@ -257,7 +258,7 @@ def _asked(query: str, path: Path, control: CancellationToken) -> pa.Table:
 
 
 def _shown(value: object) -> object:
-    """A value as it is shown: long ones are cut, nested ones are text."""
+    """Convert a value for display: long ones are truncated, nested ones become text."""
     if isinstance(value, (list, dict)):
         return cut(json.dumps(value, ensure_ascii=False))
     return cut(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Records that come over HTTP: each looked at by itself, then all good ones put into the archive in one commit."""
+"""Records pushed over HTTP: each is validated individually, then all valid ones are committed together."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from odfpy.serving.archive.uploads import object_name
 
 
 class Pushing:
-    """A push of records whose bytes have come."""
+    """A push of records whose bytes were uploaded before."""
 
     def __init__(self, served: ServedArchive) -> None:
         self._served = served
         self._contents: dict[Multihash, Content] = {}
 
     def push(self, trees: Sequence[Any]) -> list[dict[str, Any]]:
-        """Archive what can be; for threads.
+        """Archive all valid records; call it from a thread.
 
         Args:
-            trees: the records, as they came.
+            trees: the records, as received.
 
         Returns:
-            A result for each, as `PushedModel` has it.
+            A result for each, in the form of `PushedModel`.
 
         Raises:
             OdfError: the archive cannot be written; nothing was archived.
@@ -66,12 +66,12 @@ class Pushing:
             return new, error
 
     def _content(self, name: Multihash, file: str, scratch: Path) -> Content:
-        """The bytes of a file, hashed: where they came in, or as the archive has them already."""
+        """Return the bytes of a file with their hash: the upload, or the copy that the archive has already."""
         known = self._contents.get(name)
         if known is None:
             uploads, store = self._served.uploads, self._served.archive.dataset.layout.data
             if self._served.has(name):
-                path = scratch / str(name)  # nothing is there: it need not be moved into the store
+                path = scratch / str(name)  # this path does not exist: the file need not be moved into the store
                 size, opened = store.size(name), lambda: store.open(name)
             elif uploads.has(name):
                 path = uploads.path(name)
@@ -96,11 +96,11 @@ class Pushing:
 
 
 def new_file(tree: Any, number: int) -> tuple[NewFile, int | None]:
-    """The file that a record speaks of, and the size that it says.
+    """Parse the file in a record, and the size that the record claims.
 
     Args:
-        tree: the record, as it came.
-        number: its place, for messages.
+        tree: the record, as received.
+        number: its index, for messages.
 
     Raises:
         RecordRefused: it does not have the fields of a record.

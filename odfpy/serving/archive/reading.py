@@ -1,12 +1,12 @@
-"""Files of an archive over HTTP, as datalake's API has them: found, described and handed out.
+"""Read access to archives over HTTP in the form of datalake's API: search, metadata and content.
 
-/v0/archive/                        the archive
-/v0/archive/files/                  files of a time range or of a job, page by page
-/v0/archive/files/{id}              all that is known of one
-/v0/archive/files/{id}/metadata     what is said of it
+/v0/archive/                        information about the archive
+/v0/archive/files/                  files of a time range or job, page by page
+/v0/archive/files/{id}              everything about one file
+/v0/archive/files/{id}/metadata     its metadata
 /v0/archive/files/{id}/data         its bytes
-/v0/archive/latest/{what}/{where}   the one that started last; with /data its bytes
-/v0/environment/, /health/          the release; that it is there
+/v0/archive/latest/{what}/{where}   the file with the latest start; with /data its bytes
+/v0/environment/, /health/          the version; the health check
 """
 
 from __future__ import annotations
@@ -113,10 +113,10 @@ def files(
 def _question(
     what: list[str] | None, where: list[str] | None, start: str | None, end: str | None, work_id: str | None
 ) -> Question:
-    """The question that the parameters ask.
+    """Build the search from the parameters.
 
     Raises:
-        Refused: they make no sense.
+        Refused: the parameters contradict each other.
     """
     names = words(what or ())
     if not names:
@@ -141,7 +141,7 @@ def _time(name: str, text: str | None) -> int | None:
 
 
 def _next(request: Request, served: ServedArchive, cursor: str) -> str:
-    """The URL of the next page: the same question, with another cursor."""
+    """Return the URL of the next page: the same search, with another cursor."""
     asked = [(key, value) for key, value in request.query_params.multi_items() if key != "cursor"]
     return f"{served.base}/v0/archive/files/?{urlencode([*asked, ('cursor', cursor)])}"
 

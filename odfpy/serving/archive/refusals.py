@@ -1,4 +1,4 @@
-"""Refusals of archives, as datalake's API words them: `{"code": ..., "message": ...}`."""
+"""Error responses of archives in the form of datalake's API: `{"code": ..., "message": ...}`."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ NOT_FOUND = 404
 
 
 def refusal(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Refused:
-    """A refusal.
+    """Create an error response.
 
     Args:
-        status: of HTTP.
-        code: for programs, such as `NoArgs`.
-        message: for people.
-        headers: further headers of the answer.
+        status: HTTP status.
+        code: machine-readable code, such as `NoArgs`.
+        message: human-readable message.
+        headers: additional headers of the response.
     """
     return Refused(status, message, headers, {"code": code})
 
 
 def bad_request(code: str, message: str) -> Refused:
-    """An invalid question."""
+    """Create the error for invalid parameters."""
     return refusal(BAD_REQUEST, code, message)
 
 
 def no_archive(message: str) -> Refused:
-    """There is no archive, or none for the caller."""
+    """Create the error for a missing archive, or for one that the caller may not read."""
     return refusal(NOT_FOUND, "NoSuchArchive", message)
 
 
 @contextmanager
 def as_refusals() -> Iterator[None]:
-    """Turn errors of an archive into refusals."""
+    """Translate errors of an archive into error responses."""
     try:
         yield
     except NoSuchFile as error:
-        # Clients of datalake know only this code; ours look for the class of the error, to say what to try.
+        # Clients of datalake only know this code; odfpy's clients look for the class of the error, to suggest a remedy.
         raise Refused(NOT_FOUND, error.message, None, {"code": "NoSuchFile", "error": error.code}) from error
     except InvalidCursor as error:
         raise bad_request("InvalidCursor", error.message) from error

@@ -1,4 +1,4 @@
-"""The archives of a server: which one a path means, who may use it, and what it has under way.
+"""The archives of a server: which one a path refers to, who may access it, and its uploads in progress.
 
 /{name}/v0/archive/...      the archive of that name
 /v0/archive/...             the one that the setting `archive.name` names, or else the only one that the caller
@@ -53,12 +53,12 @@ _KEPT = 200
 
 @dataclass(frozen=True, slots=True)
 class ServedArchive:
-    """An archive that somebody asks for.
+    """An archive as requested by a client.
 
     Attributes:
         archive: the archive.
-        base: its URL, as clients reach it.
-        uploads: files that have come, or are coming, and are in no record yet.
+        base: its URL for clients.
+        uploads: uploaded files, complete or not, that are in no record yet.
     """
 
     archive: LocalArchive
@@ -66,15 +66,15 @@ class ServedArchive:
     uploads: Uploads
 
     def url(self, id: str) -> str:  # noqa: A002 - the field's name
-        """Return where the bytes of a file can be had."""
+        """Return the URL of the bytes of a file."""
         return f"{self.base}/v0/archive/files/{id}/data"
 
     def has(self, name: Multihash) -> bool:
-        """Return whether the archive has the bytes of a file; nobody takes them for garbage for a while then."""
+        """Return whether the archive has the bytes of a file; protects them from garbage collection for a while."""
         return self.size_of(name) is not None
 
     def size_of(self, name: Multihash) -> int | None:
-        """Bytes of a file that the archive has, None if it has not; nobody takes them for garbage for a while then."""
+        """Return the size of a stored file, None if it is missing; protects it from garbage collection for a while."""
         store = self.archive.dataset.layout.data
         try:
             size = store.size(name)
@@ -84,19 +84,19 @@ class ServedArchive:
         return size
 
     def scratch(self) -> AbstractContextManager[Path]:
-        """A folder on the file system of the archive, removed at the end."""
+        """Create a temporary folder on the file system of the archive."""
         return self.archive.scratch()
 
 
 @dataclass(slots=True)
 class Archives:
-    """The archives of one server, for all threads.
+    """The archives of one server; thread-safe.
 
     Attributes:
-        committing: threads that write records.
-        uploading: threads that take files in.
-        tallies: how many files they keep.
-        days: files a day, by archive, head and question: to count those of ten million takes a second.
+        committing: limits the threads that write records.
+        uploading: limits the threads that receive uploads.
+        tallies: counts of the stored files.
+        days: files per day, cached by archive, head and query: counting ten million files takes a second.
     """
 
     workspaces: Sequence[Workspace]
@@ -113,15 +113,15 @@ class Archives:
     _seen: dict[Path, tuple[Multihash | None, bool]] = field(default_factory=dict)
 
     def get(self, dataset: StoredDataset) -> LocalArchive:
-        """The archive that a dataset is.
+        """Return the archive in a dataset.
 
         Raises:
-            Refused: it is invalid.
+            Refused: it is not a valid archive.
         """
         if not self._is_archive(dataset):
             raise no_archive(f"{dataset.handle} is not an archive of files")
         known = self._open.get(dataset.folder)
-        if known is None or known.name != str(dataset.handle):  # it may have been given another name
+        if known is None or known.name != str(dataset.handle):  # it may have been renamed
             root = dataset.workspace_folder.root
             workspace = next(one for one in self.workspaces if one.storage.root == root)
             known = LocalArchive(workspace, dataset, asks_elsewhere=False)
@@ -129,16 +129,16 @@ class Archives:
         return known
 
     def uploads_of(self, dataset: StoredDataset) -> Uploads:
-        """The files of an archive that are on their way."""
+        """Return the uploads of an archive."""
         known = self._uploads.get(dataset.folder)
         return known or self._uploads.setdefault(dataset.folder, Uploads(dataset.cache / "uploads", self.most))
 
     def lock_of(self, dataset: StoredDataset) -> threading.Lock:
-        """The lock under which this server writes records into an archive: one push after the other."""
+        """Return the lock that serializes this server's commits to an archive."""
         return self._locks.setdefault(dataset.folder, threading.Lock())
 
     def named(self) -> DatasetAlias | None:
-        """The archive that a setting names, None if none does."""
+        """Return the archive that the setting names, None if it names none."""
         for workspace in self.workspaces:
             name = workspace.config.section(ArchiveSection).name
             if name is not None and not is_url(name):
@@ -149,27 +149,27 @@ class Archives:
         return None
 
     def all(self) -> list[StoredDataset]:
-        """All archives of the server, as of a moment ago: looking through ten thousand datasets takes a second."""
+        """Return all archives of the server; cached briefly, since checking ten thousand datasets takes a second."""
         now = time.monotonic()
         if self._all is None or now - self._all[0] > _FRESH:
             self._all = (now, [one for one in self.registry.refresh() if self._is_archive(one)])
         return [dataset.reloaded() for dataset in self._all[1]]
 
     def sweep(self) -> None:
-        """Remove what was left of uploads long ago."""
+        """Remove what is left of uploads abandoned long ago."""
         for workspace in self.workspaces:
             for dataset in workspace.storage.datasets():
                 if (dataset.cache / "uploads").is_dir():
                     self.uploads_of(dataset).sweep()
 
     def _is_archive(self, dataset: StoredDataset) -> bool:
-        """Return whether a dataset is an archive, without reading its chain where its head is known."""
+        """Return whether a dataset is an archive, without reading its chain if its head is known."""
         try:
             head = dataset.layout.refs.get("head")
             known = self._seen.get(dataset.folder)
             if known is None or known[0] != head:
                 known = self._seen[dataset.folder] = (head, is_archive(dataset.state))
-        except OdfError:  # a damaged dataset is in nobody's way who did not name it
+        except OdfError:  # a damaged dataset must not affect requests for others
             return False
         return known[1]
 
@@ -182,22 +182,22 @@ def archives_of(connection: HTTPConnection) -> Archives:
 
 
 def readable_archive(request: Request, caller: AnyCaller) -> ServedArchive:
-    """The archive that the path means.
+    """Return the archive that the path refers to.
 
     Raises:
-        HTTPException: 401 or 404, there is none that they may read.
-        Refused: 404, it is another dataset.
+        HTTPException: 401 or 404, there is none that the caller may read.
+        Refused: 404, the dataset is not an archive.
     """
     dataset = readable(request, caller) if _names_one(request) else _at_the_root(request, caller)
     return _served(request, dataset)
 
 
 def writable_archive(request: Request, caller: AnyCaller) -> ServedArchive:
-    """The archive that the path means, for a token of the scope write.
+    """Return the archive that the path refers to, for a token with scope write.
 
     Raises:
-        HTTPException: 401, 403 or 404, they may not write there.
-        Refused: 404, it is another dataset.
+        HTTPException: 401, 403 or 404, the caller may not write there.
+        Refused: 404, the dataset is not an archive.
     """
     if _names_one(request):
         dataset = writable(request, caller).dataset
@@ -226,7 +226,7 @@ def _names_one(connection: HTTPConnection) -> bool:
 
 
 def _at_the_root(connection: HTTPConnection, caller: Caller) -> StoredDataset:
-    """The archive without a name; datasets that the caller may not read do not count."""
+    """Return the archive of paths without a name; datasets that the caller may not read do not count."""
     archives = archives_of(connection)
     name = archives.named()
     if name is not None:

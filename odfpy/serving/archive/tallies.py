@@ -1,4 +1,4 @@
-"""Numbers of files that archives keep, and of their bytes: counted once, then only in what has come since."""
+"""Counts and total sizes of the files in archives: computed once, then updated with new rows only."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _COLUMNS: Final = ("size", "status")
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Files that are kept.
+    """Count and total size of files.
 
     Attributes:
-        count: how many.
-        size: their bytes; what is deduplicated in the store counts each time.
+        count: number of files.
+        size: their bytes; files that share content in the store count individually.
     """
 
     count: int = 0
@@ -37,22 +37,22 @@ class Tally:
 
 
 class Tallies:
-    """The tallies of archives, for all threads."""
+    """The tallies of archives; thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[Multihash, Tally]] = {}
         self._lock = Lock()
 
     def get(self, dataset: StoredDataset, engines: EngineRegistry, control: CancellationToken) -> Tally:
-        """The tally of an archive.
+        """Return the tally of an archive.
 
         Args:
             dataset: the archive.
-            engines: read what is new.
-            control: says whether it is still wanted.
+            engines: engines that read new rows.
+            control: reports whether the request was cancelled.
 
         Raises:
-            OdfError: it was stopped, or a slice cannot be read.
+            OdfError: it was cancelled, or a slice cannot be read.
         """
         head = dataset.state.head
         with self._lock:
@@ -70,7 +70,9 @@ class Tallies:
 def _since(
     dataset: StoredDataset, head: Multihash, known: tuple[Multihash, Tally] | None
 ) -> tuple[list[SliceOfBlock], Tally]:
-    """The slices up to a head since a block, and the tally of then; all of them if that block is not in the chain."""
+    """Return the slices between a known block and a head, with the tally of that block; all slices if it is not in the
+    chain.
+    """
     new: list[HashedBlock] = []
     for block in dataset.chain.iter_blocks(head):
         if known is not None and block.hash == known[0]:
@@ -90,7 +92,7 @@ def _request(dataset: StoredDataset, slices: list[SliceOfBlock]) -> ScanRequest:
 
 
 def _counted(request: ScanRequest, tally: Tally, engines: EngineRegistry, control: CancellationToken) -> Tally:
-    """A tally with further rows."""
+    """Add rows to a tally."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

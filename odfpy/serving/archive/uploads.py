@@ -1,11 +1,11 @@
-"""Files on their way into an archive, that are in no record yet.
+"""Uploads into an archive: files that are in no record yet.
 
-    <object>.part       what has come of a file; its size says where to go on
-    <object>            a complete file, checked against its name and flushed
+    <object>.part       the received part of a file; its size is the offset to resume at
+    <object>            a complete file, verified against its name and flushed to disk
 
-They are named by the hash that they will have: what is cut off by a client or by the end of the server goes on from
-there, and two who send the same file send it once. A record takes the file out of here into the dataset. What nobody
-takes is swept away after a day.
+They are named by their expected hash: an upload that was interrupted by the client or by a restart is resumed, and two
+clients that send the same file upload it once. A record moves the file into the dataset. Files that no record refers to
+are removed after a day.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class WrongOffset(Exception):
 
 
 class Source(Protocol):
-    """Bytes that come: a piece at a time, nothing at the end."""
+    """A source of bytes: pieces of any size, empty at the end."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -66,8 +66,8 @@ class Progressed:
     """The state of an upload.
 
     Attributes:
-        offset: bytes that are here.
-        is_complete: whether these are all of them.
+        offset: number of bytes received.
+        is_complete: whether these are all.
     """
 
     offset: int
@@ -75,7 +75,7 @@ class Progressed:
 
 
 def object_name(text: str) -> Multihash | None:
-    """The hash that a text is, None if it is none, or none by which bytes can be checked."""
+    """Parse a hash, None if it is invalid, or of a kind that bytes cannot be verified with."""
     try:
         name = Multihash.parse(text)
         has_hasher = name.algorithm.new is not None
@@ -85,13 +85,13 @@ def object_name(text: str) -> Multihash | None:
 
 
 class Uploads:
-    """The files of one archive that are on their way; threads and processes may share them."""
+    """The uploads into one archive; safe for threads and processes."""
 
     def __init__(self, folder: Path, most: int) -> None:
         """
         Args:
-            folder: where they are, on the file system of the dataset.
-            most: bytes that one may have.
+            folder: their folder, on the file system of the dataset.
+            most: maximum bytes of one upload.
         """
         self._folder = folder
         self.most = most
@@ -101,11 +101,11 @@ class Uploads:
         self._swept = 0.0
 
     def path(self, name: Multihash) -> Path:
-        """Return where a complete file is."""
+        """Return the path of a complete file."""
         return self._folder / str(name)
 
     def has(self, name: Multihash) -> bool:
-        """Return whether a file is complete; it is kept for a while longer then."""
+        """Return whether a file is complete; prolongs its retention."""
         try:
             os.utime(self.path(name))
         except FileNotFoundError:
@@ -113,27 +113,27 @@ class Uploads:
         return True
 
     def progress(self, name: Multihash) -> Progressed:
-        """The part of a file that is here."""
+        """Return the state of an upload."""
         for path, is_complete in ((self.path(name), True), (self._part(name), False)):
             with suppress(FileNotFoundError):
                 return Progressed(path.stat().st_size, is_complete)
         return Progressed(0, is_complete=False)
 
     def append(self, name: Multihash, offset: int, source: Source, *, is_last: bool) -> Progressed:
-        """Take more bytes of a file in; what has come stays, also where the rest does not.
+        """Append bytes to an upload; received bytes are kept even if the request fails later.
 
         Args:
-            name: the hash that the whole file has.
-            offset: of the first byte; as many have to be here.
-            source: the bytes.
-            is_last: whether the file ends with them: then it is checked.
+            name: the hash of the complete file.
+            offset: offset of the first byte; must equal the number of bytes received so far.
+            source: source of the bytes.
+            is_last: whether the file ends with them: it is then verified.
 
         Raises:
-            UploadBusy: somebody else sends it.
-            WrongOffset: another number of bytes is here.
-            UploadTooLarge: it is more than a file may have; nothing of it stays.
-            WrongContent: the whole file has another hash; nothing of it stays.
-            CannotCopy: there is no room.
+            UploadBusy: another client is uploading it.
+            WrongOffset: another number of bytes was received so far.
+            UploadTooLarge: the file exceeds the limit; it is discarded.
+            WrongContent: the complete file has another hash; it is discarded.
+            CannotCopy: the disk is full.
         """
         self._sweep_now_and_then()
         with self._writing(name) as file:
@@ -152,10 +152,10 @@ class Uploads:
             return Progressed(count, is_complete=True)
 
     def require_room(self, count: int) -> None:
-        """Refuse so many bytes before they come, if there is no room for them.
+        """Check, before any bytes are received, that the disk has room for them.
 
         Raises:
-            CannotCopy: there is none.
+            CannotCopy: it has not.
         """
         try:
             make_folder(self._folder)
@@ -166,20 +166,20 @@ class Uploads:
             raise CannotCopy(f"The server has no room for the file: {count} bytes come, {free} are free")
 
     def drop_part(self, name: Multihash) -> None:
-        """Forget what has come of a file: all of it comes again.
+        """Discard the received part of a file: the client has to start again.
 
         Raises:
-            UploadBusy: somebody sends it at the moment.
+            UploadBusy: a client is uploading it.
         """
         if self._part(name).exists():
             with self._writing(name) as file:
                 file.truncate(0)
 
     def insert_all(self, files: Mapping[Multihash, Path]) -> None:
-        """Take in small files that were just written and checked; they are flushed together.
+        """Take in small files that were just written and verified; they are flushed together.
 
         Raises:
-            CannotCopy: there is no room.
+            CannotCopy: the disk is full.
         """
         self._sweep_now_and_then()
         try:
@@ -189,7 +189,7 @@ class Uploads:
             raise _cannot_write(error) from error
 
     def hash_of(self, name: Multihash, open_it: Callable[[], BinaryIO]) -> str:
-        """The BLAKE2b of a file, from its bytes: they are read if nobody has done so since the server has started."""
+        """Return the BLAKE2b hash of a file, computed once while the server runs."""
         with self._lock:
             known = self._hashes.get(name)
         if known is None:
@@ -202,10 +202,10 @@ class Uploads:
         return known
 
     def sweep(self, now: float | None = None) -> None:
-        """Remove what nobody has gone on with for a day.
+        """Remove uploads that were not continued for a day.
 
         Args:
-            now: the time in seconds since 1970.
+            now: the time in seconds since the epoch.
         """
         self._swept = time.monotonic()
         deadline = (time.time() if now is None else now) - LIFETIME
@@ -231,7 +231,7 @@ class Uploads:
 
     @contextmanager
     def _writing(self, name: Multihash) -> Iterator[FileIO]:
-        """The part of a file, to be read and written by nobody else."""
+        """Open the part of a file exclusively, for reading and writing."""
         part = self._part(name)
         while True:
             try:
@@ -243,16 +243,16 @@ class Uploads:
                 if not try_lock(file):
                     raise UploadBusy(f"{name} is being sent by somebody else")
                 if not still_named(file, part):
-                    continue  # who had it before has finished it, or has thrown it away
+                    continue  # the previous owner has completed or discarded it
                 try:
                     yield file
                 finally:
                     if os.fstat(file.fileno()).st_size == 0 and still_named(file, part):
-                        part.unlink()  # nothing has come
+                        part.unlink()  # nothing was received
                 return
 
     def _hashers(self, name: Multihash, file: FileIO, here: int) -> tuple[Hasher, Hasher]:
-        """Hashers that have seen what is here; they are where the last ones were, or read it again."""
+        """Return hashers over the received bytes: those of the previous request, or computed anew."""
         with self._lock:
             known = self._running.pop(name, None)
         if known is not None and known[0] == _state_of(file):
@@ -268,7 +268,7 @@ class Uploads:
     def _receive(
         self, name: Multihash, file: FileIO, source: Source, hashers: tuple[Hasher, Hasher], count: int
     ) -> int:
-        """Write what comes; gives how much there is in the end. It is hashed while the next piece comes."""
+        """Write what is received; returns the total size. Each piece is hashed while the next one is received."""
         waiting: list[Future[object]] = []
         with ThreadPoolExecutor(len(hashers), "odf-archive") as pool:
             while True:
@@ -288,19 +288,20 @@ class Uploads:
                 try:
                     write_all(file, chunk)
                 except OSError as error:
-                    if error.errno in FULL:  # a part that waits for its rest would keep the disk full, for all others
+                    if error.errno in FULL:  # a partial upload would keep the disk full for all others
                         self._part(name).unlink()
                     raise _cannot_write(error) from error
                 waiting = [pool.submit(hasher.update, chunk) for hasher in hashers]
 
     def _finish(self, name: Multihash, file: FileIO, digest: bytes) -> None:
-        """Give a whole file its name."""
+        """Rename a complete file to its final name."""
         found = Multihash(name.code, digest)
         if found != name:
             self._part(name).unlink()
             raise WrongContent(f"These are not the bytes of {name}: they have the hash {found}")
         try:
-            # The name after the content: it says that the bytes were checked, also after a power loss.
+            # Renamed after the content is flushed: the name proves that the bytes were verified, even after a power
+            # failure.
             os.fsync(file.fileno())
             self._part(name).rename(self.path(name))
             sync_folder(self._folder)

@@ -1,11 +1,11 @@
-"""Files into an archive over HTTP: first their bytes, which may come in parts, then the records that speak of them.
+"""Uploads into an archive over HTTP: first the bytes, perhaps in parts, then the records that refer to them.
 
     /v0/archive/missing             POST: which of some hashes the archive lacks
-    /v0/archive/objects/{hash}      HEAD: how much of a file is here; PATCH: the bytes from there on; PUT: all of it
+    /v0/archive/objects/{hash}      HEAD: received bytes of a file; PATCH: the bytes from an offset; PUT: all bytes
     /v0/archive/objects             POST: many small files in one body (`object_batch`)
-    /v0/archive/records             POST: records, all good ones in one commit
+    /v0/archive/records             POST: records, all valid ones in one commit
 
-All of it can be repeated: bytes are known by their hash, and a record that already exists changes nothing.
+All requests are idempotent: bytes are identified by their hash, and a record that already exists changes nothing.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def _name(text: str) -> Multihash:
 
 
 def _whole(served: ServedArchive, name: Multihash) -> Progressed:
-    """The part of a file that is here, be it in a record already or not."""
+    """Return the state of a file, whether it is in a record already or still an upload."""
     size = served.size_of(name)
     return served.uploads.progress(name) if size is None else Progressed(size, is_complete=True)
 

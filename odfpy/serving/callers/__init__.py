@@ -1,1 +1,1 @@
-"""Callers and what they may see: tokens, visibility, and the datasets of each caller."""
+"""Callers and their permissions: tokens, visibility, and the datasets that each caller may read."""

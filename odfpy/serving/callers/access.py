@@ -1,4 +1,4 @@
-"""Authorization: who asks, and what they may do; one dependency for every route.
+"""Authorization: who the caller is, and what they may do; one dependency for every route.
 
     @router.get("/refs/{ref}")
     def reference(dataset: Readable, ref: str) -> ...: ...
@@ -6,9 +6,9 @@
     @router.websocket("/push")
     async def push(socket: WebSocket, place: Writable) -> ...: ...
 
-`Readable` is a dataset that is there and that the caller may read, `Administered` one that they may do everything with,
-`Writable` a place for one, where a dataset may be or not. A token belongs to a workspace and is good for its datasets
-only. Whoever shows no token is told 401 for private and for missing datasets alike: what is there is nobody's business.
+`Readable` is an existing dataset that the caller may read, `Administered` one that they may administer, `Writable` a
+name that they may write to, whether a dataset exists there or not. A token belongs to a workspace and is only valid for
+its datasets. Anonymous callers get 401 for private and for missing datasets alike, so that existence is not revealed.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _NEEDS = "This needs an access token with the scope {}"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who asks.
+    """The authenticated or anonymous sender of a request.
 
     Attributes:
-        token: what is known of their token, None for anybody.
+        token: their token without its secret, None for an anonymous caller.
         storage: the workspace that the token is for.
         text: the token.
-        datasets: ids of datasets that they may read by the grants of sharing.
-        since: when that was found out, in seconds of a clock that only goes on.
-        granting: the workspace that has these grants.
+        datasets: ids of datasets that grants of sharing let them read.
+        since: when these were determined, by the monotonic clock, in seconds.
+        granting: the workspace with these grants.
     """
 
     token: AccessToken | None = None
@@ -61,15 +61,15 @@ class Caller:
     granting: Storage | None = None
 
     def may(self, scope: Scope, folder: WorkspaceFolder) -> bool:
-        """Return whether they may do something with all datasets of a workspace."""
+        """Return whether they have a scope for all datasets of a workspace."""
         return self.token is not None and self.storage is folder and self.token.scope >= scope
 
     def is_still_known(self) -> bool:
-        """Return whether the token has neither been revoked nor ended since they came."""
+        """Return whether the token is still neither revoked nor expired."""
         return self.renewed() is not None
 
     def renewed(self) -> Caller | None:
-        """Return them with what they are granted now, None if the token has been revoked or has ended."""
+        """Return the caller with current grants, None if the token was revoked or has expired."""
         if self.granting is not None:
             found = find_principal(self.text, self.granting)
             return None if found is None else replace(self, datasets=found[1], since=time.monotonic())
@@ -77,7 +77,7 @@ class Caller:
         return self if is_known else None
 
     def is_granted(self, dataset: StoredDataset) -> bool:
-        """Return whether the grants of sharing let them read a dataset, and after a second still do."""
+        """Return whether grants of sharing let them read a dataset; rechecked after a second."""
         if not self.datasets or str(dataset.handle.id) not in self.datasets:
             return False
         if time.monotonic() - self.since < _FRESH:
@@ -93,13 +93,13 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class DatasetPlace:
-    """The place of a dataset that is there, or may be made.
+    """The name of a dataset that exists or can be created.
 
     Attributes:
-        caller: who asks; they may write there.
-        alias: its name.
+        caller: the caller, who may write there.
+        alias: name of the dataset.
         storage: the workspace.
-        dataset: the dataset, None where none is yet.
+        dataset: the dataset, None if it does not exist.
     """
 
     caller: Caller
@@ -109,12 +109,12 @@ class DatasetPlace:
 
     @property
     def may_force(self) -> bool:
-        """True if the caller may overwrite what has diverged, which loses blocks."""
+        """True if the caller may overwrite a diverged history, which drops blocks."""
         return self.caller.may(Scope.ADMIN, self.storage)
 
 
 class _Bearer(SecurityBase):
-    """The token of a request, or of the handshake of a WebSocket."""
+    """FastAPI's security scheme for the token of a request or WebSocket handshake."""
 
     def __init__(self) -> None:
         about = "A token of `odf token new`, or the cookie of a session; public datasets need none."
@@ -126,13 +126,13 @@ class _Bearer(SecurityBase):
 
 
 def token_in(connection: HTTPConnection) -> str | None:
-    """The token of a request, in its header or else in the cookie of a session; None where there is none."""
+    """Return the token of a request, from its header or else from the session cookie; None if there is none."""
     text = bearer_of(connection.headers)
     return session_token(connection) if text is None else text
 
 
 def bearer_of(headers: Headers) -> str | None:
-    """The token that a request shows, None where it shows none."""
+    """Return the bearer token of a request, None if there is none."""
     kind, _, text = headers.get("Authorization", "").partition(" ")
     return text.strip() if kind.lower() == "bearer" else None
 
@@ -141,7 +141,7 @@ _Text = Annotated[str | None, Depends(_Bearer())]
 
 
 async def caller(connection: HTTPConnection, text: _Text) -> Caller:
-    """Return who asks.
+    """Return the caller of a request.
 
     Raises:
         HTTPException: 401, the token is unknown or has expired.
@@ -156,7 +156,7 @@ async def caller(connection: HTTPConnection, text: _Text) -> Caller:
 
 
 def find_caller(text: str, storages: Sequence[Storage]) -> Caller | None:
-    """Return who shows a token; None if it is that of none of these workspaces, or not any more."""
+    """Return the caller with a token; None if no workspace knows it, or it is no longer valid."""
     for storage in storages:
         token = Tokens(storage.odf).find(text)
         if token is not None:
@@ -174,10 +174,10 @@ AnyCaller = Annotated[Caller, Depends(caller)]
 
 
 def readable(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
-    """The dataset that the path names.
+    """Return the dataset that the path names.
 
     Raises:
-        HTTPException: 401 or 404, there is none that they may read.
+        HTTPException: 401 or 404, there is none that the caller may read.
     """
     dataset = _dataset_at(connection)
     if dataset is not None and is_readable(dataset, caller):
@@ -188,7 +188,7 @@ def readable(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
 
 
 def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
-    """Return whether they may read a dataset; ask again in long conversations: tokens end, visibility changes."""
+    """Return whether the caller may read a dataset; repeat it in long sessions: tokens expire, visibility changes."""
     if visibility_of(dataset.folder) is Visibility.PUBLIC:
         return True
     if caller.may(Scope.READ, dataset.workspace_folder):
@@ -197,12 +197,12 @@ def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
 
 
 def is_listed(dataset: StoredDataset, visibility: Visibility, caller: Caller) -> bool:
-    """Return the same for somebody whose token has just been looked at, in lists of many datasets.
+    """Return the same for a caller whose token was just verified, in lists of many datasets.
 
     Args:
         dataset: the dataset.
-        visibility: its visibility, just read.
-        caller: who asks.
+        visibility: its current visibility.
+        caller: who makes the request.
     """
     if visibility is Visibility.PUBLIC or caller.may(Scope.READ, dataset.workspace_folder):
         return True
@@ -210,10 +210,10 @@ def is_listed(dataset: StoredDataset, visibility: Visibility, caller: Caller) ->
 
 
 def administered_dataset(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
-    """The dataset that the path names, for a token of the scope admin.
+    """Return the dataset that the path names, for a token with scope admin.
 
     Raises:
-        HTTPException: 401, 403 or 404, there is none that they may change.
+        HTTPException: 401, 403 or 404, there is none that the caller may administer.
     """
     dataset = readable(connection, caller)
     _require(caller, Scope.ADMIN, dataset.workspace_folder)
@@ -221,10 +221,10 @@ def administered_dataset(connection: HTTPConnection, caller: AnyCaller) -> Store
 
 
 def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetPlace:
-    """The place that the path names; a new dataset goes to the workspace that the token is for.
+    """Return the dataset name in the path for writing; a new dataset goes to the workspace of the token.
 
     Raises:
-        HTTPException: 401, 403 or 404, they may not write there.
+        HTTPException: 401, 403 or 404, the caller may not write there.
     """
     if caller.token is None or caller.storage is None:
         raise unauthorized_error(_NEEDS.format(Scope.WRITE.value))
@@ -236,7 +236,7 @@ def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetPlace:
 
 
 def require_writable(dataset: StoredDataset, caller: Caller) -> None:
-    """Check that somebody may write to a dataset that they may read.
+    """Check that a caller may write to a dataset that they may read.
 
     Raises:
         HTTPException: 401 or 403, they may not.
@@ -250,17 +250,17 @@ Writable = Annotated[DatasetPlace, Depends(writable)]
 
 
 def registry_of(connection: HTTPConnection) -> ServedRegistry:
-    """Return what the server serves."""
+    """Return the registry of the server's datasets."""
     served = connection.app.state.datasets
     assert isinstance(served, ServedRegistry)  # noqa: S101 - `create_app` puts it there
     return served
 
 
 def alias_in(connection: HTTPConnection) -> DatasetAlias:
-    """The name of the dataset in the path.
+    """Return the dataset name in the path.
 
     Raises:
-        HTTPException: 404, it is not a name.
+        HTTPException: 404, it is not a valid name.
     """
     path: dict[str, Any] = connection.path_params
     text = f"{path['account']}/{path['name']}" if "account" in path else path["name"]
@@ -271,7 +271,7 @@ def alias_in(connection: HTTPConnection) -> DatasetAlias:
 
 
 def unauthorized_error(problem: str) -> HTTPException:
-    """Asks for a token."""
+    """Create the 401 response that requests a token."""
     return HTTPException(401, problem, {"WWW-Authenticate": 'Bearer realm="odf"'})
 
 

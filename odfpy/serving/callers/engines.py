@@ -1,7 +1,7 @@
-"""Engines of a server, by whom they answer: SQL of strangers reaches Spark in a whole sandbox only.
+"""The engines of a server, chosen by caller: untrusted SQL only reaches Spark inside a complete sandbox.
 
-A stranger is whoever shows no token, or one that is not good for everything in the workspace whose engine answers.
-DataFusion answers in processes of its own, and has nothing that reaches out.
+A caller is untrusted if they show no token, or one that does not permit everything in the workspace whose engine runs
+the query. DataFusion runs in separate processes, and has no functions that access anything outside.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ UNCONFINED: Final = "engine.serveUnconfined"
 
 
 class ServedEngines:
-    """The engines of one workspace, for all callers of a server."""
+    """The engines of one workspace, chosen for each caller."""
 
     def __init__(self, workspace: Workspace, memory: int, seconds: float) -> None:
-        """Prepare them; none is started.
+        """Prepare the engines; none is started.
 
         Args:
-            workspace: whose engines answer.
-            memory: bytes that a query that is not for Spark may take.
-            seconds: how long it may take.
+            workspace: the workspace whose engines execute queries.
+            memory: maximum bytes for a query that does not need Spark.
+            seconds: time limit of such a query.
         """
         self._storage = workspace.storage
         self._all = workspace.engines.registry.with_limits(memory, seconds)
@@ -39,14 +39,14 @@ class ServedEngines:
         )
 
     def get(self, caller: Caller) -> EngineRegistry:
-        """Those that answer a caller."""
+        """Return the engines for a caller."""
         return self._all if caller.may(Scope.ADMIN, self._storage) else self._confined
 
 
 def warning(workspace: Workspace) -> str | None:
-    """Return what an operator should know of strangers' queries for Spark before they serve, None if there is nothing.
+    """Return a warning for operators about untrusted Spark queries, None if there is no reason for one.
 
-    It is found out by building a sandbox, in a process of its own.
+    It is determined by building a sandbox, in a separate process.
     """
     why = why_unconfined(workspace.storage, workspace.config)
     if why is None:

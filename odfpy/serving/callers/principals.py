@@ -1,7 +1,7 @@
 """Recipients and users outside of Delta Sharing: what they may read over REST, Flight SQL and transfers.
 
-A dataset is theirs to read where the grants of sharing show all of its changelog: every column of every row. What they
-may see in part only, they see as shared tables, and nowhere else.
+They may read a dataset if grants of sharing show its complete changelog: every column of every row. Datasets that they
+may only see in part are available to them as shared tables, and in no other way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOCK: Final = Lock()
 
 
 def sharing_of(storage: Storage) -> Sharing | None:
-    """The shares of a workspace; None for one that never shared anything.
+    """Return the shares of a workspace; None if it never shared anything.
 
     Raises:
         SharingDatabaseError: their database cannot be used.
@@ -36,7 +36,7 @@ def sharing_of(storage: Storage) -> Sharing | None:
 
 
 def opened_sharing(storage: Storage) -> Sharing:
-    """The shares of a workspace, opened once in a process; there are none yet in one that never shared anything.
+    """Return the shares of a workspace, opened once for each process; None if it never shared anything.
 
     Raises:
         SharingDatabaseError: their database cannot be used.
@@ -51,7 +51,9 @@ def opened_sharing(storage: Storage) -> Sharing:
 
 
 def find_principal(text: str, storage: Storage) -> tuple[Principal, frozenset[str]] | None:
-    """Return whose token it is, and the ids of the datasets that they may read as a whole; None if nobody's."""
+    """Return the owner of a token, and the ids of the datasets that they may read completely; None for an unknown
+    token.
+    """
     sharing = sharing_of(storage)
     found = None if sharing is None else sharing.principals.find(text)
     if sharing is None or found is None:

@@ -1,4 +1,4 @@
-"""Objects that the chain of a dataset reaches: nothing else in its folder is given away."""
+"""Objects that are reachable from the references of a dataset: no other file in its folder is served."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from odfpy.repository.objects import ObjectKind, objects_of_blocks
 
 
 class ReachableObjects:
-    """The objects of one dataset that its references lead to, kept up with them. Threads may share it."""
+    """The reachable objects of one dataset, updated when its references change. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,11 +30,11 @@ class ReachableObjects:
         self._links = _Links()
 
     def has(self, layout: DatasetLayout, kind: ObjectKind | None, name: Multihash) -> bool:
-        """Return whether a reference leads to an object.
+        """Return whether an object is reachable.
 
         Args:
             layout: the dataset.
-            kind: what the object is; None for a block.
+            kind: kind of the object; None for a block.
             name: its hash.
 
         Raises:
@@ -43,7 +43,7 @@ class ReachableObjects:
         return self._speaks_of(layout, kind, name) or (kind is ObjectKind.DATA_SLICE and self._links_to(layout, name))
 
     def has_link(self, layout: DatasetLayout, name: Multihash) -> bool:
-        """Return whether an object is not a slice, and rows link to it.
+        """Return whether an object is linked from rows, and is not a slice.
 
         Raises:
             OdfError: the head or a block is missing or damaged.
@@ -65,7 +65,7 @@ class ReachableObjects:
     def _follow(self, layout: DatasetLayout, tips: frozenset[Multihash]) -> None:
         blocks = self._objects.get(None, set())
         grown, left, columns = _walk(layout, tips, blocks)
-        if not self._tips <= left | tips:  # a reference has gone, or went elsewhere: what it alone led to is out
+        if not self._tips <= left | tips:  # a reference was removed or moved: start again
             self._objects, self._link_columns = {}, frozenset()
             grown, _, columns = _walk(layout, tips, set())
         for kind, names in grown.items():
@@ -75,9 +75,9 @@ class ReachableObjects:
 
 
 class _Links:
-    """The objects that rows of one dataset link to, read when somebody asks for one that is not a slice.
+    """The objects that rows of one dataset link to, read when an object that is not a slice is requested.
 
-    It has a lock of its own: whoever asks for a block does not wait until many slices have been read.
+    It has its own lock: requests for blocks do not wait until many slices have been read.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class _Links:
         with self._lock:
             if tips != self._tips or columns != self._columns:
                 self._follow(layout, tips, columns)
-            if name not in self._names and self._unread:  # a slice may have been mended since
+            if name not in self._names and self._unread:  # a damaged slice may have been repaired since
                 self._read(layout, self._unread)
             return name in self._names
 
@@ -123,12 +123,12 @@ class _Links:
         for item in slices:
             try:
                 self._names.add_all(all_links([item], self._columns, layout))
-            except OdfError:  # what other slices link to can be had all the same
+            except OdfError:  # links from other slices are still served
                 self._unread.append(item)
 
 
 def readable_references(refs: RefStore) -> Iterator[tuple[str, Multihash]]:
-    """Name and block of each reference; a damaged tag or branch leads nowhere, and is in nobody's way."""
+    """Return name and block of each reference; a damaged tag or branch is skipped."""
     for name in refs.names():
         with suppress(*(() if name == HEAD else (OdfError,))):
             target = refs.get(name)
@@ -139,9 +139,9 @@ def readable_references(refs: RefStore) -> Iterator[tuple[str, Multihash]]:
 def _walk(
     layout: DatasetLayout, tips: frozenset[Multihash], known: set[Multihash]
 ) -> tuple[dict[ObjectKind | None, set[Multihash]], set[Multihash], set[str]]:
-    """Return what some blocks and those before them have that is not known.
+    """Walk the chain back from some blocks, and return what is new.
 
-    Beside that, the known blocks where it begins, and the columns that link to objects.
+    Also returns the known blocks at which the walk stopped, and the columns that link to objects.
     """
     found: dict[ObjectKind | None, set[Multihash]] = {None: set()}
     met: set[Multihash] = set()
@@ -162,11 +162,11 @@ def _walk(
 
 
 class ReachableObjectsCache:
-    """One `ReachableObjects` for each dataset, by its folder."""
+    """A cache of `ReachableObjects`, one for each dataset folder."""
 
     def __init__(self) -> None:
         self._known: dict[Path, ReachableObjects] = {}
 
     def get(self, folder: Path) -> ReachableObjects:
-        """That of the dataset in a folder."""
+        """Return that of the dataset in a folder."""
         return self._known.setdefault(folder, ReachableObjects())

@@ -1,4 +1,4 @@
-"""The dataset registry of a server: the datasets that it has, by name."""
+"""The dataset registry of a server: its datasets by name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SETTLED: Final = 1_000_000_000
 
 
 class ServedRegistry:
-    """The datasets of some workspaces; of several of the same name, that of the first workspace.
+    """The datasets of some workspaces; if several have one of the same name, that of the first workspace.
 
-    What others make, rename or delete is seen at once.
+    Datasets that other processes create, rename or delete are noticed immediately.
 
     Attributes:
         storages: the workspaces.
@@ -29,7 +29,7 @@ class ServedRegistry:
         self._found = _Found({}, ())
 
     def find(self, alias: DatasetAlias) -> StoredDataset | None:
-        """The dataset of a name, None if there is none."""
+        """Return the dataset of a name, None if there is none."""
         found = self._found
         known = found.datasets.get(alias)
         if known is not None and _still(known) and self._is_first(known, found.stamps):
@@ -38,14 +38,14 @@ class ServedRegistry:
         return self._found.datasets.get(alias)
 
     def refresh(self) -> list[StoredDataset]:
-        """The datasets that are served, each under a name of its own; a second for ten thousand of them."""
-        stamps = tuple(map(_stamp, self.storages))  # before the names: what comes in between is seen the next time
+        """Return the served datasets, each under a unique name; takes a second for ten thousand of them."""
+        stamps = tuple(map(_stamp, self.storages))  # before the names: changes in between are noticed the next time
         known = {dataset.handle.alias: dataset for dataset in reversed(self.all())}
-        self._found = _Found(known, stamps)  # as a whole: readers in other threads have the old one or the new one
+        self._found = _Found(known, stamps)  # one assignment: readers in other threads see the old or the new one
         return list(known.values())[::-1]
 
     def _is_first(self, dataset: StoredDataset, stamps: Sequence[int | None]) -> bool:
-        """Return whether the workspaces before that of a dataset have the names that they had; it costs little."""
+        """Return whether the workspaces before a dataset's own have unchanged names; this is cheap."""
         for storage, stamp in zip(self.storages, stamps, strict=True):
             if storage.root == dataset.workspace_folder.root:
                 return True
@@ -54,21 +54,21 @@ class ServedRegistry:
         return True
 
     def storage_of(self, dataset: StoredDataset) -> Storage:
-        """The workspace of a dataset."""
+        """Return the workspace of a dataset."""
         return next(one for one in self.storages if one.root == dataset.workspace_folder.root)
 
     def all(self) -> list[StoredDataset]:
-        """All datasets, workspace by workspace, each in the order of their names."""
+        """Return all datasets, workspace by workspace, each sorted by name."""
         return [dataset for storage in self.storages for dataset in storage.datasets()]
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The datasets that were found.
+    """The result of a scan of the workspaces.
 
     Attributes:
-        datasets: by name.
-        stamps: those of the workspaces, from before.
+        datasets: datasets by name.
+        stamps: stamps of the workspaces, taken before the scan.
     """
 
     datasets: dict[DatasetAlias, StoredDataset]
@@ -76,7 +76,7 @@ class _Found:
 
 
 def _still(dataset: StoredDataset) -> bool:
-    """Return whether a dataset is there under its name."""
+    """Return whether a dataset still exists under its name."""
     try:
         return StoredDataset.load(dataset.folder, dataset.workspace_folder).handle == dataset.handle
     except OdfError:
@@ -84,6 +84,6 @@ def _still(dataset: StoredDataset) -> bool:
 
 
 def _stamp(storage: Storage) -> int | None:
-    """A number that changes when a workspace gets or gives a name; None if that has just happened."""
+    """Return a number that changes with the names in a workspace; None if a change happened just now."""
     changed = storage.names_changed
     return changed if time.time_ns() - changed > _SETTLED else None

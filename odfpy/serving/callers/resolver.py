@@ -1,4 +1,4 @@
-"""The dataset resolver of one caller of a server: of its datasets, those that they may read."""
+"""The dataset resolver of one caller: of the server's datasets, those that the caller may read."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from odfpy.serving.callers.visibility import visibility_of
 
 @dataclass(frozen=True, slots=True)
 class CallerResolver:
-    """The dataset resolver of a caller: datasets that they may not read do not exist. Errors name no folders.
+    """The dataset resolver of a caller: datasets that they may not read do not exist. Errors contain no paths of
+    folders.
 
     Attributes:
-        served: what the server has.
-        reaches: which blocks the references of datasets lead to: others are not read.
-        caller: who asks.
-        only: names and patterns of the datasets that exist for them; all that they may read, if there are none.
+        served: the server's datasets.
+        reaches: the reachable blocks of datasets: others are not read.
+        caller: who makes the request.
+        only: names and patterns that restrict the datasets; empty for all that the caller may read.
     """
 
     served: ServedRegistry
@@ -88,7 +89,7 @@ class CallerResolver:
         return self.is_meant(dataset) and is_readable(dataset, self.caller)
 
     def is_meant(self, dataset: StoredDataset) -> bool:
-        """Return whether a dataset fits the names and patterns, whoever may read it."""
+        """Return whether a dataset matches the names and patterns, regardless of permissions."""
         alias = dataset.handle.alias
         fits = (one.matches(alias) if isinstance(one, DatasetPattern) else one == alias for one in self.only)
         return not self.only or any(fits)

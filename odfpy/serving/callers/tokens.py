@@ -1,9 +1,9 @@
-"""Access tokens of a workspace: who may do what with its datasets over the network.
+"""Access tokens of a workspace: permissions on its datasets over the network.
 
-    .odf/tokens/<sha256 of the token>.yaml      name, scope, when it was made and when it ends; mode 0600
+    .odf/tokens/<sha256 of the token>.yaml      name, scope, creation and expiry; mode 0600
 
-The token itself is shown once, when it is made, and kept nowhere: it has 256 random bits, so that a plain hash of it
-tells nothing. Whoever asks with a token leads to a file by its hash; a token that is revoked has no file any more.
+The token itself is shown once, when it is created, and not stored: it has 256 random bits, so that a plain hash is safe
+to store. The hash of a presented token is the name of its file; a revoked token has no file.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class TokenNotFound(NotFound, code="E630"):
 
 @total_ordering
 class Scope(Enum):
-    """The scope of a token; each includes those before it.
+    """The scope of a token; each includes the previous ones.
 
-    read: pull datasets, also private ones. write: push to them, and make new ones. admin: overwrite what has diverged,
-    make datasets public or private.
+    read: pull datasets, including private ones. write: push to them, and create new ones. admin: overwrite diverged
+    histories, change the visibility of datasets.
     """
 
     READ = "read"
@@ -43,10 +43,10 @@ class Scope(Enum):
 
     @classmethod
     def parse(cls, text: str) -> Scope:
-        """The scope of that name.
+        """Return the scope of a name.
 
         Raises:
-            InvalidValue: with a suggestion.
+            InvalidValue: unknown name; the message suggests a valid one.
         """
         return member_named(cls, "scope", text)
 
@@ -60,10 +60,10 @@ class AccessToken:
     """An access token, without its secret.
 
     Attributes:
-        name: what people call it; also stands in logs.
-        scope: what it is good for.
-        created_at: when it was made.
-        expires_at: when it ends, None for never.
+        name: its name for people; also appears in logs.
+        scope: what it permits.
+        created_at: time of creation.
+        expires_at: when it expires, None if it never does.
     """
 
     name: str
@@ -72,7 +72,7 @@ class AccessToken:
     expires_at: Timestamp | None = None
 
     def is_over(self, now: Timestamp) -> bool:
-        """Return whether it has ended."""
+        """Return whether it has expired."""
         return self.expires_at is not None and self.expires_at <= now
 
 
@@ -87,16 +87,16 @@ class Tokens:
         self._folder = odf / "tokens"
 
     def new(self, name: str, scope: Scope, lifetime: Duration | None = None) -> str:
-        """Make a token; gives its text, which cannot be had again.
+        """Create a token; returns its text, which cannot be retrieved again.
 
         Args:
             name: name of the token.
-            scope: what it is good for.
-            lifetime: how long it is valid, None for ever.
+            scope: what it permits.
+            lifetime: how long it is valid, None if it never expires.
 
         Raises:
-            InvalidValue: not a name, or no time to live.
-            AlreadyExists: there is one of that name.
+            InvalidValue: the name is invalid, or the lifetime is not positive.
+            AlreadyExists: the name is taken.
         """
         if not _NAME.fullmatch(name):
             raise InvalidValue(
@@ -107,7 +107,7 @@ class Tokens:
         try:
             make_folder(self._folder)
             self._folder.chmod(0o700)
-            with locked_folder(self._folder):  # of two at once with the same name, one is made
+            with locked_folder(self._folder):  # of two concurrent calls with the same name, one succeeds
                 self._require_new(name)
                 save_document(self._path(text), "AccessToken", made)
         except OSError as error:
@@ -121,11 +121,11 @@ class Tokens:
             )
 
     def list(self) -> list[AccessToken]:
-        """All tokens, by name, also those that are over."""
+        """Return all tokens by name, including expired ones."""
         return sorted((token for _, token in self._all()), key=lambda token: token.name)
 
     def find(self, text: str) -> AccessToken | None:
-        """Return what is known of a token, None if there is no such token, or it is over."""
+        """Return a token without its secret, None if it is unknown or has expired."""
         if not is_token(text):
             return None
         path = self._path(text)
@@ -133,14 +133,14 @@ class Tokens:
             stamp = path.stat()
         except OSError:
             return None
-        token = _load(path, stamp.st_ino, stamp.st_mtime_ns)  # parsing takes longer than a small answer
+        token = _load(path, stamp.st_ino, stamp.st_mtime_ns)  # parsing takes longer than a small response
         return None if token is None or token.is_over(Timestamp.now()) else token
 
     def revoke(self, name: str) -> AccessToken:
-        """End a token, from the next request on.
+        """Revoke a token, effective from the next request.
 
         Raises:
-            TokenNotFound: with a suggestion.
+            TokenNotFound: it does not exist; the message suggests a similar name.
         """
         found = list(self._all())
         for path, token in found:

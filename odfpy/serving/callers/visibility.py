@@ -1,8 +1,8 @@
-"""Visibility of datasets: whoever reaches the server may read a public one without a token.
+"""Visibility of datasets: public datasets can be read without a token.
 
-    .odf/datasets/<id>/info/visibility      `public` or `private`; private where there is no such file
+    .odf/datasets/<id>/info/visibility      `public` or `private`; private if the file is missing
 
-Like everything in `info/`, it stays in the workspace and does not travel with the dataset.
+Like everything in `info/`, it stays in the workspace and is not transferred with the dataset.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ _MAX_SIZE = 100
 
 
 class Visibility(Enum):
-    """The readers of a dataset over the network: all, or those with a token."""
+    """The readers of a dataset over the network: everyone, or callers with a token."""
 
     PRIVATE = "private"
     PUBLIC = "public"
 
     @classmethod
     def parse(cls, text: str) -> Visibility:
-        """The visibility of that name.
+        """Return the visibility of a name.
 
         Raises:
-            InvalidValue: with a suggestion.
+            InvalidValue: unknown name; the message suggests a valid one.
         """
         return member_named(cls, "visibility", text, otherwise="A dataset is public or private.")
 
 
 def visibility_of(folder: Path) -> Visibility:
-    """Return who may read the dataset in a folder.
+    """Return the visibility of the dataset in a folder.
 
     Raises:
-        IntegrityError: the file says neither.
+        IntegrityError: the file's content is invalid.
     """
     path = folder / "info" / "visibility"
     try:
@@ -53,5 +53,5 @@ def visibility_of(folder: Path) -> Visibility:
 
 
 def set_visibility(folder: Path, visibility: Visibility) -> None:
-    """Decide who may read the dataset in a folder."""
+    """Set the visibility of the dataset in a folder."""
     replace_file(folder / "info" / "visibility", f"{visibility.value}\n".encode())

@@ -1,5 +1,5 @@
-"""SQL over Arrow Flight, as ADBC, JDBC and the client `kamu` speak it: the query service on a port of its own.
+"""SQL over Arrow Flight for ADBC, JDBC and the `kamu` client: the query service on its own port.
 
-Who asks is found out in `sessions`, what is asked in `messages`, an answer is planned in `statements`, handed out as
-`tickets` and run in `streams`; `metadata` and `sql_info` answer what tools ask before. `server` has the calls.
+`sessions` authenticates callers, `messages` parses commands, `statements` plans answers, `tickets` and `streams` return
+their rows; `metadata` and `sql_info` serve the catalog requests of tools. `server` implements the calls.
 """

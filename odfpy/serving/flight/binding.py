@@ -1,7 +1,7 @@
-"""Values for `?`: one row of plain ones, looked at before they are read.
+"""Values of the parameters `?`: one row of simple values, validated before use.
 
-What comes is bytes of Arrow from anybody: lists and the like may stand for more than there is memory, and offsets may
-lead outside of what came.
+The bytes of Arrow come from untrusted clients: lists and the like may expand beyond the available memory, and offsets
+may point outside of the message.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _PLAIN: Final = (
 
 
 def bound_values(reader: Any) -> tuple[Any, ...]:
-    """The values that a client puts, none where it puts no row.
+    """Return the values that a client sends, none if it sends no row.
 
     Raises:
-        FlightSqlError: they are not one row of plain values.
+        FlightSqlError: they are not one row of simple values.
     """
     check_types(as_arrow(lambda: reader.schema, _WHAT))
     found: tuple[Any, ...] | None = None
@@ -44,10 +44,10 @@ def _next(reader: Any) -> pa.RecordBatch | None:
 
 
 def check_types(schema: pa.Schema) -> None:
-    """Check that parameters are plain values: a few bytes of lists could stand for many rows.
+    """Check that parameters have simple types: a few bytes of nested lists could represent many rows.
 
     Raises:
-        FlightSqlError: one is not.
+        FlightSqlError: one has not.
     """
     for given in schema.types:
         kind = given.value_type if pa.types.is_dictionary(given) else given
@@ -58,14 +58,14 @@ def check_types(schema: pa.Schema) -> None:
 
 
 def values_of(batch: pa.RecordBatch, *, is_first: bool = True) -> tuple[Any, ...]:
-    """The values of one row.
+    """Return the values of a row.
 
     Args:
         batch: the row.
-        is_first: whether no other one came before.
+        is_first: whether it is the first row.
 
     Raises:
-        FlightSqlError: there are more rows, or they are too large, or not plain.
+        FlightSqlError: there is more than one row, or values are too large, or not simple.
     """
     if batch.num_rows != 1 or not is_first:
         raise FlightSqlError(

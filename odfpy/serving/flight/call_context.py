@@ -1,4 +1,4 @@
-"""One call of Flight SQL: who asks, what they may see, and what answers."""
+"""One call of Flight SQL: its caller, the visible datasets, and the query service."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class CallContext:
     """The context of a call.
 
     Attributes:
-        middleware: who calls.
-        resolver: the datasets that the caller may see.
+        middleware: middleware that knows the caller.
+        resolver: datasets that the caller may read.
         service: the query service.
     """
 
@@ -29,14 +29,14 @@ class CallContext:
 
     @property
     def dialect(self) -> str:
-        """The SQL of the question."""
+        """Return the SQL dialect of the query."""
         return dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name
 
     def question(self, text: str) -> QueryTicket:
-        """Return the question.
+        """Build the question for the query service.
 
         Raises:
-            QueryTooLong, QueryTooDeep: the text is not to be read.
+            QueryTooLong, QueryTooDeep: the text exceeds a limit.
         """
         check_text(text, OF_STRANGERS)
         return QueryTicket(without_catalog(text, self.dialect), self.dialect)

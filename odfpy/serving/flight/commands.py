@@ -1,4 +1,4 @@
-"""Commands and bodies of actions, as every server of Flight SQL looks at them."""
+"""Commands and bodies of actions, as far as every Flight SQL server treats them alike."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _WRITING: Final = ("BeginTransaction", "EndTransaction", "BeginSavepoint", "EndS
 
 
 def expect(found: Any, name: str) -> Any:
-    """The message, if it is one of a name.
+    """Return the message, if it has the expected type.
 
     Args:
         found: the message.
-        name: which one is expected.
+        name: name of the expected type.
 
     Raises:
-        WrongMessage: it is another one.
+        WrongMessage: it has another type.
     """
     if name_of(found) != name:
         raise WrongMessage(f"A {name} is expected, not a {name_of(found)}")
@@ -32,21 +32,21 @@ def expect(found: Any, name: str) -> Any:
 
 
 def refuse_transaction(request: Any) -> None:
-    """Refuse what is part of a transaction.
+    """Reject requests that are part of a transaction.
 
     Raises:
-        NotSupported: it is.
+        NotSupported: it is part of one.
     """
     if request.HasField("transaction_id") and request.transaction_id:
         raise NotSupported("There are no transactions here", hint="Queries only read, each for itself.")
 
 
 def no_rows(command: Any, hint: str) -> NotSupported | ReadOnly:
-    """The error for a command that is not a query.
+    """Return the error for a command that is not a query.
 
     Args:
         command: a message.
-        hint: for those who want to write.
+        hint: hint for clients that want to write.
     """
     if name_of(command) == "CommandStatementSubstraitPlan":
         return NotSupported("Substrait plans are not read here", hint="Ask in SQL.")
@@ -54,31 +54,31 @@ def no_rows(command: Any, hint: str) -> NotSupported | ReadOnly:
 
 
 def no_writing(command: Any, hint: str) -> ReadOnly:
-    """The error for a command that somebody puts.
+    """Return the error for a DoPut command that would write.
 
     Args:
         command: a message.
-        hint: for those who want to write.
+        hint: hint for clients that want to write.
     """
     return ReadOnly(f"{_words(command)} would change data", hint=hint)
 
 
 def no_action(name: str) -> NotSupported:
-    """The error for an action that there is not.
+    """Return the error for an unknown action.
 
     Args:
-        name: of the action.
+        name: name of the action.
     """
     hint = "Queries only read, each for itself; connect with autocommit." if name in _WRITING else None
     return NotSupported(f"There is no action {name[:100]!r} here", hint=hint)
 
 
 def option_bytes(key: str, value: Any) -> bytes:
-    """A session option as it travels.
+    """Encode a session option.
 
     Args:
-        key: its name.
-        value: a message with its value, or with what is wrong with it.
+        key: name of the option.
+        value: a message with its value, or with its error.
     """
     return bytes(message("SessionOption", key=key, value=value.SerializeToString()).SerializeToString())
 

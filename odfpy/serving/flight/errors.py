@@ -1,7 +1,7 @@
-"""Errors as clients see them: a status of Flight and a sentence, never a traceback.
+"""Errors as clients see them: a Flight status and a sentence, never a traceback.
 
-pyarrow has classes for some statuses. For the others it goes by Python's own: a ValueError is an invalid argument.
-With these it sends the traceback, unless that cannot be made, which `_Quiet` sees to.
+pyarrow has classes for some statuses; for others it maps Python's own: a ValueError is INVALID_ARGUMENT. With those it
+sends the traceback, unless formatting that fails, which `_Quiet` provides for.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ _STATUSES: Final[tuple[tuple[type[OdfError], Callable[[str], Exception]], ...]] 
 
 @contextmanager
 def as_client_errors() -> Iterator[None]:
-    """Let only such errors out as clients may see."""
+    """Translate errors, so that clients only see safe ones."""
     try:
         yield
     except (fl.FlightError, _Quiet, GeneratorExit, StopIteration):
@@ -135,7 +135,7 @@ def as_client_errors() -> Iterator[None]:
 
 
 def guarded(call: _Call) -> _Call:
-    """Let no error out of a call of a server but those that clients may see."""
+    """Decorate a call of a server, so that only safe errors leave it."""
 
     @wraps(call)
     def inner(*arguments: Any) -> Any:
@@ -146,7 +146,7 @@ def guarded(call: _Call) -> _Call:
 
 
 def as_flight(error: BaseException) -> Exception:
-    """Return the client's view of an error; what is not their fault is logged, and told without particulars."""
+    """Return the client's view of an error; server errors are logged, and reported without details."""
     status, text = fl.FlightInternalError, "The server could not do that; its log says why"
     if isinstance(error, OdfError):
         found = next((one for kind, one in _STATUSES if isinstance(error, kind)), status)
@@ -164,17 +164,17 @@ def as_flight(error: BaseException) -> Exception:
 
 
 def _sentence(error: OdfError) -> str:
-    """Message and hint, as the command line shows them."""
+    """Return message and hint, as the command line shows them."""
     hint = f"\nhint: {error.hint}" if error.hint else ""
     text = f"{error.message} [{error.code}]{hint}"
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."
 
 
 def as_arrow(make: Callable[[], Any], what: str) -> Any:
-    """Return what pyarrow makes of a client's bytes.
+    """Run a pyarrow function on a client's bytes.
 
     Raises:
-        WrongMessage: it can make nothing of them.
+        WrongMessage: pyarrow cannot parse them.
     """
     try:
         return make()

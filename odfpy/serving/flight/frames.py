@@ -1,9 +1,9 @@
-"""Frames of HTTP/2 and messages of gRPC, as far as they must be known to bound a connection of Flight.
+"""Parsers of HTTP/2 frames and gRPC messages, as far as needed to limit a Flight connection.
 
-A frame has nine bytes before its payload: length, type, flags, stream (RFC 9113, 4.1). A call is a stream; the payload
-of its DATA frames is a sequence of messages, each after five bytes: whether it is compressed, and its length.
+A frame has a header of nine bytes: length, type, flags, stream (RFC 9113, 4.1). A call is a stream; the payload of its
+DATA frames is a sequence of messages, each after five bytes: whether it is compressed, and its length.
 
-No input or output happens here.
+This module does no input or output.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Violation(Exception):
 
 @dataclass(slots=True)
 class Frame:
-    """A frame, or what has come of it.
+    """A frame, or its part that has arrived.
 
     Attributes:
         type: its type.
-        flags: its flags.
-        stream: its stream, 0 for the connection.
-        left: bytes of its payload that have not come.
-        padding: how many bytes at the end of it mean nothing; None when that has still to come.
+        flags: flags of the frame.
+        stream: stream id, 0 for the connection.
+        left: remaining bytes of its payload.
+        padding: number of padding bytes at its end; None if not yet known.
     """
 
     type: int
@@ -62,31 +62,31 @@ class Frame:
 
     @property
     def ends_stream(self) -> bool:
-        """True if its sender says no more in this stream."""
+        """True if its sender ends the stream with it."""
         return self.type in (_DATA, _HEADERS) and bool(self.flags & _END_STREAM)
 
     @property
     def begins_call(self) -> bool:
-        """True if its sender begins to say something."""
+        """True if its sender opens a stream with it."""
         return self.type == _HEADERS
 
     @property
     def resets(self) -> bool:
-        """True if nobody says more in this stream."""
+        """True if it resets the stream."""
         return self.type == _RST_STREAM
 
 
 class Frames:
-    """Takes a connection apart into frames, however its bytes come."""
+    """An incremental parser of frames, for bytes in pieces of any size."""
 
     def __init__(self) -> None:
         self._head = bytearray()
         self._frame: Frame | None = None
 
     def feed(self, data: bytes) -> Iterator[tuple[Frame, memoryview]]:
-        """The next bytes: frames with what has come of their payloads, each frame at least once.
+        """Parse the next bytes: yields frames with the arrived part of their payload, each frame at least once.
 
-        The last piece of a frame is that with which `left` is 0.
+        For the last piece of a frame, `left` is 0.
         """
         view = memoryview(data)
         while view or (self._frame is not None and self._frame.left == 0):
@@ -119,11 +119,11 @@ def _frame_of(head: bytearray) -> Frame:
 
 @dataclass(slots=True)
 class Call:
-    """The messages of a client in a call.
+    """An incremental parser of a client's messages in a call.
 
     Attributes:
-        total: bytes of its messages, as they were announced.
-        is_said: whether it has said all.
+        total: bytes of its messages so far, as announced.
+        is_said: whether the client has sent all.
     """
 
     total: int = 0
@@ -133,7 +133,7 @@ class Call:
     _left: int = 0
 
     def take(self, payload: memoryview) -> None:
-        """The next bytes of its messages.
+        """Parse the next bytes of its messages.
 
         Raises:
             Violation: a message is compressed, or too long.
@@ -165,10 +165,10 @@ class Call:
 
 
 def payload_of(frame: Frame, piece: memoryview) -> memoryview:
-    """Return what a piece of a DATA frame says, without padding.
+    """Return the payload in a piece of a DATA frame, without padding.
 
     Raises:
-        Violation: there is more padding than frame.
+        Violation: the padding exceeds the frame.
     """
     if frame.type != _DATA:
         return piece[:0]
@@ -184,13 +184,14 @@ def payload_of(frame: Frame, piece: memoryview) -> memoryview:
 
 
 def check_message(message: bytes) -> None:
-    """Check that a message holds no compressed batch: a few bytes of it are as much memory as its sender likes.
+    """Check that a message has no compressed batch, whose size in memory would be under its sender's control.
 
-    Arrow reads messages with batches in a way of its own, which does not look at the types of fields. So nothing passes
-    that may be read in two ways, nor fields that no message of a client has.
+    Arrow parses messages with batches in its own way, ignoring wire types of fields. So anything that can be parsed in
+    two
+    ways is rejected, and so are fields that no client message has.
 
     Raises:
-        Violation: it does, or nobody can tell.
+        Violation: it has one, or it is ambiguous.
     """
     try:
         header, has_body = b"", False
@@ -205,7 +206,7 @@ def check_message(message: bytes) -> None:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """The fields of a message of Protocol Buffers by number; of numbers, nothing."""
+    """Return the fields of a Protocol Buffers message by number; the values of numeric fields are dropped."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)

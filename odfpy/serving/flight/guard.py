@@ -1,8 +1,9 @@
-"""Stands before the server of Flight SQL, and lets through what its memory can bear.
+"""A proxy in front of the Flight SQL server, which only lets through what fits the memory budget.
 
-gRPC takes in messages of any length, unpacks them, and begins a thread for each call, before anybody is asked; none of
-that can be chosen from Python. So it listens on a socket in a folder of its own, and clients connect to the guard,
-which looks at the frames that pass: it counts them in the server's budget, and ends connections that break a rule.
+gRPC accepts messages of any length, decompresses them, and starts a thread for each call, before it invokes any
+handler;
+Python cannot configure that. So gRPC listens on a socket in a private folder, and clients connect to the guard, which
+parses the passing frames: it charges them to the server's budget, and closes connections that violate a rule.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ _PEER: Final = "odf-flight-"
 
 @dataclass(slots=True)
 class _Open:
-    """A call under way.
+    """A call in progress.
 
     Attributes:
-        call: what the client has said.
-        held: memory for that.
-        heard: when it has last said something, by the clock of the loop.
+        call: parser of the client's messages.
+        held: memory reserved for them.
+        heard: when the client last sent something, by the event loop's clock.
     """
 
     call: Call
@@ -58,7 +59,7 @@ class _Open:
 
 @dataclass
 class _Rules:
-    """The rules that all connections share."""
+    """Settings and budget shared by all connections."""
 
     path: Path
     budget: MemoryBudget
@@ -70,7 +71,7 @@ class _Rules:
 
 
 class _Client(asyncio.Protocol):
-    """The side of a client."""
+    """The protocol on the client's side of a connection."""
 
     def __init__(self, rules: _Rules) -> None:
         self._rules = rules
@@ -83,13 +84,13 @@ class _Client(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody has come."""
+        """Accept a client."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - of a stream
         self.transport = transport
         transport.set_write_buffer_limits(_HIGH_WATER)
         peer = transport.get_extra_info("peername")
         self.address = address_of(peer)
-        # By this name the server knows the client.
+        # The server knows the client by this name.
         self._name = f"{_PEER}{os.getpid()}-{secrets.token_hex(4)}-{self.address}:{peer[1] if peer else ''}"
         encrypted = transport.get_extra_info("ssl_object")
         certificate = encrypted.getpeercert(binary_form=True) if encrypted else None
@@ -105,7 +106,7 @@ class _Client(asyncio.Protocol):
         return self._rules.settings.max_connections
 
     def data_received(self, data: bytes) -> None:
-        """It says something, which goes on if it keeps to the rules."""
+        """Parse received bytes, and forward them if they comply with the rules."""
         if self.transport.is_closing():
             return
         try:
@@ -119,7 +120,7 @@ class _Client(asyncio.Protocol):
         self._server.write(data)
 
     def _begin(self, data: bytes) -> None:
-        """Until it is seen that this is HTTP/2, nobody else is asked."""
+        """Buffer the first bytes until they are known to be HTTP/2; only then connect to the server."""
         self._first += data
         if not (self._first.startswith(PREFACE) or PREFACE.startswith(self._first)):
             raise Violation("this is not Flight")
@@ -131,7 +132,7 @@ class _Client(asyncio.Protocol):
         dialed = socket.socket(socket.AF_UNIX)
         try:
             dialed.setblocking(False)
-            dialed.bind(f"\0{self._name}")  # an abstract name leaves nothing behind, and has to be unique
+            dialed.bind(f"\0{self._name}")  # an abstract socket leaves no file behind, and its name must be unique
             await self._loop.sock_connect(dialed, str(self._rules.path))
             _, self._server = await self._loop.create_unix_connection(lambda: _Server(self), sock=dialed)
         except OSError as error:
@@ -166,7 +167,7 @@ class _Client(asyncio.Protocol):
             opened.call.is_said |= frame.ends_stream and not frame.left
 
     def _of(self, stream: int, *, is_new: bool) -> _Open | None:
-        """The call of a stream; what is said after its end does not count, since nobody listens."""
+        """Return the call of a stream; frames after its end do not count, since they are ignored."""
         if stream and stream not in self._open and is_new:
             calls, most = self._rules.calls, _CALLS_PER_ANSWER * self._rules.settings.flight_queries
             if calls[self.address] >= most or calls.total() >= 2 * most:
@@ -177,13 +178,13 @@ class _Client(asyncio.Protocol):
         return self._open.get(stream)
 
     def over(self, stream: int) -> None:
-        """A call has ended."""
+        """End a call."""
         found = self._open.pop(stream, None)
         if found is not None:
             self._forget(found)
 
     def _leave(self, stream: int) -> None:
-        """The client has lost interest; the server may be at work for as long as it lets calls wait."""
+        """Handle a stream that the client resets; the server may still be busy as long as it lets calls wait."""
         found = self._open.pop(stream, None)
         if found is not None:
             self._loop.call_later(self._rules.settings.patience, self._forget, found)
@@ -195,7 +196,7 @@ class _Client(asyncio.Protocol):
             del self._rules.calls[self.address]
 
     def _look(self) -> None:
-        """Give up clients that begin and do not go on."""
+        """Close connections of clients that have started something and do not continue."""
         patience = max(self._rules.settings.patience, _MIN_PATIENCE)
         late = self._loop.time() - patience
         if self._timer is not None and self._server is None:
@@ -206,7 +207,7 @@ class _Client(asyncio.Protocol):
             self._timer = self._loop.call_later(patience / _LOOKS if self._timer else patience, self._look)
 
     def end(self, why: str) -> None:
-        """End the connection, and tell why."""
+        """Close the connection, and log the reason."""
         log("flight connection ended", client=self.address, problem=why[:200])
         text = why.encode()[:200]
         payload = bytes(4) + _ENHANCE_YOUR_CALM.to_bytes(4, "big") + text
@@ -215,7 +216,7 @@ class _Client(asyncio.Protocol):
         self._loop.call_later(1, self.transport.abort)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It has gone, and with it what it has asked for."""
+        """Release everything that the client has reserved."""
         del error
         if self._timer is not None:
             self._timer.cancel()
@@ -228,36 +229,36 @@ class _Client(asyncio.Protocol):
             self._server.close()
 
     def pause_writing(self) -> None:
-        """It takes nothing at the moment."""
+        """Stop reading from the server: the client does not read."""
         if self._server is not None:
             self._server.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """It has taken what there was."""
+        """Resume reading from the server: the client reads again."""
         if self._server is not None and not self._server.transport.is_closing():
             self._server.transport.resume_reading()
 
 
 class _Server(asyncio.Protocol):
-    """The side of the server, for one client."""
+    """The protocol on the server's side of a connection."""
 
     def __init__(self, client: _Client) -> None:
         self._client = client
         self._frames = Frames()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The server is there."""
+        """Keep the connection to the server."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - of a stream
         self.transport = transport
         transport.set_write_buffer_limits(_HIGH_WATER)
 
     def write(self, data: bytes) -> None:
-        """Pass on what the client says."""
+        """Forward bytes of the client."""
         if not self.transport.is_closing():
             self.transport.write(data)
 
     def data_received(self, data: bytes) -> None:
-        """It answers."""
+        """Forward bytes of the server."""
         for frame, _ in self._frames.feed(data):
             if (frame.ends_stream and not frame.left) or frame.resets:
                 self._client.over(frame.stream)
@@ -265,30 +266,30 @@ class _Server(asyncio.Protocol):
             self._client.transport.write(data)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It has hung up."""
+        """Close the client's side: the server has disconnected."""
         del error
         self._client.transport.close()
 
     def pause_writing(self) -> None:
-        """It has enough to do."""
+        """Stop reading from the client: the server does not read."""
         if not self._client.transport.is_closing():
             self._client.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """It takes more."""
+        """Resume reading from the client: the server reads again."""
         if not self._client.transport.is_closing():
             self._client.transport.resume_reading()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.transport.abort()
 
 
 class FlightGuard:
-    """Listens for clients, in a thread of its own, from the moment it is made.
+    """A listener for clients, which runs in its own thread from its construction on.
 
     Attributes:
-        port: where it listens.
+        port: port that it listens on.
     """
 
     def __init__(
@@ -296,15 +297,15 @@ class FlightGuard:
     ) -> None:
         """
         Args:
-            host: name or address to listen at.
-            port: port to listen at; 0 for any that is free.
-            path: the socket of the server.
-            budget: memory for what comes.
-            settings: limits and times.
-            tls: certificate and key; without them nothing is encrypted.
+            host: host name or address to listen on.
+            port: port to listen on; 0 for any free port.
+            path: socket of the server.
+            budget: memory budget for received data.
+            settings: limits and timeouts.
+            tls: certificate and key; None for an unencrypted connection.
 
         Raises:
-            OSError: it cannot listen there.
+            OSError: it cannot listen on that address.
         """
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
@@ -320,19 +321,20 @@ class FlightGuard:
         self._thread.start()
 
     def certificate_of(self, peer: str) -> bytes | None:
-        """The certificate that a client has shown, in DER form; None if it has shown none, or has gone.
+        """Return the certificate that a client has presented, in DER form; None without one, or after it has
+        disconnected.
 
         Args:
-            peer: its name, as gRPC has it.
+            peer: name of the client, as known to gRPC.
         """
         return self._rules.certificates.get(peer[peer.index(_PEER) :]) if _PEER in peer else None
 
     def hang_up(self) -> None:
-        """Let nobody come any more; who is there stays."""
+        """Accept no new connections; existing ones stay."""
         self._do(self._listening.close)
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         if self._loop.is_closed():
             return
         asyncio.run_coroutine_threadsafe(self._end_all(), self._loop).result()
@@ -344,7 +346,7 @@ class FlightGuard:
         self._listening.close()
         for client in list(self._rules.clients):
             client.transport.abort()
-        for _ in range(_ROUNDS):  # they are lost one round later, and their servers' sides one more
+        for _ in range(_ROUNDS):  # clients are disconnected one round later, and their server sides another round later
             await asyncio.sleep(0)
 
     def _do(self, work: Callable[[], object]) -> None:
@@ -364,17 +366,17 @@ def _context(tls: Tls | None) -> ssl.SSLContext | None:
 
 
 def client_of(peer: str) -> str:
-    """The client behind a name that gRPC has for it."""
+    """Return the client behind gRPC's name for it."""
     return peer.partition(_PEER)[2].split("-", 2)[-1] if _PEER in peer else peer
 
 
 class AcceptAnyHandshake(fl.ServerAuthHandler):  # type: ignore[misc]
-    """Lets handshakes succeed: the guard, or middleware, has had its look before."""
+    """Accepts all handshakes: the guard, or middleware, has authenticated the caller before."""
 
     def authenticate(self, outgoing: Any, incoming: Any) -> None:
-        """All is said in headers."""
+        """Do nothing: authentication is in headers."""
 
     def is_valid(self, token: bytes) -> bytes:
-        """Nobody is named by this."""
+        """Return no name."""
         del token
         return b""

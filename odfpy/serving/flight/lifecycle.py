@@ -1,4 +1,4 @@
-"""The Flight SQL server beside the one for HTTP: where it listens, and how it ends."""
+"""The lifecycle of the Flight SQL server next to the HTTP server."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def serving_flight(
     budget: MemoryBudget | None = None,
     on_stuck: Callable[[], object] = lambda: None,
 ) -> Iterator[str]:
-    """Answer questions over Flight SQL inside of the block; gives the URL.
+    """Run the Flight SQL server while the `with` block runs; yields its URL.
 
     Args:
-        workspaces: of several datasets of the same name, that of the first workspace is served.
-        host: name or address to listen at.
-        port: port to listen at; 0 for any that is free.
-        tls: certificate and key; without them nothing is encrypted.
-        settings: limits and times. At the end, queries under way are stopped.
-        budget: memory for what clients send, where other servers of this process share it.
-        on_stuck: called at the end if a client neither takes rows nor goes away: then gRPC waits for it without end.
+        workspaces: the workspaces; if several have a dataset of the same name, the first workspace's is served.
+        host: host name or address to listen on.
+        port: port to listen on; 0 for any free port.
+        tls: certificate and key; None for an unencrypted connection.
+        settings: limits and timeouts. At the end, running queries are stopped.
+        budget: memory for data sent by clients, if shared with other servers of this process.
+        on_stuck: called at the end if a client neither reads rows nor disconnects: gRPC then waits for it forever.
 
     Raises:
-        CannotServe: it cannot listen there.
+        CannotServe: it cannot listen on that address.
     """
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would write into the log, in a form of its own
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC would log in its own format
     place = f"[{host}]" if ":" in host else host
     scheme = "grpc+tls" if tls else "grpc"
     try:
@@ -63,7 +63,7 @@ def serving_flight(
 
 
 def _ended(server: FlightSqlServer, grace: float) -> bool:
-    """End the server; clients that take no rows are not waited for longer than that many seconds."""
+    """Shut the server down; clients that do not read rows are waited for at most that many seconds."""
     server.running.stop()
     ending = threading.Thread(target=server.shutdown, name="flight-end", daemon=True)
     ending.start()

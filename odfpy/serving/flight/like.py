@@ -1,7 +1,7 @@
-"""Patterns of names as SQL's LIKE has them: `%` is any text, `_` any character, after a backslash they are themselves.
+"""Patterns of names as in SQL's LIKE: `%` matches any text, `_` any character; a backslash escapes them.
 
-Backtracking takes time that doubles with each `%`. Here each piece between two `%` is looked for once, from where the
-last one ended: the leftmost place is as good as any.
+Backtracking takes time that doubles with each `%`. Here each piece between two `%` is searched once, after the previous
+match: the leftmost match is always sufficient.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Like:
         self._pieces = _split(pattern)
 
     def fits(self, name: str) -> bool:
-        """Return whether a name is like the pattern; takes no more steps than both lengths multiplied."""
+        """Return whether a name matches; takes at most as many steps as the product of both lengths."""
         first, *others = self._pieces
         if not others:
             return len(name) == len(first) and _is_at(first, name, 0)
@@ -50,7 +50,7 @@ class Like:
 
 
 def _split(pattern: str) -> list[_Piece]:
-    """The pieces between `%`: characters, and None for `_`."""
+    """Return the pieces between `%`: characters, and None for `_`."""
     pieces: list[_Piece] = [[]]
     characters = iter(pattern)
     for one in characters:

@@ -1,7 +1,7 @@
-"""The messages of Flight SQL: pyarrow has the calls, and not what is said in them.
+"""The messages of Flight SQL: pyarrow implements the calls, but not their contents.
 
-They are written down here as in the standard (`FlightSql.proto`, `Flight.proto`), in short: the classes are made from
-that when they are first needed. Fields that nothing here looks at are left out; readers skip them.
+They are declared here in a short form of the standard (`FlightSql.proto`, `Flight.proto`): the classes are built on
+first use. Unused fields are omitted; parsers skip them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ _MESSAGES: Final = {
     ActionCancelQueryRequest: bytes info = 1
     ActionCancelQueryResult: int32 result = 1
     """,
-    # A message inside of another one is bytes on the wire: pyarrow reads a FlightInfo itself. So are enumerations
+    # A nested message is encoded like bytes: pyarrow parses a FlightInfo itself. Likewise, enumerations are encoded
+    # like
     # numbers.
     _FLIGHT: """
     BasicAuth: string username = 2; string password = 3
@@ -73,15 +74,15 @@ _FIELD: Final = re.compile(r"(?:(optional|repeated) )?(\w+) (\w+) = (\d+)")
 
 
 def message(name: str, **fields: Any) -> Any:
-    """A message with some fields."""
+    """Create a message with some fields."""
     return _classes()[name](**fields)
 
 
 def parse(name: str, data: bytes) -> Any:
-    """The message that some bytes are.
+    """Parse bytes as a message type.
 
     Raises:
-        WrongMessage: they are not of that name.
+        WrongMessage: they are not of that type.
     """
     try:
         return _classes()[name].FromString(data)
@@ -90,16 +91,16 @@ def parse(name: str, data: bytes) -> Any:
 
 
 def wrap(inner: Any) -> bytes:
-    """A message together with its name, as commands, tickets and results of actions travel."""
+    """Pack a message with its type name (`Any`), as in commands, tickets and results of actions."""
     wrapped = Wrapped(type_url=_URL + inner.DESCRIPTOR.full_name, value=inner.SerializeToString())
     return bytes(wrapped.SerializeToString())
 
 
 def unwrap(data: bytes) -> Any:
-    """The message that came together with its name.
+    """Unpack a message from an `Any`.
 
     Raises:
-        WrongMessage: it did not, or there is no message of that name.
+        WrongMessage: it is not an `Any`, or its type is unknown.
     """
     try:
         wrapped = Wrapped.FromString(data)
@@ -116,7 +117,7 @@ def unwrap(data: bytes) -> Any:
 
 
 def name_of(inner: Any) -> str:
-    """The short name of a message."""
+    """Return the short type name of a message."""
     return str(inner.DESCRIPTOR.name)
 
 
@@ -140,7 +141,7 @@ def _declare(declared: Any, label: str, kind: str, name: str, number: int) -> No
     field = declared.field.add(name=name, number=number)
     field.type = FieldDescriptorProto.Type.Value(f"TYPE_{kind.upper()}")
     field.label = FieldDescriptorProto.LABEL_REPEATED if label == "repeated" else FieldDescriptorProto.LABEL_OPTIONAL
-    if label == "optional":  # whether it is there can be told from whether it is empty
+    if label == "optional":  # presence is tracked: unset differs from empty
         field.proto3_optional = True
         field.oneof_index = len(declared.oneof_decl)
         declared.oneof_decl.add(name=f"_{name}")

@@ -1,4 +1,4 @@
-"""Metadata for tools: catalogs, schemas, tables, keys, types; columns as in the standard.
+"""Catalog metadata for tools: catalogs, schemas, tables, keys, types; with the columns of the standard.
 
 There is one catalog and one schema, both called `odf`.
 """
@@ -21,7 +21,7 @@ TABLE: Final = "TABLE"
 
 
 def _schema(text: str) -> pa.Schema:
-    """Columns by name and type; `!` says that there are no nulls."""
+    """Parse columns with names and types; `!` means not nullable."""
     types = {"text": pa.string(), "int32": pa.int32(), "uint8": pa.uint8(), "bytes": pa.binary()}
     fields = (word.partition(":") for word in text.split())
     return pa.schema([pa.field(name, types[kind.rstrip("!")], not kind.endswith("!")) for name, _, kind in fields])
@@ -48,12 +48,12 @@ _SCHEMAS: Final = {
 
 
 def is_metadata(command: Any) -> bool:
-    """Return whether a command asks for such things."""
+    """Return whether a command requests metadata."""
     return name_of(command) in _SCHEMAS or name_of(command) in _WHOLE
 
 
 def metadata_schema(command: Any) -> pa.Schema:
-    """The columns of the answer to a command."""
+    """Return the columns of the result of a command."""
     name = name_of(command)
     if name in _WHOLE:
         return _WHOLE[name](command, DEFAULT_DIALECT).schema
@@ -64,12 +64,12 @@ def metadata_schema(command: Any) -> pa.Schema:
 
 
 def metadata(command: Any, tables: Tables, dialect: str) -> pa.Table:
-    """The answer to a command.
+    """Return the result of a command.
 
     Args:
         command: a message.
-        tables: those that whoever asks may see.
-        dialect: the SQL of the question.
+        tables: the tables that the caller may see.
+        dialect: SQL dialect of the connection.
     """
     name = name_of(command)
     if name in _WHOLE:
@@ -140,10 +140,10 @@ def _is_here(command: Any, catalog: str, pattern: str) -> bool:
 
 
 def _is_in(command: Any, field: str, name: str) -> bool:
-    """Return whether a command wants things of that name, or of any."""
+    """Return whether a command's filter is empty or equals a name."""
     return not command.HasField(field) or getattr(command, field) == name
 
 
 def _fits(command: Any, field: str, name: str) -> bool:
-    """Return whether a name is like the pattern of a command."""
+    """Return whether a name matches the pattern of a command."""
     return not command.HasField(field) or Like(getattr(command, field)).fits(name)

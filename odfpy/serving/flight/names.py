@@ -1,4 +1,4 @@
-"""The one catalog and the one schema that tools see, what they write before a table, and the SQL they mean."""
+"""The single catalog and schema, their removal from queries of tools, and the SQL dialect of a connection."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ DEFAULT_DIALECT: Final = "datafusion"
 
 
 def without_catalog(text: str, dialect: str) -> str:
-    """A query with blanks where it says `"odf"."odf".` or `odf.` before a name in quotes: places in it stay places.
+    """Blank out `"odf"."odf".` or `odf.` before a quoted name in a query, so that positions stay the same.
 
-    Names without quotes are left alone: a dataset may be called `odf.something`.
+    Unquoted names are left unchanged: a dataset may be called `odf.something`.
     """
     from sqlglot.errors import TokenError
 
@@ -23,7 +23,7 @@ def without_catalog(text: str, dialect: str) -> str:
     try:
         tokens = dialect_named(dialect).tokens(text)
     except TokenError:
-        return text  # the engine says what is wrong
+        return text  # the engine reports the error
     kinds = [token.token_type.name for token in tokens]
     is_prefix = [
         kind in ("VAR", "IDENTIFIER") and token.text.lower() == CATALOG and kinds[at + 1 : at + 2] == ["DOT"]

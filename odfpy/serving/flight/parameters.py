@@ -1,4 +1,4 @@
-"""Types of the parameters `?` in a query, as far as one can tell: JDBC asks before it takes a value."""
+"""Types of the parameters `?` in a query, as far as they can be inferred: JDBC requests them before it sends values."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _TYPES: Final = {
 
 
 def parameter_schema(found: QueryPlan) -> pa.Schema:
-    """The parameters of a query, `1`, `2` and so on: of the type of what stands beside them, else text.
+    """Return the parameters of a query as columns `1`, `2` and so on: with the type of the compared operand, else text.
 
-    Whatever a client sends instead is taken all the same.
+    Values of other types are accepted all the same.
     """
     return parameter_types(found.query.text, found.dialect, found.num_parameters, _columns(found))
 
 
 def parameter_types(text: str, dialect: Dialect, number: int, columns: Mapping[str, pa.DataType]) -> pa.Schema:
-    """The parameters of a query, as `parameter_schema` gives them.
+    """Return the parameters of a query, in the form of `parameter_schema`.
 
     Args:
         text: the query.
-        dialect: the SQL that it is written in.
-        number: of its parameters.
-        columns: of the tables that it names.
+        dialect: SQL dialect of the query.
+        number: number of its parameters.
+        columns: columns of the tables that it names.
     """
     from sqlglot import exp
 
@@ -62,7 +62,7 @@ def _columns(found: QueryPlan) -> dict[str, pa.DataType]:
 
 
 def _type(place: exp.Literal, columns: Mapping[str, pa.DataType]) -> pa.DataType:
-    """The type of what stands beside a parameter, or beside the calculation that it is part of."""
+    """Return the type of the operand next to a parameter, or next to the expression that it is part of."""
     from sqlglot import exp
 
     node: exp.Expr = place
@@ -83,7 +83,7 @@ def _type(place: exp.Literal, columns: Mapping[str, pa.DataType]) -> pa.DataType
 
 
 def _type_of(one: exp.Expr, columns: Mapping[str, pa.DataType]) -> pa.DataType | None:
-    """The type of something that is not a parameter, where it is plain to see."""
+    """Return the type of an expression that is not a parameter, where it is obvious."""
     from sqlglot import exp
 
     match one:

@@ -1,7 +1,7 @@
 """The calls of Flight SQL.
 
-GetFlightInfo plans an answer and gives tickets, DoGet runs it. A question comes as a statement, as a prepared
-statement, or as the path of a plain Flight: then it is the whole dataset of that name.
+GetFlightInfo plans an answer and returns tickets, DoGet runs it. A query is sent as a statement, as a prepared
+statement, or as the path of a plain Flight descriptor, which stands for the complete dataset of that name.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _READ_ONLY: Final = "Use `odf ingest` or `odf pull`: SQL only reads."
 
 
 class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
-    """Answers; it does so from the moment it is made.
+    """The Flight SQL server of `odf serve`; it serves from its construction on.
 
     Attributes:
-        running: the queries that are under way.
+        running: the running queries.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         self.running = RunningQueries(settings.flight_queries, settings.flight_working, settings.patience)
         where = urlsplit(location)
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-flight-")))  # nobody else may enter it
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-flight-")))  # readable by this user only
             path = folder / "server"
             self._guard = FlightGuard(
                 where.hostname or "", where.port or 0, path, budget or MemoryBudget(settings), settings, tls
@@ -171,7 +171,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         control = CallCancellation(context, self._settings.flight_timeout)
         began = time.monotonic()
         with ExitStack() as stack:
-            stack.callback(control.close)  # or its clock would run on
+            stack.callback(control.close)  # otherwise its timer would keep running
             stack.callback(self.running.end, control)
             self.running.begin(ticket.name, control)
             with self.running.working():

@@ -1,13 +1,13 @@
 """Sessions: each call is authenticated by its header `authorization`.
 
-    nothing                             anybody: public datasets
-    Bearer <token of `odf token new`>   whoever has that token
-    Basic <user>:<that token>           the same; the user's name does not matter
-    Basic anonymous:                    anybody
-    Bearer <session>                    who made that session
+    nothing                             anonymous: public datasets
+    Bearer <token of `odf token new`>   the owner of that token
+    Basic <user>:<that token>           the same; the user name is ignored
+    Basic anonymous:                    anonymous
+    Bearer <session>                    the caller who began that session
 
-A handshake begins a session, and its answer names it. It holds settings and prepared statements, and ends when it is
-closed, or nobody has used it for a day. Tokens that are revoked end what was begun with them.
+A handshake begins a session, and returns its name. It holds options and prepared statements, and ends when it is closed
+or unused for a day. Revoking a token ends the sessions that were begun with it.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class FlightSession:
     """The state of a client between two calls.
 
     Attributes:
-        caller: who they are.
-        name: of the session; nothing where there was no handshake, and nothing is kept.
-        options: their settings.
-        used: when they last called, by the monotonic clock.
+        caller: the authenticated caller.
+        name: name of the session; empty without a handshake, in which case nothing is stored.
+        options: its options.
+        used: time of the latest call, by the monotonic clock.
     """
 
     caller: Caller
@@ -62,7 +62,7 @@ _OPTIONS: Final = {"dialect": tuple(sorted(DIALECTS)), "catalog": (CATALOG,), "s
 
 
 def set_option(session: FlightSession, name: str, value: str) -> int:
-    """Set an option of a session, nothing for what goes without saying; gives the number of an error, or 0.
+    """Set an option of a session, empty for the default; returns the number of an error, or 0.
 
     Args:
         session: the session.
@@ -80,7 +80,7 @@ def set_option(session: FlightSession, name: str, value: str) -> int:
 
 
 class Sessions:
-    """All sessions; threads may share it."""
+    """All sessions; thread-safe."""
 
     def __init__(
         self,
@@ -92,10 +92,10 @@ class Sessions:
     ) -> None:
         """
         Args:
-            storages: where tokens are known.
-            on_end: is told the names of sessions that have ended, in whatever way.
-            clock: seconds that only grow.
-            most: sessions that there may be; the one that was not used for the longest time makes room.
+            storages: workspaces whose tokens are valid.
+            on_end: called with the names of sessions that have ended, for whatever reason.
+            clock: monotonic clock, in seconds.
+            most: maximum number of sessions; the least recently used one is evicted.
         """
         self._storages = storages
         self._on_end = on_end
@@ -105,7 +105,7 @@ class Sessions:
         self._known: OrderedDict[str, FlightSession] = OrderedDict()
 
     def begin(self, caller: Caller) -> FlightSession:
-        """A new one."""
+        """Begin a new session."""
         session = FlightSession(caller, _PREFIX + secrets.token_urlsafe(32), used=self._clock())
         with self._lock:
             self._known[session.name] = session
@@ -113,14 +113,14 @@ class Sessions:
         return session
 
     def end(self, session: FlightSession) -> None:
-        """Forget one, if it is known."""
+        """End a session, if it is known."""
         with self._lock:
             was_there = self._known.pop(session.name, None) is not None
         if was_there:
             self._on_end([session.name])
 
     def _forget_old(self) -> None:
-        """Forget those that nobody has used for long; they come first."""
+        """Remove sessions that were not used for long; these come first."""
         ended = []
         with self._lock:
             while self._known and (len(self._known) > self._most or self._is_over(next(iter(self._known.values())))):
@@ -132,10 +132,10 @@ class Sessions:
         return self._clock() - session.used > _IDLE_SECONDS
 
     def who(self, header: str) -> FlightSession:
-        """Return who shows that header.
+        """Return the session for a header.
 
         Raises:
-            Unauthenticated: it is worth nothing here, or not any more.
+            Unauthenticated: the credentials are invalid, or no longer valid.
         """
         kind, _, text = header.strip().partition(" ")
         match kind.lower():
@@ -172,10 +172,10 @@ class Sessions:
 
 
 class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
-    """The session of a call.
+    """Middleware that holds the session of a call.
 
     Attributes:
-        dialect: the SQL that its caller has named, if any.
+        dialect: SQL dialect that the caller has chosen, if any.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
 
     @property
     def session(self) -> FlightSession:
-        """Return who calls.
+        """Return the session of the caller.
 
         Raises:
             FlightUnauthenticatedError: the token is not valid.
@@ -198,22 +198,22 @@ class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
 
     @property
     def is_known(self) -> bool:
-        """True if it is somebody at all."""
+        """True if the caller is authenticated or anonymous."""
         return isinstance(self._found, FlightSession)
 
     def sending_headers(self) -> dict[str, str]:
-        """A handshake tells the name of the session."""
+        """Return the name of the session in the headers of a handshake."""
         return {"authorization": f"Bearer {self.session.name}"} if self._is_new else {}
 
 
 class MiddlewareFactory(fl.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Looks at every call before it is answered."""
+    """Authenticates every call before its handler runs."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> Middleware:
-        """Find out who calls, but for actions: whoever is not known any more may still close what they have.
+        """Authenticate the caller, except for actions: with an expired token one can still close statements.
 
         Raises:
             FlightUnauthenticatedError: the token is not valid.
@@ -237,7 +237,7 @@ def _first(headers: dict[str, list[Any]], name: str) -> str | None:
 
 
 def _user_and_password(text: str) -> tuple[str, str]:
-    """Return what a header of the kind Basic says; some clients leave out the padding of base64."""
+    """Parse a Basic header; some clients omit the padding of base64."""
     try:
         decoded = base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), validate=True).decode()
     except (binascii.Error, ValueError) as error:

@@ -1,4 +1,4 @@
-"""GetSqlInfo: what the server can do, by the numbers of the standard."""
+"""GetSqlInfo: the capabilities of the server, by the numbers of the standard."""
 
 from __future__ import annotations
 
@@ -119,11 +119,11 @@ _CONVERSIONS: Final[Mapping[int, Mapping[int, Sequence[int]]]] = {
 
 
 def sql_info(wanted: set[int], dialect: str) -> pa.Table:
-    """Return what the server can do.
+    """Return the capabilities of the server.
 
     Args:
-        wanted: numbers; all if there are none.
-        dialect: the SQL that is asked about.
+        wanted: requested numbers; all if empty.
+        dialect: SQL dialect of the connection.
 
     Raises:
         WrongMessage: there is no such number.

@@ -1,6 +1,6 @@
-"""Planning answers: which columns they have, as of which blocks, and in how many parts they can be fetched.
+"""Planning answers: their columns, the blocks that are read, and the parts in which they can be fetched.
 
-Nothing is run for that, except where only an engine knows the columns: then it is asked for the answer without rows.
+Nothing is executed for that, unless only an engine knows the columns: then it runs the query without rows.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class PlannedStatement:
     Attributes:
         question: the question.
         schema: columns of the answer.
-        parameters: of its parameters.
-        pins: the blocks as of which datasets are read.
-        parts: rows to leave out and rows to give, for each part of the answer; None for all of it in one part.
+        parameters: schema of its parameters.
+        pins: the block at which each dataset is read.
+        parts: rows to skip and rows to return, for each part of the answer; None for a single part.
     """
 
     question: QueryTicket
@@ -63,11 +63,11 @@ class PlannedStatement:
 
     @property
     def num_rows(self) -> int:
-        """Return how many rows there are, -1 if nobody knows."""
+        """Return the number of rows, -1 if unknown."""
         return -1 if self.parts is None else sum(rows for _, rows in self.parts)
 
     def tickets(self) -> list[Ticket]:
-        """One for each part."""
+        """Return a ticket for each part."""
         name = secrets.token_hex(16)
         whole = Ticket(name, self.question, self.pins)
         if self.parts is None:
@@ -76,9 +76,9 @@ class PlannedStatement:
 
 
 class Schemas:
-    """Columns of answers that engines were asked for: the same question over the same blocks has them again.
+    """A cache of the columns that engines have determined: the same query over the same blocks has them again.
 
-    Threads may share it. Of very many, those that were not used for the longest time are forgotten.
+    Thread-safe. If there are too many, the least recently used are evicted.
     """
 
     def __init__(self) -> None:
@@ -86,12 +86,12 @@ class Schemas:
         self._known: OrderedDict[bytes, pa.Schema] = OrderedDict()
 
     def get(self, found: QueryPlan, question: QueryTicket, ask: Callable[[], pa.Schema]) -> pa.Schema:
-        """Those of the answer to a question.
+        """Return the columns of the answer to a question.
 
         Args:
-            found: what it reads.
+            found: the query and the blocks it reads.
             question: the question.
-            ask: finds them out. Raises as it does.
+            ask: determines them. Exceptions are propagated.
         """
         blocks = "".join(f"{one.input.id} {one.head}\n" for _, one in found.tables)
         key = hashlib.sha256(Ticket(blocks, question).to_bytes()).digest()
@@ -108,12 +108,12 @@ class Schemas:
 
 
 def plan_answer(service: QueryService, question: QueryTicket, schemas: Schemas) -> PlannedStatement:
-    """Find out how a question is answered.
+    """Plan the answer to a question.
 
     Args:
-        service: what answers it.
+        service: the query service.
         question: the question; parameters without a value are null for now.
-        schemas: what engines were asked before.
+        schemas: cache of columns.
 
     Raises:
         OdfError: as `QueryService.prepare`.
@@ -132,10 +132,10 @@ def plan_answer(service: QueryService, question: QueryTicket, schemas: Schemas) 
 
 
 def parts_of(found: QueryPlan) -> tuple[tuple[int, int], ...] | None:
-    """The rows of a plain scan in some parts, each of whole slices but for the first and the last.
+    """Divide the rows of a plain scan into parts, each of complete slices except for the first and the last.
 
     Returns:
-        of each part, the rows before it and the rows in it; None for one that has to be read from its end.
+        for each part, the rows before it and the rows in it; None for one that has to be read from its end.
     """
     simple, (scan,) = found.simple, found.scans
     if simple is None or simple.descending:
@@ -148,7 +148,7 @@ def parts_of(found: QueryPlan) -> tuple[tuple[int, int], ...] | None:
 
 
 def cut_rows(first: int, last: int, ends: Sequence[int]) -> list[tuple[int, int]]:
-    """A range of offsets, cut at the ends of slices into parts that are neither many nor small.
+    """Cut a range of offsets at the ends of slices, into a few parts of reasonable size.
 
     Args:
         first: offset of the first row.
@@ -169,9 +169,9 @@ class Statement:
     """A prepared statement.
 
     Attributes:
-        session: the session that it ends with, if it was made in one.
-        who: whose it is.
-        question: what it asks, with the parameters that it has.
+        session: the session that it belongs to, if any.
+        who: its owner.
+        question: the query, with the parameters bound so far.
     """
 
     session: str
@@ -180,22 +180,22 @@ class Statement:
 
     @cached_property
     def size(self) -> int:
-        """Bytes that it takes, by and large."""
+        """Return its approximate size in bytes."""
         return _MIN_SIZE + sum(map(sys.getsizeof, (self.question.text, *self.question.parameters)))
 
 
 class Statements:
-    """The prepared statements, by handles that nobody can guess; threads may share it.
+    """The prepared statements, by unguessable handles; thread-safe.
 
-    Of very many, or very large ones, those that were not used for the longest time are forgotten: first those of a
-    caller who has more than a fair share.
+    If there are too many, or too large ones, the least recently used are evicted: first those of a caller who exceeds a
+    fair share.
     """
 
     def __init__(self, most_bytes: int = _MAX_BYTES, most_bytes_each: int = _MAX_BYTES_EACH) -> None:
         """
         Args:
-            most_bytes: of all of them.
-            most_bytes_each: of those of one caller.
+            most_bytes: maximum bytes of all of them.
+            most_bytes_each: maximum bytes of those of one caller.
         """
         self._most_bytes = most_bytes
         self._most_bytes_each = most_bytes_each
@@ -204,17 +204,17 @@ class Statements:
         self._sizes: Counter[BudgetHolder] = Counter()
 
     def add(self, statement: Statement) -> bytes:
-        """Keep one; gives its handle."""
+        """Store a statement; returns its handle."""
         handle = secrets.token_hex(16).encode()
         with self._lock:
             self._put(handle, statement)
         return handle
 
     def get(self, handle: bytes) -> Statement:
-        """The one of a handle.
+        """Return the statement of a handle.
 
         Raises:
-            UnknownStatement: there is none.
+            UnknownStatement: it does not exist.
         """
         with self._lock:
             if handle not in self._known:
@@ -223,20 +223,20 @@ class Statements:
             return self._known[handle]
 
     def replace(self, handle: bytes, statement: Statement) -> None:
-        """Give a statement other parameters; nothing happens if it was closed in the meantime."""
+        """Bind parameters of a statement; does nothing if it was closed in the meantime."""
         with self._lock:
             if handle in self._known:
                 self._drop(handle)
                 self._put(handle, statement)
 
     def close(self, handle: bytes) -> None:
-        """Forget one."""
+        """Remove a statement."""
         with self._lock:
             if handle in self._known:
                 self._drop(handle)
 
     def close_all(self, sessions: Collection[str]) -> None:
-        """Forget those of some sessions."""
+        """Remove the statements of some sessions."""
         with self._lock:
             for handle in [key for key, one in self._known.items() if one.session in sessions]:
                 self._drop(handle)
@@ -260,7 +260,7 @@ class Statements:
 
     @property
     def size(self) -> int:
-        """Bytes that all of them take."""
+        """Return the total size in bytes."""
         return self._sizes.total()
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Answers under way: how many there may be, who can stop them, and their batches as they go out."""
+"""Running answers: their number is limited, they can be cancelled, and their batches are sent to clients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CANCELLED_REMEMBERED: Final = 1000
 
 
 class CallCancellation(CancellationToken):
-    """The cancellation of a query that ends with the call that it answers: when the client has gone, too."""
+    """The cancellation token of a query that also ends with its call, when the client disconnects."""
 
     def __init__(self, context: Any, timeout: float | None = None) -> None:
         super().__init__(timeout)
@@ -32,25 +32,25 @@ class CallCancellation(CancellationToken):
         self._thread = threading.get_ident()
 
     def check(self) -> None:
-        """Check as `CancellationToken` does; only the thread of a call may ask whether its client is there."""
+        """Check as `CancellationToken` does; only the call's own thread may check whether its client is connected."""
         if self._context is not None and threading.get_ident() == self._thread and self._context.is_cancelled():
             self.cancel()
         super().check()
 
     def leave(self) -> None:
-        """The call is over: it must not be asked any more."""
+        """The call is over: it must no longer be accessed."""
         self._context = None
 
 
 class RunningQueries:
-    """The queries that are under way; threads may share it."""
+    """The running queries, with limits on their number; thread-safe."""
 
     def __init__(self, most_streams: int, most_working: int, patience: float) -> None:
         """
         Args:
-            most_streams: answers that may be open at the same time; more are refused.
-            most_working: how many of them, and of other calls, may be computed at the same time; others wait.
-            patience: seconds that they wait before they are refused.
+            most_streams: maximum number of open answers; more are rejected.
+            most_working: maximum number of them, and of other calls, that compute at the same time; others wait.
+            patience: seconds that they wait before they are rejected.
         """
         self._most = most_streams
         self._patience = patience
@@ -61,10 +61,10 @@ class RunningQueries:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Compute something, when there is room for it.
+        """Compute something, when a slot is free.
 
         Raises:
-            TooBusy: there is none.
+            TooBusy: none becomes free in time.
         """
         if not self._slots.acquire(timeout=self._patience):
             raise TooBusy(
@@ -76,7 +76,7 @@ class RunningQueries:
             self._slots.release()
 
     def begin(self, name: str, control: CallCancellation) -> None:
-        """An answer begins; it counts until it ends, or is stopped.
+        """Register an answer; it counts until it ends, or is stopped.
 
         Raises:
             TooBusy: there are too many.
@@ -91,12 +91,12 @@ class RunningQueries:
         control.on_stop(lambda: self.end(control))
 
     def end(self, control: CallCancellation) -> None:
-        """An answer has ended."""
+        """Unregister an answer."""
         with self._lock:
             self._open.pop(control, None)
 
     def cancel(self, name: str) -> None:
-        """Stop what goes by a name, and what is still to begin under it."""
+        """Cancel the query of a name, including answers that start later under it."""
         with self._lock:
             self._cancelled[name] = None
             if len(self._cancelled) > _CANCELLED_REMEMBERED:
@@ -106,7 +106,7 @@ class RunningQueries:
             control.cancel()
 
     def stop(self) -> None:
-        """Stop everything."""
+        """Stop all queries."""
         with self._lock:
             found = [*self._open]
         for control in found:
@@ -117,13 +117,13 @@ class RunningQueries:
 
 
 class CallBatches:
-    """The batches of an answer, for one call. It ends with the answer, with an error, or when nobody wants it any more.
+    """The batches of an answer, for one call. It ends with the answer, with an error, or when the client disconnects.
 
-    Not a generator: one that nobody has begun to read would not learn of its end.
+    Not a generator: one that was never started would not be closed.
 
     Attributes:
-        schema: their columns.
-        num_rows: rows that went out.
+        schema: schema of the batches.
+        num_rows: number of rows sent.
     """
 
     def __init__(
@@ -137,10 +137,11 @@ class CallBatches:
         """
         Args:
             answer: the answer.
-            running: where it counts.
-            control: of the answer.
-            resources: closed at the end, and with them the answer. They may not lead to this: whoever drops it ends it.
-            on_end: is told the number of rows that went out.
+            running: the registry that counts it.
+            control: control of the answer.
+            resources: closed at the end, together with the answer. They must not reference this object, whose deletion
+                ends it.
+            on_end: called with the number of rows sent.
         """
         self.schema: pa.Schema = answer.schema
         self.num_rows = 0
@@ -155,10 +156,10 @@ class CallBatches:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        """The next one, of a size that clients take.
+        """Return the next batch, of a size that clients accept.
 
         Raises:
-            FlightError: in whatever way it cannot be had.
+            FlightError: it cannot be produced.
         """
         try:
             with as_client_errors():
@@ -179,7 +180,7 @@ class CallBatches:
         return fitting(batch, self.schema)
 
     def close(self) -> None:
-        """Make no more of them."""
+        """Stop producing batches."""
         self._control.leave()
         self._resources.close()
         if self._on_end is not None:
@@ -191,9 +192,10 @@ class CallBatches:
 
 
 def fitting(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch in batches that are not too large, with exactly the columns of a schema.
+    """Split a batch into batches of limited size, with exactly the columns of a schema.
 
-    Nothing is under NULL: cells that somebody may not see are NULL, and engines leave their values there.
+    Values under NULLs are cleared: cells that the caller may not see are NULL, and engines leave their values in
+        memory.
     """
     if batch.schema != schema:
         arrays = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]

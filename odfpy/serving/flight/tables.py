@@ -1,4 +1,4 @@
-"""Tables as tools list them, whatever they are made of."""
+"""The interface through which tools list tables, and datasets as its implementation."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from odfpy.errors import OdfError
 if TYPE_CHECKING:
     from odfpy.serving.callers.resolver import (
         CallerResolver,
-    )  # a relay has no callers with tokens, and needs none of it
+    )  # a relay has no callers with tokens, so it does not need this
 
 
 class Tables(Protocol):
-    """The tables that somebody may see."""
+    """The tables that a caller may see."""
 
     def names(self) -> Sequence[str]:
         """Return their names, sorted."""
 
     def schema(self, name: str) -> pa.Schema | None:
-        """The columns of one of them, None where it has none yet, or is damaged.
+        """Return the columns of a table, None if it has none yet, or is damaged.
 
         Args:
-            name: of the table.
+            name: name of the table.
         """
 
     def primary_key(self, name: str) -> Sequence[str]:
-        """The columns of its primary key, none where it has no such key.
+        """Return the columns of the primary key, none if there is no such key.
 
         Args:
-            name: of the table.
+            name: name of the table.
         """
 
 
 class DatasetTables:
-    """Datasets as tables, each under its whole name."""
+    """Datasets as tables, each under its full name."""
 
     def __init__(self, resolver: CallerResolver) -> None:
         """
         Args:
-            resolver: the datasets that whoever asks may see.
+            resolver: datasets that the caller may see.
         """
         self._resolver = resolver
 
@@ -63,5 +63,5 @@ class DatasetTables:
             return None
 
     def primary_key(self, name: str) -> Sequence[str]:
-        """Implement `Tables`; it is that of what a dataset stands for: in its log, a key may come more than once."""
+        """Implement `Tables`; it is the key of the projected dataset: in the log, a key may occur repeatedly."""
         return self._resolver.find(name).state.primary_key or ()

@@ -1,6 +1,6 @@
-"""Tickets for rows: the whole query, so that anybody who may ask it can hand it in again.
+"""Tickets for rows: they contain the complete query, so that every caller who may run it can redeem them.
 
-A ticket names the blocks as of which datasets are read: handed in twice, it gives the same rows.
+A ticket names the blocks at which datasets are read: redeemed twice, it returns the same rows.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _MAX_NAME_LENGTH: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class QueryTicket:
-    """A query in a ticket.
+    """The query in a ticket.
 
     Attributes:
         text: SQL.
-        dialect: which SQL.
+        dialect: SQL dialect of the query.
         parameters: values for `?`, in order.
     """
 
@@ -51,11 +51,11 @@ class Ticket:
     """Some rows of an answer.
 
     Attributes:
-        name: of the execution that it belongs to, by which it can be cancelled.
-        question: what is asked.
-        pins: the blocks as of which datasets are read.
-        skip: rows to leave out first.
-        limit: rows at most.
+        name: name of the execution that it belongs to, for cancellation.
+        question: the query.
+        pins: the block at which each dataset is read.
+        skip: rows to skip first.
+        limit: maximum number of rows.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Ticket:
     limit: int | None = None
 
     def query(self) -> Query:
-        """For the query service."""
+        """Return the question for the query service."""
         asked = self.question
         return Query(
             asked.text,
@@ -78,7 +78,7 @@ class Ticket:
         )
 
     def to_bytes(self) -> bytes:
-        """Return the ticket as Flight SQL has it."""
+        """Encode the ticket as a Flight SQL message."""
         document: dict[str, Any] = {
             "name": self.name,
             "query": self.question.text,
@@ -95,10 +95,10 @@ class Ticket:
 
     @classmethod
     def parse(cls, handle: bytes) -> Ticket:
-        """The ticket with that handle.
+        """Decode a ticket.
 
         Raises:
-            WrongMessage: it is not of this server.
+            WrongMessage: it is not a ticket of this server.
         """
         try:
             document = json.loads(handle)
@@ -116,12 +116,12 @@ class Ticket:
 
 
 def _storable(value: Any) -> Any:
-    """A value as Arrow has room for it: whole numbers beyond 64 bits are exact decimals."""
+    """Return a value that Arrow can store: integers beyond 64 bits become decimals."""
     return Decimal(value) if type(value) is int and not -(1 << 63) <= value < 1 << 63 else value
 
 
 def _packed(values: tuple[Any, ...]) -> str:
-    """Values with their types."""
+    """Encode values with their types."""
     if not values:
         return ""
     sink = pa.BufferOutputStream()
@@ -151,7 +151,7 @@ def _first_batch(data: bytes) -> pa.RecordBatch:
 
 
 def _name(value: Any) -> str:
-    """The name of an execution; those that are cancelled are kept in mind."""
+    """Return the name of an execution; cancelled names are remembered."""
     if len(_text(value)) > _MAX_NAME_LENGTH:
         raise ValueError
     return _text(value)

@@ -1,4 +1,4 @@
-"""GetXdbcTypeInfo: the types that columns may have, as ODBC and JDBC number them."""
+"""GetXdbcTypeInfo: the types of columns, by their numbers in ODBC and JDBC."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class _Type:
     """A type.
 
     Attributes:
-        name: in SQL.
-        number: of `XdbcDataType`.
-        size: digits, characters or bytes at most; None where that is not a question.
-        quotes: what stands around a constant.
-        radix: of the size of a number, None for what is not a number.
-        scale: greatest scale of an exact number.
+        name: name in SQL.
+        number: number in `XdbcDataType`.
+        size: maximum digits, characters or bytes; None where not applicable.
+        quotes: quotes around a literal.
+        radix: radix of the size of a number, None for other types.
+        scale: maximum scale of an exact number.
         generic: the number of the class of types, where it differs.
-        subcode: which type of that class.
+        subcode: number within that class.
     """
 
     name: str
@@ -76,7 +76,7 @@ _SEARCHABLE_BUT_LIKE: Final = 2
 
 
 def type_info(number: int | None) -> pa.Table:
-    """All types, or those of one number."""
+    """Return all types, or those of one number."""
     return pa.Table.from_pylist([_row(one) for one in _TYPES if number in (None, one.number)], _SCHEMA)
 
 

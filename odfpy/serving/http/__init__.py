@@ -1,1 +1,1 @@
-"""HTTP itself: connections, limits, budgets of memory, replies, errors, logs."""
+"""HTTP infrastructure: connections, limits, memory budgets, responses, errors, logs."""

@@ -1,4 +1,4 @@
-"""Connections by the address that they come from, so that one address cannot have all that there may be."""
+"""Connections counted by remote address, so that one address cannot use up all connections."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections import Counter
 
 
 class Addresses:
-    """Counts of the connections of each address; threads may share it."""
+    """Counts of the connections of each address; thread-safe."""
 
     def __init__(self, most: int) -> None:
         """
         Args:
-            most: connections that one may have.
+            most: maximum number of connections of one address.
         """
         self._most = most
         self._lock = threading.Lock()
         self._here: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
-        """A connection has come; it counts until `leave`. Gives whether there is room for it: else it must leave."""
+        """Count a new connection until `leave`. Returns whether it is within the limit; otherwise it must be closed."""
         with self._lock:
             self._here[address] += 1
             return self._here[address] <= self._most
 
     def leave(self, address: str) -> None:
-        """A connection has ended."""
+        """Count a closed connection."""
         with self._lock:
             self._here[address] -= 1
             if not self._here[address]:
@@ -36,5 +36,5 @@ class Addresses:
 
 
 def address_of(peer: object) -> str:
-    """The address in the name of a peer, as sockets give it."""
+    """Return the address in a peer name of a socket."""
     return str(peer[0]) if isinstance(peer, tuple) and peer else ""

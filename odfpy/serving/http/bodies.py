@@ -1,4 +1,4 @@
-"""Bodies of requests that are taken in as they come."""
+"""Bodies of requests that are streamed."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _PIECE: Final = 256 * 1024
 
 
 class BodyReader:
-    """The body of a request as a stream for a thread; a client that does not send for too long is given up."""
+    """The body of a request as a blocking stream for a thread; a client that stalls for too long is disconnected."""
 
     def __init__(self, request: Request, patience: float) -> None:
         """
         Args:
             request: the request.
-            patience: seconds that a piece may take.
+            patience: maximum seconds to wait for a piece.
         """
         self._chunks: AsyncIterator[bytes] = request.stream()
         self._patience = patience
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes: a piece of them, whatever `size` says; nothing at the end.
+        """Read the next bytes: one piece, whatever `size` is; empty at the end.
 
         Raises:
-            HTTPException: 408, no more of it arrives in time.
-            ClientDisconnect: the client has gone.
+            HTTPException: 408, the client stalls.
+            ClientDisconnect: the client has disconnected.
         """
         del size
         return anyio.from_thread.run(self._piece)

@@ -1,13 +1,13 @@
-"""Memory for what clients send: so many bytes in all, and of these a share for each caller.
+"""A memory budget for data sent by clients: a total, and a share of it for each caller.
 
-REST, WebSockets and Flight SQL count here what they have taken in and still hold, while they read it; whoever asks for
-more than there is gets an error before it is read.
+REST, WebSockets and Flight SQL charge what they have received and still hold to it, before they read more; requests
+beyond the budget are rejected before they are read.
 
     with budget.reserve(who) as held:
         held.grow(len(chunk))
 
-Callers without a token are known by their address only, of which one may have many: all of them together have a budget
-of their own, so that they leave enough for those who have a token.
+Anonymous callers are identified by their address, and one person may have many of these: all of them together have a
+separate budget, so that enough is left for callers with a token.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class BudgetHolder:
     """The party that memory is charged to: a token or an address.
 
     Attributes:
-        name: of a token, or the address of somebody without one.
-        has_token: which of the two.
+        name: name of a token, or the address of an anonymous caller.
+        has_token: whether it is a token.
     """
 
     name: str
@@ -55,12 +55,12 @@ class BudgetHolder:
 
     @classmethod
     def at(cls, address: str | None) -> BudgetHolder:
-        """Whoever is at an address, and shows no token."""
+        """Return the holder for an anonymous caller's address."""
         return cls(f"address {address or ''}")
 
     @classmethod
     def of_token(cls, name: str) -> BudgetHolder:
-        """Whoever shows a token of that name."""
+        """Return the holder for a token."""
         return cls(f"token {name}", has_token=True)
 
 
@@ -71,7 +71,7 @@ class _Limit:
 
 
 class MemoryBudget:
-    """A budget of memory, and who has how much of it; threads may share it."""
+    """A memory budget with its reservations; thread-safe."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self._limits = {
@@ -83,10 +83,10 @@ class MemoryBudget:
         self._total: Counter[bool] = Counter()
 
     def reserve(self, who: BudgetHolder, size: int = 0) -> Reservation:
-        """Bytes for a caller, to be given back in the end.
+        """Reserve bytes for a caller; they must be released in the end.
 
         Raises:
-            OverBudget: there are not as many.
+            OverBudget: the budget is exceeded.
         """
         reservation = Reservation(self, who)
         reservation.grow(size)
@@ -94,7 +94,7 @@ class MemoryBudget:
 
     @property
     def taken(self) -> int:
-        """Bytes that are given out."""
+        """Return the number of reserved bytes."""
         return self._total.total()
 
     def _take(self, who: BudgetHolder, size: int) -> None:
@@ -117,7 +117,7 @@ class MemoryBudget:
 
 
 class Reservation:
-    """The bytes that a caller holds; a context manager, whose end gives them back."""
+    """The reserved bytes of a caller; a context manager that releases them at its end."""
 
     def __init__(self, budget: MemoryBudget, who: BudgetHolder) -> None:
         self._budget = budget
@@ -126,37 +126,37 @@ class Reservation:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Return the number of bytes."""
         return self._size
 
     @property
     def who(self) -> BudgetHolder:
-        """Whose they are."""
+        """Return the holder."""
         return self._who
 
     def grow(self, count: int) -> None:
-        """Take more.
+        """Reserve more bytes.
 
         Raises:
-            OverBudget: there are not as many; what is there stays.
+            OverBudget: the budget is exceeded; the reservation is unchanged.
         """
         self.resize(self._size + count)
 
     def resize(self, size: int) -> None:
-        """Have so many bytes from now on.
+        """Change the reservation to a number of bytes.
 
         Raises:
-            OverBudget: there are not as many; what is there stays.
+            OverBudget: the budget is exceeded; the reservation is unchanged.
         """
         if size != self._size:
             self._budget._take(self._who, size - self._size)  # noqa: SLF001 - two halves of one thing
             self._size = size
 
     def pass_to(self, who: BudgetHolder) -> None:
-        """Let it be somebody else's: it has turned out whose it is.
+        """Transfer the reservation to another holder, once the caller is known.
 
         Raises:
-            OverBudget: they do not have that many; nothing changes hands.
+            OverBudget: that holder's share is exceeded; nothing changes.
         """
         if who != self._who:
             other = self._budget.reserve(who, self._size)
@@ -164,7 +164,7 @@ class Reservation:
             self._who, self._size = who, other.size
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the reservation."""
         self.resize(0)
 
     def __enter__(self) -> Reservation:  # noqa: PYI034
@@ -177,7 +177,7 @@ class Reservation:
 
 
 def weight_of_json(text: str | bytes) -> int:
-    """Bytes that a JSON document takes when it is parsed, by and large: `[[],[],...` is small and its lists are not."""
+    """Estimate the memory of a parsed JSON document: `[[],[],...` is small, but its lists are not."""
     objects, lists, items, quotes = (_count(text, sign) for sign in '{[,"')
     return len(text) + _OBJECT * objects + _LIST * lists + _ITEM * items + _TEXT * quotes
 

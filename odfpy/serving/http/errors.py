@@ -1,4 +1,4 @@
-"""Errors as clients see them: never with the places of the server's files."""
+"""Errors as clients see them: never with paths of the server's files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Refused(Exception):
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Let the application answer errors."""
+    """Register the error handlers of an application."""
     app.add_exception_handler(Refused, _as_response)
     app.add_exception_handler(HTTPException, _declined)
     app.add_exception_handler(OdfError, _answer)
@@ -59,7 +59,7 @@ def add_handlers(app: FastAPI) -> None:
 def _as_response(connection: HTTPConnection, error: Exception) -> Response:
     del connection
     assert isinstance(error, Refused)  # noqa: S101 - it is asked about no others
-    # In ASCII: what came from the client may not be text at all.
+    # In ASCII: what the client sent may not be valid Unicode.
     body = json.dumps({"message": error.message, **(error.more or {})})
     return Response(body, error.status, dict(error.headers or {}), media_type="application/json")
 
@@ -78,7 +78,7 @@ def _declined(connection: HTTPConnection, error: Exception) -> Response:
 
 
 def _allowed(connection: HTTPConnection) -> list[str]:
-    """The methods that the OpenAPI has for a path, and HEAD; of several routes, the framework names those of one."""
+    """Return the methods that the OpenAPI declares for a path, and HEAD; the framework only knows one route's."""
     app, scope = connection.app, connection.scope
     paths = (set(found) for path, found in app.openapi()["paths"].items() if compile_path(path)[0].match(scope["path"]))
     known = {"head", *next(paths, _METHODS)}
@@ -91,7 +91,7 @@ def _allowed(connection: HTTPConnection) -> list[str]:
 
 
 def _refuse(connection: HTTPConnection, error: Exception) -> Response:
-    """Return what is wrong with a request, without what was in it: that may be a secret, or no text at all."""
+    """Describe a validation error without the rejected input, which may be secret, or not valid Unicode."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - it is asked about no others
     problems = [{key: problem[key] for key in ("type", "loc", "msg")} for problem in error.errors()]
     message = "; ".join(_in_words(connection, problem) for problem in error.errors())

@@ -1,4 +1,4 @@
-"""Answers of JSON: packed as the client can unpack them, and not sent again to who has them."""
+"""JSON responses: compressed as the client accepts, and not sent again if the client has them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _CODECS: Final = ("zstd", "gzip")
 
 
 def tag_of(*parts: Any) -> str:
-    """An ETag of whatever an answer follows from: trees of JSON. Weak, since the same answer may be packed or not."""
+    """Return an ETag for whatever a response depends on: JSON trees. Weak, since compression may differ."""
     return f'W/"{hash_of(list(parts))}"'
 
 
 def not_modified(request: Request, tag: str | None) -> Response | None:
-    """That the client has the answer, if it says so (RFC 9110, If-None-Match)."""
+    """Return a 304 response if the client already has it (RFC 9110, If-None-Match)."""
     known = [one.strip().removeprefix("W/") for one in request.headers.get("If-None-Match", "").split(",")]
     if tag is None or not ("*" in known or tag.removeprefix("W/") in known):
         return None
@@ -39,13 +39,13 @@ def not_modified(request: Request, tag: str | None) -> Response | None:
 
 
 def reply(request: Request, tree: Any, tag: str | None = None, more: Mapping[str, str] | None = None) -> Response:
-    """An answer; for threads, since packing takes time.
+    """Create a response; call it from a thread, since compression takes time.
 
     Args:
         request: the question.
-        tree: the answer, as a tree of JSON.
+        tree: content of the response, as a JSON tree.
         tag: its ETag.
-        more: further headers.
+        more: additional headers.
     """
     body = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
     headers = {**_headers(tag), **(more or {})}
@@ -62,7 +62,7 @@ def reply(request: Request, tree: Any, tag: str | None = None, more: Mapping[str
 
 
 def _from_disk(request: Request, body: bytes) -> Iterator[bytes]:
-    """A large answer, in pieces as the client takes them: a hundred slow clients must not hold it all in memory."""
+    """Stream a large response from disk: a hundred slow clients must not hold it all in memory."""
     folder = registry_of(request).storages[0].run
     make_folder(folder)
     with tempfile.TemporaryFile(dir=folder) as file:
@@ -78,7 +78,7 @@ def _headers(tag: str | None) -> dict[str, str]:
 
 
 def _codec(accepted: str) -> str | None:
-    """The packing that a client likes best of those that there are, None for none."""
+    """Return the encoding that the client prefers among the supported ones, None for none."""
     weights: dict[str, float] = {}
     for part in accepted.lower().split(","):
         found = _PART.fullmatch(part)
@@ -90,6 +90,6 @@ def _codec(accepted: str) -> str | None:
 
 
 def limits_of(connection: HTTPConnection) -> ResponseLimits:
-    """Return how much an answer of this server may be."""
+    """Return the maximum size of a response of this server."""
     settings = connection.app.state.settings
     return ResponseLimits(settings.max_rows, settings.max_answer)

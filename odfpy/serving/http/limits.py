@@ -1,7 +1,7 @@
-"""Bodies of requests have a limit, before anything is made of them. What is streamed to the disk has one of its own.
+"""Middleware that limits the size of request bodies before they are parsed. Streamed bodies have their own limits.
 
-Bytes are counted as they come, in the server's budget. Whoever shows no token may send little: FastAPI reads a body
-before it is asked who sends it.
+Received bytes are charged to the server's budget. Anonymous callers may only send little: FastAPI reads a body before
+the caller is authenticated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BUSY: Final = {"Retry-After": "1"}
 
 
 class BoundedBodies:
-    """Refuses bodies that are too long, also those that do not say how long they are, and too many at once."""
+    """Rejects bodies that are too long, including those without a declared length, and too many at once."""
 
     def __init__(
         self, app: ASGIApp, settings: ServeSettings, budget: MemoryBudget, storages: Sequence[Storage]
@@ -41,7 +41,7 @@ class BoundedBodies:
         self._storages = storages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
+        """Handle an ASGI connection."""
         if scope["type"] != "http" or _is_streamed(scope["path"]):
             await self._app(scope, receive, send)
             return
@@ -50,10 +50,11 @@ class BoundedBodies:
             await self._app(scope, body.receive, send)
 
     async def most(self, connection: HTTPConnection, held: Reservation) -> int:
-        """Bytes that a body may have that is more than a stranger may send; it is counted as that of the token now.
+        """Return the maximum size of a body beyond what anonymous callers may send; it is charged to the token from now
+        on.
 
         Raises:
-            HTTPException: no token of this server is shown.
+            HTTPException: there is no valid token of this server.
         """
         text = token_in(connection)
         if text is None:
@@ -67,12 +68,12 @@ class BoundedBodies:
 
     @property
     def strangers(self) -> int:
-        """Bytes that anybody's body may have."""
+        """Return the maximum size of an anonymous caller's body."""
         return min(self._settings.max_stranger_body, self._settings.max_body)
 
 
 class _Body:
-    """The body of a request, counted."""
+    """The body of a request, counted while it is received."""
 
     def __init__(self, bounds: BoundedBodies, connection: HTTPConnection, receive: Receive, held: Reservation) -> None:
         self._bounds = bounds
@@ -84,10 +85,10 @@ class _Body:
         self._count = 0
 
     async def receive(self) -> Message:
-        """The next message.
+        """Return the next ASGI message.
 
         Raises:
-            HTTPException: more comes than may.
+            HTTPException: the limit is exceeded.
         """
         message = await self._receive()
         piece: bytes = message.get("body", b"")
@@ -105,10 +106,10 @@ class _Body:
             self._most, self._is_known = await self._bounds.most(self._connection, self._held), True
         if self._count > self._most:
             raise HTTPException(413, f"The body is larger than the limit of {self._most} bytes")
-        self._held.grow(len(piece) + weight_of_json(piece))  # the pieces, and what is made of all of them
+        self._held.grow(len(piece) + weight_of_json(piece))  # the raw bytes, and the parsed document
 
 
 def _is_streamed(path: str) -> bool:
-    """Return whether it is that of an object at a signed URL, of files to archive, or of data to ingest."""
+    """Return whether a path streams its body: objects at signed URLs, archive uploads, and data to ingest."""
     before, _, last = path.rpartition("/")
     return before.rpartition("/")[2] in KINDS or last == INGEST or path.endswith(OBJECTS) or before.endswith(OBJECTS)

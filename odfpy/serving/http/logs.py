@@ -1,7 +1,7 @@
-"""Logs of a server: lines of JSON on standard error.
+"""Logs of a server: JSON lines on standard error.
 
-There is no token in them: of a request, its path is told without what follows the question mark, and none of its
-headers; of a token, the name.
+They contain no tokens: of a request, the path is logged without the query string and without headers; of a token, its
+name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from odfpy.visible import visible_in_json
 if TYPE_CHECKING:
     _Handler = logging.StreamHandler[TextIO]
 else:
-    _Handler = logging.StreamHandler  # which has no parameters in Python 3.10
+    _Handler = logging.StreamHandler  # which is not generic in Python 3.10
 
 LOGGER = "odf.serve"
 _MAX_LENGTH = 1000
@@ -29,10 +29,10 @@ _REFUSED_SOCKET = "ASGI callable returned without completing handshake."
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as a line of JSON; what stands in its `extra` under `fields` is part of it."""
+    """Formats a record as a line of JSON; the `fields` of its `extra` become members."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Format a record."""
         fields: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -45,7 +45,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class _ToStandardError(_Handler):
-    """Writes to what is standard error at the moment: a program may put another stream in its place."""
+    """Writes to the current `sys.stderr`, which a program may replace."""
 
     @property
     def stream(self) -> TextIO:
@@ -57,7 +57,7 @@ class _ToStandardError(_Handler):
 
 
 def set_up_logging(*, quiet: bool = False) -> None:
-    """Let this process log to standard error; quiet: only what went wrong."""
+    """Configure this process to log to standard error; with `quiet`, only errors."""
     handler = _ToStandardError()
     handler.setFormatter(JsonFormatter())
     handler.addFilter(lambda record: record.msg != _REFUSED_SOCKET)
@@ -69,12 +69,12 @@ def set_up_logging(*, quiet: bool = False) -> None:
 
 
 def log(event: str, *, level: int = logging.INFO, error: BaseException | None = None, **fields: Any) -> None:
-    """Tell something.
+    """Log an event.
 
     Args:
-        event: what has happened.
-        level: a level of `logging`.
-        error: the exception behind it, None for none.
-        fields: more members of the line.
+        event: name of the event.
+        level: level of `logging`.
+        error: the exception that caused it, None for none.
+        fields: additional members of the line.
     """
     logging.getLogger(LOGGER).log(level, event, extra={"fields": fields}, exc_info=error)

@@ -1,4 +1,4 @@
-"""Metrics of a server: numbers for Prometheus, and a line in the log for each request. No token is in either."""
+"""Metrics of a server: Prometheus metrics, and a log line for each request. Neither contains tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BUCKETS = (0.005, 0.02, 0.1, 0.5, 2, 10, 60)
 
 
 class Metrics:
-    """The numbers of one server."""
+    """The Prometheus metrics of one server."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -32,19 +32,19 @@ class Metrics:
         self.deliveries = Counter("odf_webhook_deliveries", "Calls of webhooks", ["outcome"], registry=self.registry)
 
     def text(self) -> bytes:
-        """All of them, as Prometheus reads them."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
 
 class Observed:
-    """Middleware that records each request when it is done, in the log and in the metrics."""
+    """Middleware that records each completed request in the log and in the metrics."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
+        """Handle an ASGI connection."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -85,7 +85,7 @@ class Observed:
 
 
 class _Seen:
-    """The observed part of an answer."""
+    """The recorded facts about a response."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -107,7 +107,7 @@ class _Seen:
 
 
 def _route_of(scope: Scope) -> str:
-    """The route as it was declared: names of datasets are not for metrics."""
+    """Return the route's template: names of datasets must not become labels."""
     path = getattr(scope.get("route"), "path", None)
     return path if isinstance(path, str) else "other"
 

@@ -1,7 +1,7 @@
-"""Mounted apps of a server: applications beside its API that other packages bring, with a lifetime of their own.
+"""Mounted apps of a server: applications of other packages next to its API, with their own lifetime.
 
-A mounted app has the limits of the server on connections and bodies, its log and its metrics. It asks by itself who
-calls.
+A mounted app is subject to the server's limits on connections and bodies, its log and its metrics. It authenticates
+callers itself.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from starlette.types import Receive, Scope, Send
 
 
 class MountedApp(Protocol):
-    """An application at a path of the server, and at all paths below it."""
+    """An ASGI application at a path of the server, including all paths below."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Live as long as the server."""
+        """Run for the lifetime of the server."""
 
 
 MountedAppFactory: TypeAlias = Callable[[FastAPI], MountedApp]
@@ -30,11 +30,11 @@ MountedAppFactory: TypeAlias = Callable[[FastAPI], MountedApp]
 
 
 def mount_apps(app: FastAPI, mounted_apps: Mapping[str, MountedAppFactory]) -> list[MountedApp]:
-    """Mount apps where they are to be; their paths are theirs alone, whatever datasets are called.
+    """Mount apps; their paths take precedence over datasets of the same name.
 
     Args:
         app: the application of the server.
-        mounted_apps: what makes them, by path.
+        mounted_apps: factories of the apps, by path.
     """
     found = []
     for path, make in mounted_apps.items():
@@ -46,7 +46,7 @@ def mount_apps(app: FastAPI, mounted_apps: Mapping[str, MountedAppFactory]) -> l
 
 
 class _Endpoint:
-    """A mounted app as an endpoint: an object, so that the route hands requests on as they come."""
+    """A mounted app as an endpoint object, so that the route passes ASGI calls on unchanged."""
 
     def __init__(self, mounted: MountedApp) -> None:
         self.mounted = mounted

@@ -1,6 +1,6 @@
-"""HTTP connections that no client can hold on to forever, and of which no address can have all.
+"""HTTP connections with timeouts and a limit for each address.
 
-uvicorn waits without end for a request that has begun, and for a client that does not read what it has asked for.
+uvicorn itself waits forever for the rest of a request, and for a client that does not read its response.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REFUSAL: Final = (
 
 
 class GuardedProtocol(H11Protocol):
-    """A connection that ends when its client has kept the server waiting for too long."""
+    """A uvicorn protocol that closes connections whose client stalls for too long."""
 
     patience = PATIENCE
     addresses: Addresses
@@ -32,11 +32,11 @@ class GuardedProtocol(H11Protocol):
 
     @classmethod
     def within(cls, patience: float, addresses: Addresses) -> type[GuardedProtocol]:
-        """The same, with another limit, and counted there."""
+        """Return a subclass with a timeout and a counter of addresses."""
         return type(cls.__name__, (cls,), {"patience": patience, "addresses": addresses})
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client has come, and should say what it wants."""
+        """Accept a client, which must send a request in time."""
         super().connection_made(transport)
         self._address = address_of(transport.get_extra_info("peername"))
         self._is_counted = True
@@ -47,30 +47,30 @@ class GuardedProtocol(H11Protocol):
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come; while they are not a whole head of a request, the clock that is running goes on."""
+        """Handle received bytes; the timeout keeps running until the head of a request is complete."""
         if self.transport.is_closing():
             return
         super().data_received(data)
         is_busy = self.cycle is not None and not self.cycle.response_complete
         if is_busy and self.cycle.more_body and not self.flow.read_paused:
-            self._wait()  # for more of what the client sends
-        elif is_busy or self.transport.get_protocol() is not self:  # it is a WebSocket now, with a clock of its own
+            self._wait()  # for further bytes of the client
+        elif is_busy or self.transport.get_protocol() is not self:  # it is a WebSocket now, with its own timeout
             self._rest()
         elif self._timer is None:
             self._wait()
 
     def pause_writing(self) -> None:
-        """The client takes nothing at the moment."""
+        """Start the timeout: the client does not read."""
         super().pause_writing()
         self._wait()
 
     def resume_writing(self) -> None:
-        """It has taken what there was."""
+        """Stop the timeout: the client reads again."""
         super().resume_writing()
         self._rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """Clean up after the connection is closed."""
         self._rest()
         self._leave()
         super().connection_lost(exc)

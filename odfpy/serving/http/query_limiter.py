@@ -1,8 +1,8 @@
-"""Queries of clients: so many at once, for so long, and no longer than the client is there.
+"""Limits on clients' queries: their number, their duration, and cancellation when the client disconnects.
 
-Queries run in threads of their own, never in those of other requests, and never on the event loop. Those for which
-there is no room wait for it, as long as their clients do and their time lasts (503); when too many wait, more are
-refused (503), or already before, more of one client (429).
+Queries run in their own threads, never in those of other requests or on the event loop. Queries beyond the limit wait
+for a slot until their timeout or until the client disconnects (503); when too many wait, further ones are rejected
+immediately (503), and earlier for a client that has many (429).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _BUSY = {"Retry-After": "1"}
 
 
 class QueryGate:
-    """Lets queries of clients in. Used from the event loop only."""
+    """Admits clients' queries within the limits. Only used from the event loop."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self._settings = settings
@@ -78,15 +78,15 @@ class QueryGate:
         self._here: Counter[BudgetHolder] = Counter()
 
     async def run(self, request: Request, caller: Caller, work: Callable[[CancellationToken], T]) -> T:
-        """Do a query's work in a thread; when the client goes away, or it takes too long, it is stopped.
+        """Run a query in a thread; it is cancelled when the client disconnects, or when it takes too long.
 
         Args:
-            request: the request, whose client may go away.
-            caller: who asks.
-            work: the work; checks its control now and then.
+            request: the request, whose client may disconnect.
+            caller: who makes the request.
+            work: the function to run; checks its control regularly.
 
         Raises:
-            Refused: there is no room for it, or it is at fault.
+            Refused: there is no free slot, or the query is at fault.
         """
         with CancellationToken(self._settings.query_timeout) as control:
             watcher = asyncio.create_task(_stop_when_gone(request, control))
@@ -98,15 +98,15 @@ class QueryGate:
                     await watcher
 
     async def let_in(self, who: BudgetHolder, control: CancellationToken, work: Callable[[CancellationToken], T]) -> T:
-        """Do a query's work in a thread, when there is room for it; somebody else stops it if it is not wanted.
+        """Run a query in a thread, as soon as a slot is free; the caller cancels it if it is no longer wanted.
 
         Args:
-            who: with whose queries it is counted.
-            control: stops it.
-            work: the work; checks its control now and then.
+            who: the party whose queries are counted together.
+            control: cancels it.
+            work: the function to run; checks its control regularly.
 
         Raises:
-            Refused: there is no room for it, or it is at fault.
+            Refused: there is no free slot, or the query is at fault.
         """
         with self._entered(who):
             async with self._room_for(control):
@@ -130,7 +130,7 @@ class QueryGate:
 
     @asynccontextmanager
     async def _room_for(self, control: CancellationToken) -> AsyncIterator[None]:
-        """Wait for one of the queries that are worked on to end, but no longer than this one is wanted."""
+        """Wait for a slot, as long as the query is not cancelled."""
         loop, waiting = asyncio.get_running_loop(), anyio.CancelScope()
 
         def stop() -> None:
@@ -149,7 +149,7 @@ class QueryGate:
 
 
 def who_is(caller: Caller, connection: HTTPConnection) -> BudgetHolder:
-    """With whose queries, and whose bytes, those of a caller are counted together."""
+    """Return the party whose queries and bytes are counted together with a caller's."""
     if caller.token is not None:
         return BudgetHolder.of_token(caller.token.name)
     return BudgetHolder.at(connection.client.host if connection.client else None)
@@ -173,8 +173,8 @@ def _client_message(work: Callable[[CancellationToken], T], control: Cancellatio
 
 
 def refusal(error: OdfError) -> Refused | None:
-    """Return the answer for the client, if the error is about their question; None if it is the server's."""
-    if isinstance(error, ObjectNotFound):  # a file is gone: its place is nobody's business
+    """Return the client's error response if the query is at fault; None if the server is."""
+    if isinstance(error, ObjectNotFound):  # a file is missing: its path must not be revealed
         return None
     for kind, status in _STATUSES:
         if isinstance(error, kind):

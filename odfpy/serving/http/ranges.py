@@ -1,4 +1,4 @@
-"""Bytes of files as answers: piece by piece, whole or a range of them (RFC 9110, "Range Requests")."""
+"""Bytes of files as responses: streamed completely or as a range (RFC 9110, "Range Requests")."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ class Unsatisfiable(Exception):
 
 
 class FileInPieces(FileResponse):
-    """A file of this machine."""
+    """A response that streams a local file."""
 
     chunk_size = PIECE
 
 
 def is_known(request: Request, tag: str) -> bool:
-    """Return whether the client says that it has what has that entity tag (RFC 9110, If-None-Match)."""
+    """Return whether the client already has the content with an entity tag (RFC 9110, If-None-Match)."""
     known = request.headers.get("If-None-Match", "")
     return any(one.strip().removeprefix("W/") in ("*", tag) for one in known.split(","))
 
 
 def span_of(request: Request, tag: str, size: int) -> tuple[int, int] | None:
-    """The bytes that are asked for, from and up to; None for all of them.
+    """Return start and end of the requested range; None for the complete content.
 
-    Anything but a single range of bytes is ignored, as RFC 9110 allows: a client that asks for many small ranges gets
-    the file once, not a part of it for each.
+    Anything but a single byte range is ignored, as RFC 9110 allows: a client that requests many small ranges gets the
+    content once, not a part of it for each.
 
     Args:
-        request: may ask for a range.
-        tag: the entity tag of the file.
+        request: the request; may have a `Range` header.
+        tag: entity tag of the content.
         size: its bytes.
 
     Raises:
-        Unsatisfiable: the file has none of them.
+        Unsatisfiable: the range is outside of the content.
     """
     found = _RANGE.fullmatch(request.headers.get("Range", ""))
     if found is None or found[1] + found[2] == "" or request.headers.get("If-Range", tag) != tag:
@@ -62,11 +62,11 @@ def span_of(request: Request, tag: str, size: int) -> tuple[int, int] | None:
 
 
 async def pieces(stream: BinaryIO, count: int) -> AsyncIterator[bytes]:
-    """Yield so many bytes of a stream, which is closed in the end.
+    """Yield a number of bytes of a stream, and close it in the end.
 
     Args:
-        stream: read in a thread.
-        count: bytes at most.
+        stream: stream that is read in a thread.
+        count: maximum number of bytes.
     """
     try:
         while count and (piece := await anyio.to_thread.run_sync(stream.read, min(count, PIECE))):
@@ -79,17 +79,17 @@ async def pieces(stream: BinaryIO, count: int) -> AsyncIterator[bytes]:
 def streamed(
     request: Request, open_at: Callable[[int], BinaryIO], size: int, tag: str, headers: Mapping[str, str]
 ) -> Response:
-    """Answer with bytes that are not a file of this machine as they are.
+    """Respond with content that is not simply a local file.
 
     Args:
-        request: may ask for a range.
-        open_at: gives them from a byte on.
-        size: how many there are.
-        tag: their entity tag.
-        headers: of the answer, also of one with a range.
+        request: the request; may have a `Range` header.
+        open_at: opens the content at an offset.
+        size: size of the content.
+        tag: entity tag of the content.
+        headers: headers of the response, complete or partial.
 
     Raises:
-        HTTPException: 416, there are none of the bytes that are asked for.
+        HTTPException: 416, the range is outside of the content.
     """
     try:
         span = span_of(request, tag, size)
@@ -105,14 +105,14 @@ def spanned(
     span: tuple[int, int] | None,
     headers: Mapping[str, str],
 ) -> Response:
-    """Answer with a range of bytes, or with all of them; a `HEAD` only with the headers.
+    """Respond with a range or with the complete content; to `HEAD` only with the headers.
 
     Args:
-        request: the question.
-        open_at: gives the bytes from one on; not called for a `HEAD`.
-        size: how many there are.
-        span: which of them; see `span_of`.
-        headers: of the answer.
+        request: the request.
+        open_at: opens the content at an offset; not called for a `HEAD`.
+        size: size of the content.
+        span: the range; see `span_of`.
+        headers: headers of the response.
     """
     start, end = span or (0, size)
     more = {**headers, "Accept-Ranges": "bytes", "Content-Length": str(end - start)}

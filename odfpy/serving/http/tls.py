@@ -1,4 +1,4 @@
-"""Certificates of servers."""
+"""TLS certificates of servers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class CannotServe(OdfError, code="E631"):
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files of a server, all PEM.
+    """The TLS files of a server, all PEM.
 
     Attributes:
         certificate: its certificate, and those up to the authority.
         key: the key of the certificate.
-        authorities: of which the certificates of clients must be; None if they need not show any.
+        authorities: authorities that must have issued clients' certificates; None if clients need none.
     """
 
     certificate: Path
@@ -29,11 +29,11 @@ class Tls:
 
 
 def check_certificate(tls: Tls) -> None:
-    """Check that certificate and key are of use.
+    """Check that certificate and key are usable.
 
     Raises:
         UsageError: one of the files cannot be read.
-        CannotServe: they do not fit.
+        CannotServe: they do not match.
     """
     for path in (tls.certificate, tls.key):
         try:

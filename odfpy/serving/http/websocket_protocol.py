@@ -1,7 +1,7 @@
-"""WebSocket connections whose messages have a limit, and are counted in the server's budget while they come.
+"""WebSocket connections whose messages are limited in size, and charged to the server's budget while they are received.
 
-uvicorn takes in messages of one size for all routes, and as many as there are connections. Here the application says
-how large those of a conversation may be, when it knows who has come. Compression is off: some kB of it are gigabytes.
+uvicorn has one message limit for all routes, and none on the total. Here the application sets the limit of a connection
+once the caller is known. Compression is disabled: some kB of it can expand to gigabytes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _STATE: Final = "intake"
 
 
 class Intake:
-    """The bytes that one connection takes in.
+    """The received bytes of one connection.
 
     Attributes:
-        held: the bytes of messages that have come, or are coming.
-        most: bytes that one message may have; the application says it when it lets the client in.
+        held: reservation for messages that were or are being received.
+        most: maximum size of a message; set by the application when it accepts the client.
     """
 
     def __init__(self, held: Reservation) -> None:
@@ -39,14 +39,14 @@ class Intake:
 
 
 def intake_of(connection: HTTPConnection) -> Intake:
-    """The intake of a connection that the application handles."""
+    """Return the intake of a connection that the application handles."""
     found = connection.scope["state"][_STATE]
     assert isinstance(found, Intake)  # noqa: S101 - the protocol puts it there
     return found
 
 
 class BudgetedWebSocket(WebSocketsSansIOProtocol):
-    """A connection that ends when more comes than may."""
+    """A WebSocket protocol that closes connections which exceed their limits."""
 
     budget: MemoryBudget
     addresses: Addresses
@@ -60,31 +60,31 @@ class BudgetedWebSocket(WebSocketsSansIOProtocol):
 
     @classmethod
     def within(cls, budget: MemoryBudget, addresses: Addresses) -> type[BudgetedWebSocket]:
-        """The same, counted there."""
+        """Return a subclass with a budget and a counter of addresses."""
         return type(cls.__name__, (cls,), {"budget": budget, "addresses": addresses})
 
     def connection_made(self, transport: BaseTransport) -> None:
-        """A client has come, over a connection that had room."""
+        """Accept a client on a connection that was counted already."""
         super().connection_made(transport)
         self._address = address_of(self.client)
         self.addresses.enter(self._address)
         self.intake = Intake(self.budget.reserve(BudgetHolder.at(self._address)))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone; the application may still be at work on what has come."""
+        """Clean up after the connection is closed; the application may still process what was received."""
         super().connection_lost(exc)
         self.addresses.leave(self._address)
         self._is_lost, self._arriving = True, 0
         self._count()
 
     def handle_connect(self, event: Any) -> None:
-        """The application is going to be asked."""
+        """Pass the handshake to the application."""
         super().handle_connect(event)
         if hasattr(self, "scope"):
             self.scope["state"][_STATE] = self.intake
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come; before the application has let the client in, none may."""
+        """Handle received bytes; before the application has accepted the client, none are allowed."""
         if self.handshake_initiated and not self.handshake_complete:
             self.transport.abort()
             return
@@ -98,27 +98,27 @@ class BudgetedWebSocket(WebSocketsSansIOProtocol):
             self._fail(TRY_AGAIN_LATER, error.message)
 
     def handle_text(self, event: Any) -> None:
-        """A message begins, and may end with that."""
+        """Handle the first frame of a message."""
         self._arriving = len(event.data) + _FRAME
         super().handle_text(event)
 
     def handle_bytes(self, event: Any) -> None:
-        """A message begins, and may end with that."""
+        """Handle the first frame of a message."""
         self._arriving = len(event.data) + _FRAME
         super().handle_bytes(event)
 
     def handle_cont(self, event: Any) -> None:
-        """A message goes on."""
+        """Handle a continuation frame."""
         self._arriving += len(event.data) + _FRAME
         super().handle_cont(event)
 
     def send_receive_event_to_app(self) -> None:
-        """A message has come whole."""
+        """Handle a complete message."""
         self._waiting, self._arriving = self._waiting + self._arriving, 0
         super().send_receive_event_to_app()
 
     async def receive(self) -> Any:
-        """The next message, for the application, which is done with the last one."""
+        """Return the next message to the application, which has finished the previous one."""
         self._given = 0
         self._count()
         message = await super().receive()
@@ -126,21 +126,21 @@ class BudgetedWebSocket(WebSocketsSansIOProtocol):
         return message
 
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
-        """The application is done."""
+        """Clean up after the application has finished."""
         super().on_task_complete(task)
         self._given = self._waiting = 0
         self._count()
 
     @property
     def _buffered(self) -> int:
-        """Bytes of a frame that has not come whole, or of the head of the connection."""
+        """Return the size of an incomplete frame, or of an incomplete handshake."""
         return 0 if self._is_lost or not self.handshake_initiated else len(self.conn.reader.buffer)
 
     def _count(self) -> None:
         self.intake.held.resize(self._buffered + self._arriving + self._waiting + self._given)
 
     def _fail(self, code: int, reason: str) -> None:
-        """End the connection, whatever the client is at."""
+        """Close the connection, whatever its state."""
         if self.close_sent or self.transport.is_closing():
             self.transport.abort()
             return

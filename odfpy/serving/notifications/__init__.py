@@ -1,1 +1,1 @@
-"""Notifications of new heads: events for listeners, webhooks for receivers."""
+"""Notifications of new heads: server-sent events for subscribers, webhooks for receivers."""

@@ -1,7 +1,7 @@
-"""Calling webhooks: each new head once or more often, until the receiver says that it has it.
+"""Delivery of webhooks: each new head at least once, until the receiver confirms it.
 
-What was told lies beside the webhook, so that nothing is forgotten when the server is not running. When heads move
-faster than a receiver answers, it is told the last one; the blocks between are in the chain.
+The last delivered head is stored next to the webhook, so that nothing is forgotten while the server is down. When heads
+move faster than a receiver responds, it only receives the latest; the blocks in between are in the chain.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_ANSWER = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A webhook that has not been told the head."""
+    """A webhook that has not received the current head."""
 
     webhooks: Webhooks
     webhook: Webhook
@@ -43,11 +43,11 @@ class _Due:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return which webhook it is."""
+        """Return a key that identifies the webhook."""
         return str(self.webhooks.dataset.folder), self.webhook.url
 
     def again(self) -> _Due | None:
-        """The same with the head as it is now, None when there is nothing to tell any more."""
+        """Return the same with the current head, None if nothing is left to deliver."""
         head = head_of(self.webhooks.dataset)
         is_there = any(known == self.webhook for known in self.webhooks.list())
         if head is None or not is_there or self.webhooks.last_told(self.webhook) == str(head):
@@ -68,7 +68,7 @@ class Deliveries:
         self._problems: set[str] = set()
 
     async def run(self) -> None:
-        """Look for heads to tell, until cancelled."""
+        """Look for heads to deliver, until cancelled."""
         try:
             while True:
                 for due in await asyncio.to_thread(self._all_due):
@@ -94,7 +94,7 @@ class Deliveries:
                     found += _due_of(storage.get(dataset_id))
                 except OdfError as error:
                     problems.add(error.message)
-        for problem in problems - self._problems:  # each is told once, not with every look
+        for problem in problems - self._problems:  # each is reported once, not in every round
             log("webhooks cannot be read", level=logging.ERROR, problem=problem)
         self._problems = problems
         return found
@@ -125,7 +125,7 @@ class Deliveries:
         await asyncio.to_thread(due.webhooks.tell, due.webhook, due.head)
 
     def _call(self, due: _Due) -> str | None:
-        """One call; gives what went wrong."""
+        """Call a webhook once; returns the error, if any."""
         event = {
             **head_event(due.webhooks.dataset, due.head),
             "previousHead": due.webhooks.last_told(due.webhook),
@@ -146,7 +146,7 @@ class Deliveries:
 
 
 def _with_webhooks(storage: Storage) -> list[DatasetId]:
-    """The datasets that have some; of all others, nothing is read."""
+    """Return the datasets that have webhooks; of all others, nothing is read."""
     found = []
     for folder in (storage.odf / "datasets").glob("[!.]*/info/webhooks"):
         with suppress(InvalidValue):

@@ -1,11 +1,11 @@
-"""Subscriptions: `GET <dataset>/events` tells each new head as a server-sent event.
+"""Subscriptions: `GET <dataset>/events` sends each new head as a server-sent event.
 
     event: head
     id: f1620...
     data: {"event": "head", "dataset": {"id": "did:odf:f...", "name": "com.example.rates"}, "head": "f1620...", ...}
 
-The first event is the head as it is; with `Last-Event-ID`, only if it is another one. Several commits that come soon
-one after the other may be one event: the blocks between are in the chain.
+The first event is the current head; with `Last-Event-ID`, only if it differs. Several commits in quick succession may
+be one event: the blocks in between are in the chain.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def head_event(dataset: StoredDataset, head: Multihash | None) -> dict[str, Any]
 
     Args:
         dataset: the dataset.
-        head: its last block, or the one that was.
+        head: its last block, or the last one notified.
     """
     event: dict[str, Any] = {
         "event": "head",
@@ -102,9 +102,9 @@ def head_event(dataset: StoredDataset, head: Multihash | None) -> dict[str, Any]
     }
     try:
         state = dataset.reloaded().state
-    except OdfError:  # damaged: that there is a new head is true all the same
+    except OdfError:  # damaged: there is a new head nevertheless
         return event
-    if state.head != head:  # it has moved on; the next event tells of it
+    if state.head != head:  # it has moved again; the next event reports that
         return event
     watermark = state.watermark
     return {

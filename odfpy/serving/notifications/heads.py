@@ -1,6 +1,6 @@
-"""The heads of datasets, and their moves, also by other processes.
+"""The heads of datasets, watched for changes, including those by other processes.
 
-One task looks at the heads of all datasets that somebody follows: a file of sixty bytes each.
+One task polls the heads of all watched datasets: a file of sixty bytes each.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from odfpy.errors import OdfError
 
 @dataclass(eq=False)
 class Followed:
-    """A dataset that somebody follows.
+    """A dataset that is watched.
 
     Attributes:
         dataset: the dataset.
-        head: its last block when it was last looked at, None when it has none, or is gone.
-        moved: set when the head is another one, or the server stops; then there is a new event.
-        followers: how many follow it.
+        head: its last block when last polled, None if it has none, or was deleted.
+        moved: set when the head has changed, or the server stops; then replaced by a new event.
+        followers: number of watchers.
     """
 
     dataset: StoredDataset
@@ -34,22 +34,22 @@ class Followed:
     followers: int = 0
 
     def wake(self) -> None:
-        """Let all followers look."""
+        """Wake all watchers."""
         self.moved.set()
         self.moved = asyncio.Event()
 
 
 class Heads:
-    """The heads that somebody follows.
+    """Watches the heads of datasets.
 
     Attributes:
-        is_over: whether the server stops.
+        is_over: whether the server is stopping.
     """
 
     def __init__(self, poll: float) -> None:
         """
         Args:
-            poll: seconds between two looks.
+            poll: seconds between two polls.
         """
         self.is_over = False
         self._poll = poll
@@ -58,7 +58,7 @@ class Heads:
 
     @contextmanager
     def following(self, dataset: StoredDataset) -> Iterator[Followed]:
-        """Follow a dataset; call it in the event loop."""
+        """Watch a dataset; must be called in the event loop."""
         followed = self._followed.get(dataset.folder)
         if followed is None:
             followed = self._followed[dataset.folder] = Followed(dataset, head_of(dataset))
@@ -73,7 +73,7 @@ class Heads:
                 self._followed.pop(dataset.folder, None)
 
     def stop(self) -> None:
-        """Let everybody who follows end."""
+        """Make all watchers end."""
         self.is_over = True
         for followed in self._followed.values():
             followed.wake()
@@ -89,11 +89,11 @@ class Heads:
                         followed.wake()
                 await asyncio.sleep(self._poll)
         finally:
-            self._task = None  # whoever comes next begins anew
+            self._task = None  # the next watcher starts a new one
 
 
 def head_of(dataset: StoredDataset) -> Multihash | None:
-    """The last block of a dataset, None when it has none, is damaged or gone."""
+    """Return the last block of a dataset, None if it has none, is damaged or deleted."""
     with suppress(OdfError):
         return dataset.layout.refs.get(HEAD)
     return None
@@ -104,7 +104,7 @@ def _heads_of(everything: list[Followed]) -> list[Multihash | None]:
 
 
 async def wait_for(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event; gives whether it has come in time."""
+    """Wait for an event; returns whether it occurred in time."""
     with suppress(asyncio.TimeoutError):
         return await asyncio.wait_for(event.wait(), seconds)
     return False

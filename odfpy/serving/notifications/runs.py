@@ -1,4 +1,4 @@
-"""Scheduled runs in the log of a server."""
+"""Logging of scheduled runs in a server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = ("dataset", "job", "reason", "outcome", "attempt", "rows", "seconds", "
 
 
 def logged_runs() -> Listener:
-    """Return who logs what a scheduler does."""
+    """Return a listener that logs what a scheduler does."""
     return Listener(on_run=_run, on_notice=_notice, on_remark=_remark)
 
 

@@ -1,9 +1,9 @@
-"""Webhooks: who is called when the head of a dataset moves, and how a call says whom it is from.
+"""Webhooks: URLs that are called when the head of a dataset moves, with signed requests.
 
     .odf/datasets/<id>/info/webhooks/<sha256 of the URL>.yaml    URL and secret; mode 0600
-    .odf/datasets/<id>/info/webhooks/<sha256 of the URL>.told    the last head that was told
+    .odf/datasets/<id>/info/webhooks/<sha256 of the URL>.told    the last head that was delivered
 
-A call is a POST of the JSON that `events` tells, signed as `odfpy.http.standard_webhooks` has it.
+A call is a POST with the same JSON as in `events`, signed according to `odfpy.http.standard_webhooks`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class WebhookNotFound(NotFound, code="E633"):
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A receiver of calls.
+    """A receiver of webhook calls.
 
     Attributes:
-        url: where the POST goes to; may hold secrets of its own.
-        secret: what calls are signed with, as the receiver has it.
+        url: URL of the POST request; may contain secrets.
+        secret: shared secret that calls are signed with.
     """
 
     url: str = field(repr=False)
@@ -41,21 +41,21 @@ class Webhook:
 
     @property
     def shown(self) -> str:
-        """The server that is called, without path and query, for logs and lists."""
+        """Return the server that is called, without path and query, for logs and lists."""
         return str(parse_url(self.url, InvalidValue).origin)
 
     @property
     def shown_url(self) -> str:
-        """The URL without user and query, which may be secrets."""
+        """Return the URL without user and query, which may be secret."""
         return shown_url(self.url)
 
     def headers(self, id_: str, timestamp: int, body: bytes) -> dict[str, str]:
-        """The headers of a call.
+        """Return the headers of a call.
 
         Args:
-            id_: of the call; the same when it is repeated, so that receivers can drop what they have.
-            timestamp: seconds since 1970.
-            body: what is sent.
+            id_: id of the call; the same when it is repeated, so that receivers can drop duplicates.
+            timestamp: seconds since the epoch.
+            body: body of the request.
         """
         return signed_headers(self.secret, id_, timestamp, body, receiver=self.shown)
 
@@ -68,11 +68,11 @@ class Webhooks:
         self._folder = dataset.folder / "info" / "webhooks"
 
     def add(self, url: str) -> Webhook:
-        """Call a URL from the next head on; gives the webhook with its new secret.
+        """Register a URL to be called from the next head on; returns the webhook with its new secret.
 
         Raises:
             UsageError: not an http or https URL.
-            AlreadyExists: it is called already.
+            AlreadyExists: it is registered already.
         """
         parse_url(url, UsageError)
         if self._path(url).exists():
@@ -88,15 +88,15 @@ class Webhooks:
         return webhook
 
     def list(self) -> tuple[Webhook, ...]:
-        """All of them, by URL."""
+        """Return all webhooks, by URL."""
         return tuple(sorted(self._all(), key=lambda webhook: webhook.url))
 
     def delete(self, url: str) -> None:
-        """Call a URL no more; it may be written as it is shown, without user and query.
+        """Remove a URL; it may be written as shown, without user and query.
 
         Raises:
-            WebhookNotFound: with a suggestion.
-            UsageError: several are shown like that.
+            WebhookNotFound: it does not exist; the message suggests a similar name.
+            UsageError: the shown form is ambiguous.
         """
         known = self.list()
         found = [webhook for webhook in known if webhook.url == url]
@@ -117,14 +117,14 @@ class Webhooks:
         self._told(found[0].url).unlink(missing_ok=True)
 
     def last_told(self, webhook: Webhook) -> str | None:
-        """The last head that was told, None when none was."""
+        """Return the last delivered head, None if there was none."""
         try:
             return read_regular(self._told(webhook.url)).decode("ascii").strip() or None
         except (OSError, UnicodeDecodeError):
-            return None  # then it is told once more
+            return None  # then it is delivered again
 
     def tell(self, webhook: Webhook, head: Multihash) -> None:
-        """Remember that a head was told."""
+        """Remember that a head was delivered."""
         replace_file(self._told(webhook.url), f"{head}\n".encode())
 
     def _all(self) -> Iterator[Webhook]:

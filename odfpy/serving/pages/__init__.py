@@ -1,1 +1,1 @@
-"""Pages for people, at `/ui`: a shell and built assets; everything else the browser asks the REST API for."""
+"""Web pages at `/ui`: an HTML shell and built assets; the browser gets everything else from the REST API."""

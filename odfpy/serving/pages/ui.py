@@ -1,11 +1,11 @@
-"""The shell of the pages, their assets, and the link by which `odf ui` signs its user in.
+"""The HTML shell of the web pages, their assets, and the link by which `odf ui` signs its user in.
 
-    /ui/open?ticket=...     sets the cookie of a session, once
-    /ui/assets/...          scripts and styles as `frontend/` builds them; their names hold a hash of what is in them
-    /ui/...                 the shell, whatever the page: the script in it finds out which one is meant
+    /ui/open?ticket=...     sets the session cookie, once
+    /ui/assets/...          scripts and styles built from `frontend/`; their names contain a hash of the content
+    /ui/...                 the shell, for every page: the script in it determines which one is meant
 
-The browser asks nobody but this server, runs only what stands in files of it, and shows pages in no other's frame.
-Styles may also come from the editor for queries, which is told a nonce for that.
+A Content-Security-Policy restricts pages to this server and to scripts in files, and forbids framing. Styles may also
+come from the query editor, which receives a nonce for that.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def without_slash(request: Request) -> Response:
 @router.get("/{page:path}")
 def shell(request: Request, page: str) -> Response:
     """A page."""
-    del page  # the script looks at the address itself
+    del page  # the script reads the location itself
     nonce, names = secrets.token_urlsafe(16), _manifest()
     preloads = "".join(f'<link rel="modulepreload" href="assets/{name}">\n' for name in names["preload"])
     text = _PAGE.format(
@@ -124,7 +124,7 @@ def _headers(nonce: str) -> Mapping[str, str]:
 
 
 def _base(request: Request) -> str:
-    """The path that all links of a page begin with: the server may stand behind a proxy that gives it a folder."""
+    """Return the path prefix of all links of a page: the server may be behind a proxy that adds one."""
     return f"{urlsplit(_base_url(request)).path.rstrip('/')}/ui/"
 
 
@@ -134,14 +134,14 @@ def _base_url(request: Request) -> str:
 
 @lru_cache(maxsize=1)
 def _manifest() -> Mapping[str, Any]:
-    """Return the built files by the names that do not change, and `preload`: those that the script begins with."""
+    """Return the built files by their stable names, and `preload`: those that the script starts with."""
     found: dict[str, Any] = json.loads((files(__package__) / "assets" / "manifest.json").read_text(encoding="utf-8"))
     return found
 
 
 @lru_cache(maxsize=1)
 def _assets() -> Mapping[str, tuple[bytes, bytes]]:
-    """All built files, as they are and packed."""
+    """Return all built files, uncompressed and compressed."""
     there = (one for one in (files(__package__) / "assets").iterdir() if one.name != "manifest.json")
     plain = {one.name: one.read_bytes() for one in there if one.is_file()}
     return {name: (data, gzip.compress(data, mtime=0)) for name, data in plain.items()}

@@ -1,1 +1,1 @@
-"""Relays as servers: Arrow Flight over mTLS."""
+"""Relay servers: Arrow Flight over mTLS."""

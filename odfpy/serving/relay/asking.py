@@ -1,7 +1,7 @@
-"""A relay that asks for a client who cannot sign tokens: it asks as itself, on behalf of the client.
+"""A relay that queries on behalf of a client that cannot sign tokens: it authenticates as itself, and vouches for it.
 
-Other relays show what both the relay and the client may see. Rows are read here: those of the relay's own sources, and
-those of others by tickets that are bound to its key.
+Other relays return what both the relay and the client may see. Rows are read here: those of the relay's own sources,
+and those of other relays by tickets that are bound to its key.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOOK: Final = 0.2
 
 
 class LocalRelayClient(RelayClient):
-    """A relay that asks for a client."""
+    """The `RelayClient` of a relay on behalf of a client; used for Flight SQL."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class LocalRelayClient(RelayClient):
         """
         Args:
             relay: the relay.
-            catalog: of the relay.
+            catalog: catalog of the relay.
             reader: reads its sources.
             tickets: opens its tickets.
-            connections: to other relays.
-            running: how much may be computed at the same time.
+            connections: connections to other relays.
+            running: limits on concurrent computations.
             caller: the client.
         """
         self._relay = relay
@@ -70,10 +70,10 @@ class LocalRelayClient(RelayClient):
         self._caller = caller
 
     def entities(self, seconds: float) -> Mapping[str, pa.Schema]:
-        """The entities of which the client may see something, by name.
+        """Return the entities of which the client may see something, by name.
 
         Args:
-            seconds: to wait; nobody is waited for.
+            seconds: unused, since nothing is waited for.
         """
         del seconds
         return entities_of(self._catalog, "", self._caller)
@@ -104,14 +104,14 @@ class LocalRelayClient(RelayClient):
 
     @contextmanager
     def rows(self, part: Part, seconds: float) -> Iterator[PartRows]:
-        """The rows of a part, read from the relay's own source or at the relay that has them.
+        """Open the rows of a part, from the relay's own source or from the relay that has them.
 
         Args:
-            part: what is read.
-            seconds: for all of it.
+            part: what is to be read.
+            seconds: time limit for the whole operation.
 
         Raises:
-            TicketRefused: the client may not see them any more.
+            TicketRefused: the client may no longer see them.
             OdfError: they cannot be read.
         """
         opened = self._tickets.open(part.ticket, self._caller)
@@ -125,17 +125,17 @@ class LocalRelayClient(RelayClient):
             yield _OwnRows(rows, control, self._running)
 
     def cancel(self, query: str) -> None:
-        """Cancel a query here and at all relays that were asked.
+        """Cancel a query here and at all relays that were queried.
 
         Args:
-            query: its id.
+            query: id of the query.
         """
         with suppress(OdfError):
             self._relay.cancel(Cancellation(query), self._caller)
 
 
 class SchemaOnlyClient(RelayClient):
-    """A way to nobody: for the columns of an answer, which hold whoever answers."""
+    """A `RelayClient` without relays, to determine the columns of an answer, which do not depend on who answers."""
 
     def __init__(self, entities: Mapping[str, pa.Schema]) -> None:
         """
@@ -157,7 +157,7 @@ class SchemaOnlyClient(RelayClient):
         return dict.fromkeys(fragments, Answer())
 
     def rows(self, part: Part, seconds: float) -> AbstractContextManager[PartRows]:
-        """Implement `RelayClient`: there are none.
+        """Implement `RelayClient`: there are no rows.
 
         Raises:
             RelayUnavailable: always.
@@ -166,11 +166,11 @@ class SchemaOnlyClient(RelayClient):
         raise RelayUnavailable(f"The relay {part.relay} was not asked")
 
     def cancel(self, query: str) -> None:
-        """Implement `RelayClient`: nobody is told."""
+        """Implement `RelayClient`: no relay is notified."""
 
 
 class _OwnRows:
-    """Rows of a source of the relay, computed when there is room for it."""
+    """Rows of the relay's own source, computed when a slot is free."""
 
     def __init__(self, rows: BatchStream, control: CancellationToken, running: RunningQueries) -> None:
         self.schema: pa.Schema = rows.schema
@@ -207,6 +207,6 @@ def execute_for_a_call(client: RelayClient, sql: str, options: QueryOptions, con
     with ThreadPoolExecutor(1) as threads:
         found = threads.submit(execute, client, sql, options, control)
         while not wait([found], _LOOK).done:
-            with suppress(OdfError):  # the query hears of it
+            with suppress(OdfError):  # the query reports the error
                 control.check()
         return found.result()

@@ -13,7 +13,7 @@ from odfpy.serving.flight.tickets import QueryTicket
 
 
 class EntityTables:
-    """Entities as tables; they have no keys."""
+    """Entities as tables; they have no primary keys."""
 
     def __init__(self, entities: Mapping[str, pa.Schema]) -> None:
         """
@@ -31,17 +31,17 @@ class EntityTables:
         return self._entities.get(name)
 
     def primary_key(self, name: str) -> Sequence[str]:
-        """Implement `Tables`: relays look at nobody's keys."""
+        """Implement `Tables`: relays ignore keys."""
         del name
         return ()
 
 
 def bound(question: QueryTicket, *, is_complete: bool = True) -> str:
-    """A query with its parameters in the places of `?`.
+    """Substitute parameters for `?` in a query.
 
     Args:
-        question: the query, and the values that it has.
-        is_complete: whether all places must have a value; else those without are null.
+        question: the query, and its values.
+        is_complete: whether all parameters must have a value; otherwise missing ones are null.
 
     Raises:
         UsageError: there are too few values, or too many.
@@ -54,7 +54,7 @@ def bound(question: QueryTicket, *, is_complete: bool = True) -> str:
 
 
 def parameters_of(question: QueryTicket, entities: Mapping[str, pa.Schema]) -> pa.Schema:
-    """The parameters of a query, with the types of what stands beside them, else text.
+    """Return the parameters of a query, with the types of the compared operands, else text.
 
     Args:
         question: the query.

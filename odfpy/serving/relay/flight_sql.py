@@ -1,9 +1,9 @@
-"""Flight SQL over the entities of a relay, for tools that know nothing of a web: each entity is a table.
+"""Flight SQL over the entities of a relay, for tools that know nothing about webs: each entity is a table.
 
-GetFlightInfo plans an answer, for which nobody is asked, and gives a ticket; DoGet asks and reads all relays, and puts
-the answer together here. An answer without the rows of a relay is an error: tools cannot show what is missing. Where
-the header `odf-allow-incomplete` permits it, the metadata `odf.missing` of the schema says who is missing, and so does
-the metadata of the last message.
+GetFlightInfo plans an answer without querying relays, and returns a ticket; DoGet queries and reads all relays, and
+assembles the answer here. Missing rows of a relay are an error, since tools cannot show what is missing. If the header
+`odf-allow-incomplete` permits it, the schema's metadata `odf.missing` names the missing relays, and so does the
+metadata of the last message.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ _SET: Final = {"catalog": CATALOG, "schema": DB_SCHEMA, "dialect": DEFAULT_DIALE
 
 
 class FlightSql:
-    """The calls of Flight SQL at a relay; for all threads.
+    """The Flight SQL calls of a relay; thread-safe.
 
     Attributes:
-        actions: what each action does for a caller with a body.
+        actions: the handler of each action, which takes the caller and the body.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class FlightSql:
     ) -> None:
         """
         Args:
-            client: makes the way to the relays, for a caller.
-            tickets: makes and opens tickets.
-            running: the queries that are under way.
-            settings: limits and times.
-            check: raises an error if a caller is not to have any more.
+            client: creates the relay client for a caller.
+            tickets: issues and opens tickets.
+            running: the running queries.
+            settings: limits and timeouts.
+            check: raises an error if a caller's access has ended.
         """
         self._client, self._tickets, self._running, self._settings = client, tickets, running, settings
         self._check = check
@@ -102,18 +102,18 @@ class FlightSql:
             "GetSessionOptions": self._get_options,
         }
 
-    # --- Questions ---
+    # --- Queries ---
 
     def schema(self, caller: Identity, data: bytes) -> pa.Schema:
-        """The columns of the answer to a command.
+        """Return the columns of the answer to a command.
 
         Args:
-            caller: who asks.
+            caller: who makes the request.
             data: the command.
 
         Raises:
             WrongMessage: it is invalid.
-            OdfError: it is not a query that can be answered.
+            OdfError: it is not a valid query.
         """
         command = unwrap(data)
         if is_metadata(command):
@@ -121,16 +121,16 @@ class FlightSql:
         return self._columns(caller, bound(self._question(caller, command), is_complete=False))
 
     def info(self, context: Any, caller: Identity, descriptor: Any) -> Any:
-        """The plan of the answer to a command, as a FlightInfo.
+        """Return the plan of the answer to a command, as a FlightInfo.
 
         Args:
-            context: of the call.
-            caller: who asks.
-            descriptor: with the command.
+            context: context of the call.
+            caller: who makes the request.
+            descriptor: descriptor with the command.
 
         Raises:
-            WrongMessage: it has none.
-            OdfError: it is not a query that can be answered.
+            WrongMessage: it has no command.
+            OdfError: it is not a valid query.
         """
         command = unwrap(descriptor.command)
         if is_metadata(command):
@@ -143,7 +143,7 @@ class FlightSql:
         return fl.FlightInfo(schema, descriptor, [endpoint], -1, -1, True, app_metadata=told)
 
     def _question(self, caller: Identity, command: Any) -> QueryTicket:
-        """The question in a command."""
+        """Return the query in a command."""
         match name_of(command):
             case "CommandStatementQuery":
                 refuse_transaction(command)
@@ -153,7 +153,7 @@ class FlightSql:
         raise no_rows(command, _READ_ONLY)
 
     def _columns(self, caller: Identity, sql: str) -> pa.Schema:
-        """The columns of an answer, for which nobody is asked."""
+        """Return the columns of an answer, without querying relays."""
         options = QueryOptions(seconds=_PLANNING, memory=self._settings.query_memory)
         with self._running.working():
             entities = self._client(caller).entities(_PLANNING)
@@ -163,18 +163,18 @@ class FlightSql:
     # --- Rows ---
 
     def rows(self, context: Any, caller: Identity, ticket: bytes) -> Any:
-        """The rows of a ticket.
+        """Return the rows of a ticket.
 
         Args:
-            context: of the call.
-            caller: who reads.
+            context: context of the call.
+            caller: the caller.
             ticket: the ticket.
 
         Raises:
             WrongMessage: it is invalid.
-            TicketRefused: it is not of this relay, has ended, or is somebody else's.
-            IncompleteAnswer: a relay is missing, and that is not permitted.
-            OdfError: the query cannot be answered.
+            TicketRefused: it is not of this relay, has expired, or belongs to another caller.
+            IncompleteAnswer: a relay is missing, and that was not permitted.
+            OdfError: the query fails.
         """
         command = unwrap(ticket)
         if is_metadata(command):
@@ -215,18 +215,18 @@ class FlightSql:
     # --- Prepared statements ---
 
     def bind(self, caller: Identity, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Give a prepared statement its parameters; everything else that is put would write.
+        """Bind parameters to a prepared statement; every other DoPut would write, and is rejected.
 
         Args:
-            caller: who puts.
-            descriptor: with the command.
+            caller: the caller.
+            descriptor: descriptor with the command.
             reader: the stream from the client.
             writer: the stream to the client.
 
         Raises:
-            ReadOnly: it would write.
+            ReadOnly: the command would write.
             UnknownStatement: there is no such statement.
-            OdfError: the parameters are of no use.
+            OdfError: the parameters are invalid.
         """
         command = unwrap(descriptor.command or b"")
         if name_of(command) != "CommandPreparedStatementQuery":
@@ -268,20 +268,20 @@ class FlightSql:
         try:
             self._statement(caller, handle)
         except UnknownStatement:
-            return b""  # a client that says it twice is forgiven
+            return b""  # closing a statement twice is not an error
         self._statements.close(handle)
         return b""
 
-    # --- Sessions: there are none, a certificate is all ---
+    # --- Sessions: stateless, since the certificate identifies the caller ---
 
     def _close_session(self, caller: Identity, body: bytes) -> bytes:
-        """End the session; nothing is kept of one."""
+        """Close the session, of which nothing is stored."""
         del caller
         parse("CloseSessionRequest", body)
         return bytes(message("CloseSessionResult", status=CLOSED).SerializeToString())
 
     def _set_options(self, caller: Identity, body: bytes) -> bytes:
-        """Set options of the session; each has one value only."""
+        """Set session options; each only accepts one value."""
         del caller
         errors = []
         for entry in parse("SetSessionOptionsRequest", body).session_options:
@@ -293,7 +293,7 @@ class FlightSql:
         return bytes(message("SetSessionOptionsResult", errors=errors).SerializeToString())
 
     def _get_options(self, caller: Identity, body: bytes) -> bytes:
-        """The options of the session."""
+        """Return the options of the session."""
         del caller
         parse("GetSessionOptionsRequest", body)
         options = [option_bytes(key, message("SessionOptionValue", string_value=value)) for key, value in _SET.items()]
@@ -308,10 +308,10 @@ _HOW_TO_PERMIT: Final = (
 
 
 def cancelled_query(body: bytes) -> tuple[bytes, bytes]:
-    """The FlightInfo whose query older clients cancel, and what they are answered.
+    """Return the FlightInfo of the query that older clients cancel, and the result they expect.
 
     Args:
-        body: of the action CancelQuery.
+        body: body of the action CancelQuery.
 
     Raises:
         WrongMessage: it is invalid.
@@ -321,7 +321,7 @@ def cancelled_query(body: bytes) -> tuple[bytes, bytes]:
 
 
 class _MarkedRows:
-    """The rows of an answer, whose schema says who is missing."""
+    """The rows of an answer, whose schema names the missing relays."""
 
     def __init__(self, answer: WebAnswer, missing: str) -> None:
         self._metadata = {**(answer.schema.metadata or {}), MISSING: missing.encode()}
@@ -342,7 +342,7 @@ def _who(caller: Identity) -> BudgetHolder:
 
 
 def _problem_of(name: str, value: str) -> int:
-    """The number of the error of an option, or 0."""
+    """Return the error number of an option, or 0."""
     if name == ALLOW_INCOMPLETE:
         return _CANNOT
     if name not in _SET:

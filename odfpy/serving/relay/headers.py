@@ -1,7 +1,7 @@
 """Headers of calls to a relay: `odf-allow-incomplete: true` permits answers without the rows of some relays.
 
-Who calls is known by the certificate of the connection. Tools that log in all the same are let in, and what they say
-of users and passwords does not count.
+The certificate of the connection identifies the caller. Tools that log in nevertheless are let in, and their user names
+and passwords are ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CallHeaders(fl.ServerMiddleware):  # type: ignore[misc]
     def __init__(self, word: str, *, is_login: bool) -> None:
         """
         Args:
-            word: what is said of incomplete answers.
+            word: value of the header `odf-allow-incomplete`.
             is_login: whether the call is a handshake.
         """
         self._word = word
@@ -47,15 +47,15 @@ class CallHeaders(fl.ServerMiddleware):  # type: ignore[misc]
         return found
 
     def sending_headers(self) -> dict[str, str]:
-        """A handshake gives something back."""
+        """Return the headers that a handshake expects."""
         return _LOGIN if self._is_login else {}
 
 
 class CallHeadersFactory(fl.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Looks at the headers of every call."""
+    """Middleware that reads the headers of every call."""
 
     def start_call(self, info: Any, headers: dict[str, list[Any]]) -> CallHeaders:
-        """Keep those that count."""
+        """Keep the relevant headers."""
         values = headers.get(ALLOW_INCOMPLETE) or [""]
         word = values[0].decode("utf-8", "replace") if isinstance(values[0], bytes) else values[0]
         return CallHeaders(word, is_login=info.method == fl.FlightMethod.HANDSHAKE)
@@ -65,10 +65,10 @@ def allows_incomplete(context: Any) -> bool:
     """Return whether the headers of a call permit incomplete answers.
 
     Args:
-        context: of the call.
+        context: context of the call.
 
     Raises:
-        FlightSqlError: they say something else.
+        FlightSqlError: the header has an invalid value.
     """
     headers: CallHeaders = context.get_middleware(MIDDLEWARE)
     return headers.allows_incomplete

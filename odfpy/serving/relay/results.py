@@ -1,4 +1,4 @@
-"""The calls of a relay that concern results which are fetched later."""
+"""The calls of a relay for deferred results."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _NANOS: Final = 1_000_000_000
 
 
 class ResultCalls:
-    """The actions, and the streams of files."""
+    """The actions for results, and the streams of their files."""
 
     def __init__(self, maker: ResultMaker, results: Results, tickets: Tickets, lifetime: float) -> None:
         """
         Args:
-            maker: makes results.
-            results: what is remembered of them.
+            maker: makes the results.
+            results: stored states of results.
             tickets: opens the relay's tickets.
             lifetime: seconds for which queries are remembered.
         """
@@ -60,16 +60,16 @@ class ResultCalls:
         }
 
     def file(self, ticket: bytes, caller: Identity, check: Callable[[], object]) -> Any:
-        """The stream of a file.
+        """Stream a file.
 
         Args:
             ticket: JSON, `{result, file}`.
-            caller: who fetches it.
-            check: raises an error if the caller is to have no more of it.
+            caller: the caller.
+            check: raises an error if the caller's access has ended.
 
         Raises:
-            WebObjectNotFound: there is no such file of theirs.
-            TicketRefused: what they may see has changed.
+            WebObjectNotFound: the caller has no such file.
+            TicketRefused: the caller's permissions have changed.
         """
         tree = tree_of(ticket)
         number = tree.get("file")

@@ -1,4 +1,4 @@
-"""Streams of a relay: batches, and at the end a statement about them."""
+"""Streams of a relay: batches, followed by a signed statement about them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Item: TypeAlias = "pa.RecordBatch | tuple[pa.RecordBatch, bytes]"
 
 
 class StatedRows:
-    """The batches of a stream, followed by one empty batch whose metadata is the signed statement.
+    """The batches of a stream, followed by an empty batch whose metadata is the signed statement.
 
-    Rights may end in the middle of it, wherever the rows are from: each batch is looked at.
+    Access may end in the middle of a stream, wherever the rows come from: it is checked for each batch.
 
-    Not a generator: one that nobody has begun to read would not learn of its end.
+    Not a generator: one that was never started would not be closed.
     """
 
     def __init__(self, batches: CallBatches, statement: Callable[[], str | None], check: Callable[[], object]) -> None:
         """
         Args:
-            batches: of the stream.
-            statement: makes the statement when all of them went out, None if there is to be none.
-            check: raises an error if whoever reads them is to have no more.
+            batches: batches of the stream.
+            statement: creates the statement after all batches were sent, None for no statement.
+            check: raises an error if the caller's access has ended.
         """
         self._batches = batches
         self._check = check

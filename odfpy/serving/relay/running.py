@@ -1,4 +1,4 @@
-"""The server of the relay of a workspace, put together."""
+"""Assembly of the relay server of a workspace."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ def relay_server(
     port: int,
     public: str | None = None,
 ) -> Iterator[RelayServer]:
-    """The server of a relay, which answers as long as the block lasts.
+    """Run the server of a relay while the `with` block runs.
 
     Args:
-        workspace: whose datasets it may read.
-        identity: who it is.
-        store: what it knows.
-        settings: limits and times.
-        host: name or address to listen at.
-        port: port to listen at; 0 for any that is free.
-        public: `HOST:PORT` by which others reach it; as it listens by default.
+        workspace: the workspace, whose datasets it may read.
+        identity: identity of the relay.
+        store: state of the relay.
+        settings: limits and timeouts.
+        host: host name or address to listen on.
+        port: port to listen on; 0 for any free port.
+        public: `HOST:PORT` by which others reach it; where it listens by default.
 
     Raises:
-        InvalidCertificate, CannotServe: its certificate is of no use.
-        OSError: it cannot listen there.
+        InvalidCertificate, CannotServe: its certificate is unusable.
+        OSError: it cannot listen on that address.
     """
     tls = Tls(identity.certificate, identity.key, identity.authorities)
     check_certificate(tls)
     credentials = Credentials.load(identity.certificate, identity.key)
     trusted = identity.authorities.read_bytes()
     catalog = StoredCatalog(store)
-    # Servers of one relay have one key, and so open each other's tickets.
+    # Servers of one relay share the key, and so can open each other's tickets.
     key = hashlib.sha256(b"tickets\0" + credentials.key).digest()
     tickets = Tickets(key, is_first=catalog.redeem)
     context = SourceContext(workspace.queries.service, workspace.odf, settings.query_memory)
@@ -100,7 +100,7 @@ def _relay_maker(
     credentials: Credentials,
     trusted: bytes,
 ) -> Callable[[str], Relay]:
-    """The maker of the relay, for when it is known where its rows are read."""
+    """Return a factory of the relay, called once the location of its server is known."""
     authorities = Authorities(trusted, is_revoked=catalog.is_revoked)
 
     def location_of(peer: str) -> str | None:
@@ -134,7 +134,7 @@ def _result_maker(
     connections: Connections,
     signer: RowsSigner,
 ) -> ResultMaker:
-    """The maker of results that are fetched later."""
+    """Return the maker of deferred results."""
     section = workspace.config.section(RelaySection)
     folder = workspace.odf / "relay"
     return ResultMaker(

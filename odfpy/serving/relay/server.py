@@ -1,11 +1,12 @@
-"""The calls of a relay: GetFlightInfo answers a question, DoGet reads a ticket, ListFlights names the entities.
+"""The Flight calls of a relay: GetFlightInfo answers a question, DoGet redeems a ticket, ListFlights lists the
+entities.
 
-Commands and tickets that are messages with a name, and no text, are of Flight SQL (`odfpy.serving.relay.flight_sql`).
+Commands and tickets that are `Any` messages, not JSON, belong to Flight SQL (`odfpy.serving.relay.flight_sql`).
 
-A call of GetFlightInfo that its client has left, and the actions CancelFlightInfo and `odf.web.Cancel`, cancel a query
-here and at all relays that were asked.
+Aborting GetFlightInfo, and the actions CancelFlightInfo and `odf.web.Cancel`, cancel a query here and at all relays
+that were queried.
 
-Whoever calls has shown a certificate in the TLS handshake; the guard in front of gRPC tells which.
+Callers have presented a certificate in the TLS handshake; the guard in front of gRPC knows which.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _MESSAGE: Final = b"\n"
 
 
 class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
-    """Answers; it does so from the moment it is made."""
+    """The Flight server of a relay; it serves from its construction on."""
 
     def __init__(
         self,
@@ -96,8 +97,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         self._results, self._signer = results, signer
         self._has_ended = False
         self.running = RunningQueries(settings.flight_queries, settings.flight_working, settings.patience)
-        # Whoever answers a question waits for other relays, which perhaps wait for this one: it takes no place of those
-        # who work.
+        # Answering a question waits for other relays, which may wait for this one: so it does not occupy a slot for
+        # computations.
         self._answering = RunningQueries(0, settings.flight_queries, settings.patience)
         self._sql = FlightSql(self._client, SqlTickets(tickets.seal), self.running, settings, self._check)
         self._actions: Mapping[str, Callable[[Identity, bytes], bytes]] = {
@@ -108,7 +109,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             **self._sql.actions,
         }
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-relay-")))  # nobody else may enter it
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-relay-")))  # readable by this user only
             path = folder / "server"
             self._guard = FlightGuard(host, port, path, MemoryBudget(settings), settings, tls)
             stack.callback(self._guard.close)
@@ -176,7 +177,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         seconds = self._settings.flight_timeout
         control = CallCancellation(context, seconds)
         with ExitStack() as stack:
-            stack.callback(control.close)  # or its clock would run on
+            stack.callback(control.close)  # otherwise its timer would keep running
             stack.callback(self.running.end, control)
             self.running.begin(str(QueryKey(opened.holder.fingerprint, opened.id.partition(" ")[0])), control)
             rows: BatchStream

@@ -1,6 +1,6 @@
-"""Tickets of Flight SQL: a whole query, sealed, for whoever has asked it.
+"""Tickets of Flight SQL: a whole query, sealed, and bound to the caller who planned it.
 
-What may be seen is looked up when it is run.
+Permissions are checked when it is redeemed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _AGAIN: Final = "Execute the query again."
 
 @dataclass(frozen=True, slots=True)
 class SqlTicket:
-    """A query in a ticket.
+    """The query in a ticket.
 
     Attributes:
-        name: of the execution, by which it can be cancelled.
-        sql: the query, with its parameters.
+        name: name of the execution, for cancellation.
+        sql: the query, including its parameters.
         allows_incomplete: whether the rows of some relays may be missing.
     """
 
@@ -36,36 +36,36 @@ class SqlTicket:
 
 
 class SqlTickets:
-    """Makes tickets, and opens those that it has made."""
+    """Issues tickets, and opens those that it has issued."""
 
     def __init__(self, seal: Seal, clock: Callable[[], float] = time.time) -> None:
         """
         Args:
-            seal: of the relay.
-            clock: tells the time, in seconds since 1970.
+            seal: seal of the relay.
+            clock: returns the current time, in seconds since the epoch.
         """
         self._seal = seal
         self._clock = clock
 
     def close(self, ticket: SqlTicket, holder: Identity) -> bytes:
-        """The bytes of a ticket.
+        """Seal a ticket.
 
         Args:
             ticket: the ticket.
-            holder: who has asked.
+            holder: the caller that may redeem it.
         """
         tree = [ticket.name, ticket.sql, ticket.allows_incomplete, holder.fingerprint, self._clock() + LIFE]
         return wrap(message("TicketStatementQuery", statement_handle=self._seal.close(tree, _USE).encode()))
 
     def open(self, handle: bytes, caller: Identity) -> SqlTicket:
-        """The ticket of a handle.
+        """Open a ticket.
 
         Args:
-            handle: of a `TicketStatementQuery`.
-            caller: who shows it.
+            handle: handle of a `TicketStatementQuery`.
+            caller: the caller that presents it.
 
         Raises:
-            TicketRefused: it is not of this relay, has ended, or is somebody else's.
+            TicketRefused: it is not of this relay, has expired, or belongs to another caller.
         """
         tree = self._seal.open(handle.decode("ascii", "replace"), _USE)
         if tree is None:

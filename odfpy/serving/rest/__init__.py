@@ -1,1 +1,1 @@
-"""The REST API: one module for each group of endpoints, and the models of their JSON."""
+"""The REST API: one module for each group of endpoints, with the models of their JSON."""

@@ -1,4 +1,4 @@
-"""`/{dataset}/analysis`: what the engine says of the query of a derivative: classes, state, watermark, late rows."""
+"""`/{dataset}/analysis`: the engine's analysis of a derivative's query: classes, state, watermark, late rows."""
 
 from __future__ import annotations
 
@@ -107,15 +107,15 @@ async def analysis(request: Request, caller: AnyCaller, dataset: Readable) -> Re
 
 
 def _require_inputs(storage: Storage, caller: Caller, ids: list[DatasetId]) -> None:
-    """Check that somebody may read all inputs: what a query makes of their columns would tell of these.
+    """Check that the caller may read all inputs: the analysis of a query reveals their columns.
 
     Raises:
-        Refused: 400, they may not, or one is not here.
+        Refused: 400, they may not, or an input is not here.
     """
     for one in ids:
         try:
             is_known = is_readable(storage.get(one), caller)
-        except OdfError:  # it is not here, or damaged
+        except OdfError:  # it is not here, or is damaged
             is_known = False
         if not is_known:
             raise Refused(400, "An input of the dataset is not on this server, or this token may not read it")

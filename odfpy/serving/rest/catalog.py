@@ -1,7 +1,7 @@
-"""The catalog of a server: its datasets, without opening their chains again, for lists of many thousands.
+"""The catalog of a server: a summary of each dataset, cached so that lists of many thousands open no chains.
 
-An entry is bound to the head, to the folder of what lies beside the chain, and to that of signatures. Whoever asks
-again pays for looking at these, some microseconds a dataset; only what has changed is read.
+An entry is valid for a head, a modification time of the folder next to the chain, and one of the signatures. Listing
+again only checks these, some microseconds for each dataset, and reads what has changed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class CatalogEntry:
     is_archive: bool = False
 
     def is_late(self, now: Timestamp) -> bool:
-        """Return whether its last rows are older than its schedule promises.
+        """Return whether its latest rows are older than its schedule promises.
 
         Args:
             now: the time.
@@ -84,7 +84,7 @@ class CatalogEntry:
 
     @property
     def name(self) -> str:
-        """The name of the dataset here."""
+        """Return the name of the dataset."""
         return str(self.dataset.handle)
 
 
@@ -101,8 +101,8 @@ class Catalog:
         self._lock = Lock()
 
     def entries(self) -> list[CatalogEntry]:
-        """Return all datasets that can be read, in the order of their names."""
-        with self._lock:  # two that ask for the first time need not read everything twice
+        """Return all readable datasets, sorted by name."""
+        with self._lock:  # two concurrent first requests need not read everything twice
             found = {folder: self._entry(folder, storage) for folder, storage in self._folders()}
             if self._ordered is None or list(map(id, found.values())) != list(map(id, self._known.values())):
                 self._known, self._ordered = found, _in_order(entry for _, entry in found.values())
@@ -112,27 +112,27 @@ class Catalog:
         """Read all datasets ahead, so that the first list of many thousands need not wait for it.
 
         Args:
-            stop: ends it early.
+            stop: stops it early.
         """
         for folder, storage in self._folders():
             if stop.is_set():
                 return
-            with self._lock:  # for one at a time: whoever asks meanwhile goes on from there
+            with self._lock:  # one at a time: concurrent requests reuse what was read so far
                 if folder not in self._known:
                     self._known[folder] = self._entry(folder, storage)
                     self._ordered = None
 
     def visible_to(self, caller: Caller) -> list[CatalogEntry]:
-        """Return those of the datasets that somebody may read, whose token has just been looked at."""
+        """Return the datasets that the caller may read, whose token was just verified."""
         return self.visible_among(self.entries(), caller)
 
     @staticmethod
     def visible_among(entries: Iterable[CatalogEntry], caller: Caller) -> list[CatalogEntry]:
-        """Return those of some datasets that somebody may read, whose token has just been looked at.
+        """Return those of some datasets that the caller may read, whose token was just verified.
 
         Args:
             entries: the datasets.
-            caller: who asks.
+            caller: who makes the request.
         """
         return [entry for entry in entries if is_listed(entry.dataset, entry.visibility, caller)]
 
@@ -140,7 +140,7 @@ class Catalog:
         for storage in self._storages:
             with suppress(OSError), os.scandir(storage.odf / "datasets") as entries:
                 names = sorted(entry.name for entry in entries)
-                above = f"{storage.odf}/datasets"  # texts, since so many paths would take longer than looking at them
+                above = f"{storage.odf}/datasets"  # strings: creating that many paths is slow
                 yield from ((f"{above}/{name}", storage) for name in names if is_folder_name(name))
 
     def _entry(self, folder: str, storage: Storage) -> _Known:
@@ -150,12 +150,12 @@ class Catalog:
             return known
         try:
             return stamp, entry_of(StoredDataset.load(Path(folder), storage))
-        except OdfError:  # damaged, or being made
+        except OdfError:  # damaged, or being created
             return stamp, None
 
 
 def _in_order(entries: Iterable[CatalogEntry | None]) -> list[CatalogEntry]:
-    """Return the datasets in the order of their names, of several of the same name the first."""
+    """Return the datasets sorted by name; of several with the same name, the first."""
     named: dict[str, CatalogEntry] = {}
     for entry in entries:
         if entry is not None:
@@ -164,7 +164,7 @@ def _in_order(entries: Iterable[CatalogEntry | None]) -> list[CatalogEntry]:
 
 
 def _stamp(folder: str) -> _Stamp:
-    """Return what changes with the head and with every file beside the chain: both are replaced by renaming."""
+    """Return a value that changes with the head and with every file next to the chain: all are replaced by renaming."""
     found: list[int] = []
     for part in ("refs/head", "info", "info/signatures", "info/revocations"):
         with suppress(OSError):
@@ -174,7 +174,7 @@ def _stamp(folder: str) -> _Stamp:
 
 
 def entry_of(dataset: StoredDataset) -> CatalogEntry | None:
-    """Return what lists show of a dataset; None for an empty chain.
+    """Return the list entry of a dataset; None for an empty chain.
 
     Raises:
         OdfError: the dataset is damaged.
@@ -222,7 +222,7 @@ def _signers(dataset: StoredDataset) -> tuple[str, ...]:
 
 
 def _or_none(find: Callable[[StoredDataset], _Found | None], dataset: StoredDataset) -> _Found | None:
-    """Read a record that lies beside; `odf verify` tells of one that is damaged."""
+    """Read a record that is stored next to the chain; `odf verify` reports damaged ones."""
     with suppress(OdfError):
         return find(dataset)
     return None

@@ -1,4 +1,4 @@
-"""`/{dataset}/compare`: the rows in which a dataset differs between two moments."""
+"""`/{dataset}/compare`: the rows in which a dataset differs between two points of its history."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _tree(found: Comparison, page: ComparedPage) -> dict[str, Any]:
 
 
 def _link(fixed: list[str], key: str, skip: int, limit: int, total: int) -> dict[str, str]:
-    """The next page, if there is one."""
+    """Return the URL of the next page, if there is one."""
     if not limit or skip + limit >= total:
         return {}
     asked = {"old": fixed[0], "new": fixed[1], "skip": skip + limit, "limit": limit} | ({"key": key} if key else {})

@@ -95,7 +95,7 @@ async def tail(
 
 
 def _read(engines: EngineRegistry, wanted: ScanRequest, control: CancellationToken, limits: ResponseLimits) -> pa.Table:
-    """The rows, in a process of their own."""
+    """Return the rows, read in a separate process."""
     import pyarrow as pa
 
     rows = engines.scan(wanted, control)
@@ -107,7 +107,7 @@ def _read(engines: EngineRegistry, wanted: ScanRequest, control: CancellationTok
 
 
 def _link(request: Request, head: str, skip: int, limit: int, count: int) -> dict[str, str]:
-    """The page before, if there is one."""
+    """Return the URL of the previous page, if there is one."""
     if not limit or skip + limit >= count:
         return {}
     url = request.url.include_query_params(skip=skip + limit, limit=limit, asOfBlockHash=head)
@@ -196,7 +196,7 @@ def _parts(text: str) -> frozenset[Aspect]:
 
 
 def dataset_as_of(request: Request, dataset: StoredDataset, block: str | None) -> StoredDataset:
-    """Return the dataset as it was at a block that its references lead to; now, if none is given.
+    """Return the dataset as it was at a reachable block; as it is now, if none is given.
 
     Args:
         request: the request.
@@ -204,7 +204,7 @@ def dataset_as_of(request: Request, dataset: StoredDataset, block: str | None) -
         block: hash of the block.
 
     Raises:
-        Refused: 400 or 404, it is not a hash, or of no block of the dataset.
+        Refused: 400 or 404, it is not a valid hash, or not that of a block of the dataset.
     """
     if block is None:
         return dataset

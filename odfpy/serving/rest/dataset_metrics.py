@@ -1,7 +1,7 @@
-"""Freshness of datasets for Prometheus: a gauge for each number that lists show, and a sample for each dataset.
+"""Freshness of datasets for Prometheus: a gauge for each number in lists, with a sample for each dataset.
 
-A sample is left out where there is no number: a dataset without rows has no time of its last rows. Prometheus alerts on
-what is absent as well.
+Missing numbers have no sample: a dataset without rows has no time of its latest rows. Prometheus can alert on absent
+samples, too.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def dataset_metrics(request: Request, caller: AnyCaller) -> Response:
 
 
 def text_of(entries: Sequence[CatalogEntry]) -> str:
-    """Return numbers of datasets in the text format of Prometheus.
+    """Format numbers of datasets in Prometheus' text format.
 
     Args:
         entries: the datasets.
     """
-    # The client library takes several times as long for this: it is made for numbers that are counted, not looked up.
+    # The client library is several times slower at this: it is made for counters, not for computed values.
     labels = [f'{{dataset="{entry.name.translate(_ESCAPES)}"}}' for entry in entries]
     return "".join(line for gauge in _GAUGES for line in _lines(*gauge, entries, labels))
 

@@ -1,4 +1,4 @@
-"""A page to try what there is to ask for: Swagger UI, from a package on this machine and from nowhere else."""
+"""Interactive documentation of the API: Swagger UI, from a local package, without requests to other servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ router = APIRouter(include_in_schema=False)
 
 _Asset = Literal["swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png"]
 
-# The browser asks nobody but this server, runs only what stands in files of it, and shows the page in no other's frame.
+# The Content-Security-Policy restricts the page to this server and to scripts in files, and forbids framing.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -23,7 +23,7 @@ _HEADERS = {
 }
 _FOR_A_DAY = {"Cache-Control": "public, max-age=86400", "X-Content-Type-Options": "nosniff"}
 
-# Addresses are relative, since the server may stand behind a proxy that gives it a folder.
+# URLs are relative, since the server may be behind a proxy that adds a path prefix.
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>

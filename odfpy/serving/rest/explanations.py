@@ -1,4 +1,4 @@
-"""`/platform/errors/{code}`: what the code of an error stands for."""
+"""`/platform/errors/{code}`: explanations of error codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def explain(
 
 
 def explained(found: Explanation) -> ExplanationModel:
-    """An explanation as REST gives it.
+    """Convert an explanation for a response.
 
     Args:
         found: the explanation.

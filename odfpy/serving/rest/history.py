@@ -1,4 +1,4 @@
-"""`/{dataset}/log`, `/{dataset}/activity` and `/{dataset}/manifest`: the history of a dataset, and what made it."""
+"""`/{dataset}/log`, `/{dataset}/activity` and `/{dataset}/manifest`: the history of a dataset, and its manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`POST /{dataset}/ingest`: data from whoever has a token of the scope write, taken in as `odf ingest` does."""
+"""`POST /{dataset}/ingest`: ingest data from callers with a token of scope write, as `odf ingest` does."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ class Ingests:
     _locks: dict[Path, threading.Lock] = field(default_factory=dict)
 
     def take(self, dataset: StoredDataset, given: Ingest, key: str | None) -> tuple[Ingested, bool]:
-        """Take a file in; for threads. Raises as `ingest_once`.
+        """Ingest a file; call it from a thread. Exceptions as of `ingest_once`.
 
         Args:
             dataset: the dataset.
             given: the data and its options.
-            key: key of idempotency, None for none.
+            key: idempotency key, None for none.
         """
         with self._locks.setdefault(dataset.folder, threading.Lock()):
             return ingest_once(dataset, given, key, self.engines[dataset.workspace_folder.root])
@@ -210,7 +210,7 @@ def _respond(request: Request, ingested: Ingested, was_before: bool) -> Response
 
 
 def _format(content_type: str) -> str | None:
-    """Return how what comes is read; None for as the source says."""
+    """Return the format of the body; None for that of the source."""
     message = Message()
     message["Content-Type"] = content_type
     kind = content_type.partition(";")[0].strip().lower()
@@ -243,7 +243,7 @@ def _time(text: str | None) -> Timestamp | None:
 
 
 async def _spooled(request: Request, path: Path) -> tuple[Path, str]:
-    """The body as a file, and its hash. What does not come, or not whole, leaves nothing."""
+    """Receive the body into a file, and hash it. An incomplete body leaves nothing behind."""
     settings = request.app.state.settings
     digest, size = hashlib.sha256(), 0
     pieces = request.stream()
@@ -265,7 +265,7 @@ async def _spooled(request: Request, path: Path) -> tuple[Path, str]:
 
 
 async def _piece(pieces: Any) -> bytes:
-    """About a megabyte of what comes; nothing at the end."""
+    """Return about a megabyte of the body; empty at the end."""
     piece = bytearray()
     while len(piece) < _PIECE and (more := await anext(pieces, None)) is not None:
         piece += more
@@ -278,7 +278,7 @@ def _write(file: BinaryIO, digest: Any, piece: bytes) -> None:
 
 
 def _unpacked(path: Path, packing: str, most: int) -> tuple[Path, str]:
-    """Return what is packed in a file, and its hash: packing may differ each time. Bombs are refused."""
+    """Decompress a file and return its hash, since compression may vary. Decompression bombs are rejected."""
     import pyarrow as pa
 
     most = min(most, max(_MIN_ROOM, _MAX_PACKED * path.stat().st_size))

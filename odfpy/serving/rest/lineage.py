@@ -1,4 +1,4 @@
-"""`/lineage` and `/{dataset}/lineage`: which datasets are derived from which, and what holds a watermark back."""
+"""`/lineage` and `/{dataset}/lineage`: the graph of derivations, and which inputs hold watermarks back."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Lineages:
         self._made: LruCache[tuple[str, ...], dict[DatasetId, LineageNode]] = LruCache(2)
 
     def nodes(self, entries: Iterable[CatalogEntry]) -> dict[DatasetId, LineageNode]:
-        """Return the node of each dataset of the server, with those that it is derived from.
+        """Return the node of each dataset of the server, with its inputs.
 
         Args:
             entries: all datasets of the server.

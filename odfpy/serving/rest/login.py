@@ -1,6 +1,6 @@
-"""Endpoints by which users get tokens: for their name and password, or of an admin.
+"""Endpoints by which users get tokens: for user name and password, or from an admin.
 
-Paths and names of fields are the reference's (`kamu login password`); how long a token is good for is said beside.
+Paths and field names follow the reference implementation (`kamu login password`); the expiry is an additional field.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ async def login(request: Request, response: Response, body: LoginModel) -> Token
     address = request.client.host if request.client else ""
     whose = f"name {folded(name)[:_MAX_NAME_LENGTH]}"
     shown = f"{folded(name)}/{password}"
-    # Whoever guesses waits here, too, so that what is wrong is counted before the next one is looked at.
+    # Failed attempts wait here, too, so that they are counted before the next one is checked.
     async with logins.gate:
         seconds = max(logins.guesses.wait(place, shown) for place in (address, whose))
         if seconds:
@@ -113,7 +113,7 @@ async def login(request: Request, response: Response, body: LoginModel) -> Token
         else:
             logins.guesses.right(place, shown)
     if found is None:
-        _audit(request, action="login", status=401)  # not whose name it was: people type passwords there, too
+        _audit(request, action="login", status=401)  # without the name: people type passwords there, too
         raise unauthorized_error(WRONG_LOGIN)
     who, made = found
     _audit(request, who=who, action="login", status=_OK)
@@ -154,7 +154,7 @@ def new_token(
 
 
 def is_admin(caller: Caller, storage: Storage) -> bool:
-    """Return whether somebody may administer a workspace: by a token's scope, or as a user who is an admin."""
+    """Return whether a caller may administer a workspace: by the scope of a token, or as a user who is an admin."""
     if caller.may(Scope.ADMIN, storage):
         return True
     sharing = sharing_of(storage) if caller.granting is storage else None

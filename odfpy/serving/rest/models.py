@@ -1,4 +1,4 @@
-"""Questions and answers over HTTP, for the OpenAPI; the names of fields are the reference's."""
+"""Request and response models for the OpenAPI; the names of fields follow the reference implementation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_QUERY_LENGTH = 1_000_000
 
 
 def _spelled(kind: type[Enum]) -> BeforeValidator:
-    """Values whatever their case, and with hyphens, as the reference takes them."""
+    """Accept values in any case, and with hyphens, like the reference implementation."""
     known = {member.value.lower(): member for member in kind}
 
     def find(value: Any) -> Any:
@@ -159,7 +159,7 @@ class RefusalModel(BaseModel):
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Refusals as the OpenAPI lists them."""
+    """Return error responses for the OpenAPI."""
     why = {
         400: "The question is invalid; the message says why.",
         401: "An access token is needed, or this one has ended.",
@@ -181,12 +181,12 @@ NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The clien
 
 
 def with_example(example: Any, kind: str = "application/json") -> dict[str, Any]:
-    """An answer with an example."""
+    """Return a response with an example."""
     return {"description": "The answer.", "content": {kind: {"example": example}}}
 
 
 def with_headers(**examples: str) -> dict[int | str, dict[str, Any]]:
-    """An answer with headers; each with an example, `_` standing for a hyphen."""
+    """Return a response with headers, each with an example; `_` stands for a hyphen."""
     why = {
         "ETag": "Follows from the question and the blocks; not there if the answer does not.",
         "Link": "The next page, of the same blocks, as long as there may be one.",

@@ -1,4 +1,4 @@
-"""The common part of all operations in the OpenAPI, beyond what FastAPI finds out about each."""
+"""Common parts of all operations in the OpenAPI, in addition to what FastAPI derives."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DescribedApp(FastAPI):
         self._described: dict[str, Any] | None = None
 
     def openapi(self) -> dict[str, Any]:
-        """Return FastAPI's document, with the form of refusals, and the operations that need no token."""
+        """Return FastAPI's document with the schema of errors, and the operations that need no token marked."""
         with self._making:
             if self._described is None:
                 self._described = _completed(super().openapi())
@@ -67,7 +67,7 @@ def _completed(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _complete(operation: dict[str, Any], *, needs_token: bool) -> None:
     responses = operation["responses"]
-    if "security" in operation and "403" not in responses and not needs_token:  # 403: which scope a token must have
+    if "security" in operation and "403" not in responses and not needs_token:  # 403: a scope is missing
         operation["security"].append({})
     for status, why in _OF_BODIES.items() if "requestBody" in operation else ():
         responses.setdefault(status, {"description": why})

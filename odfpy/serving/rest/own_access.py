@@ -1,4 +1,4 @@
-"""`/{dataset}/access`: by what right the caller reads a dataset, and as which shared tables."""
+"""`/{dataset}/access`: why the caller may read a dataset, and as which shared tables."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _right(caller: Caller, dataset: StoredDataset) -> Right:
 
 
 def _tables(state: SharingState, caller: Caller, dataset: StoredDataset) -> list[SharedTable]:
-    """Those that Delta Sharing would give them, for which it always wants a token."""
+    """Return the tables that Delta Sharing would offer the caller; it always requires a token."""
     sharing = sharing_of(state.storages[0])
     known = None if sharing is None or caller.token is None else find(state, caller.text)
     if sharing is None or known is None:

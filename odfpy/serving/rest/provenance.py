@@ -1,4 +1,4 @@
-"""`/{dataset}/provenance`: the rows that a row was made of, down to the files of sources."""
+"""`/{dataset}/provenance`: the rows that a row was computed from, down to the files of sources."""
 
 from __future__ import annotations
 
@@ -164,22 +164,22 @@ async def provenance(
 
 
 def _visibility(storage: Storage, caller: Caller) -> Callable[[DatasetId], bool] | None:
-    """Return whether a caller may read a dataset; None for somebody who may read all of them."""
+    """Return a check of whether a caller may read a dataset; None for a caller who may read all."""
     if caller.may(Scope.READ, storage):
         return None
 
     def may_read(dataset_id: DatasetId) -> bool:
         try:
             return is_readable(storage.get(dataset_id), caller)
-        except OdfError:  # it is not here, or damaged
+        except OdfError:  # it is not here, or is damaged
             return False
 
     return may_read
 
 
 def _refused(error: OdfError) -> OdfError | Refused:
-    """The refusal for what is about the question, or about the inputs of the dataset; else the error itself."""
-    if isinstance(error, DatasetNotFound):  # its message names folders of the server
+    """Return the error response if the request or the dataset's inputs are at fault; else the error itself."""
+    if isinstance(error, DatasetNotFound):  # its message contains folders of the server
         return Refused(400, "An input of the dataset is not on this server, so it cannot be told what rows are made of")
     if isinstance(error, (UnknownProvenance, InputDiverged)):
         hint = f"\n{error.hint}" if error.hint else ""

@@ -1,4 +1,4 @@
-"""`/query` and `/verify`: SQL over all datasets that the caller may read, and answers that somebody is bound to."""
+"""`/query` and `/verify`: SQL over all datasets that the caller may read, and signed answers."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def verify(
     include: Annotated[str, Query(max_length=100, description="Signer: also tell whom the proof names.")] = "",
 ) -> Response:
     """Check an answer with a proof, of this node or another one: that it is what was signed, and comes out again."""
-    del body  # says what there is to send; what was sent is read as the command line reads it
+    del body  # only declared for the OpenAPI; the body is parsed like on the command line
     text = await request.body()
     service, limits = _service(request, caller), limits_of(request)
 
@@ -129,7 +129,7 @@ async def verify(
 def _signer_of(request: Request, proof: Proof) -> dict[str, str] | None:
     try:
         key = proof.signer
-    except InvalidValue:  # so nobody has signed it
+    except InvalidValue:  # so it cannot have been signed
         return None
     return {"id": str(key), "name": request.app.state.node_keys().name_of(key)}
 
@@ -165,7 +165,7 @@ def _tag(bound: QueryRequest) -> str:
 
 
 def _link(bound: QueryRequest, tree: dict[str, Any]) -> dict[str, str]:
-    """The next page, if this one is full."""
+    """Return the URL of the next page, if this one is full."""
     data = tree["output"]["data"]
     columns = list(data.values()) if isinstance(data, dict) else [data]
     if not columns or len(columns[0]) < bound.limit or not bound.limit:

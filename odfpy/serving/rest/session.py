@@ -1,4 +1,4 @@
-"""Endpoints for sessions of browsers: signing in with a token or a password, and signing out."""
+"""Endpoints for browser sessions: signing in with a token or a password, and signing out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/{dataset}/verification`: check a dataset in the background, watch it, and read the report."""
+"""`/{dataset}/verification`: verify a dataset in the background, follow the progress, and read the report."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _status(request: Request, caller: Caller, dataset: StoredDataset) -> Verific
     is_own = caller.may(Scope.WRITE, dataset.workspace_folder)
     try:
         last = last_verification(dataset)
-    except OdfError:  # the next verification says so, and writes another one
+    except OdfError:  # the next verification reports it, and writes a new one
         last = None
     return VerificationStatus(
         underWay=None if job is None or not job.is_under_way else _under_way(job, is_own=is_own),
@@ -268,5 +268,5 @@ def _signatures(last: LastVerification, dataset: StoredDataset) -> SignaturesMod
 def _name_of(keys: UserKeys, text: str, dataset: StoredDataset) -> str:
     try:
         return keys.name_of(ActorId.parse(text), dataset.handle.id)
-    except InvalidValue:  # somebody has changed the file
+    except InvalidValue:  # the file was edited
         return text

@@ -1,7 +1,6 @@
-"""Verifications that a server does in the background: few at a time, one for a dataset; they end with the server.
+"""Background verifications of a server: a few at a time, one for each dataset; they end with the server.
 
-What a verification comes to is kept beside the dataset (`odfpy.coordinator.maintenance.last_verification`), so it
-outlives the server.
+Results are stored next to the dataset (`odfpy.coordinator.maintenance.last_verification`), so they survive restarts.
 """
 
 from __future__ import annotations
@@ -66,11 +65,11 @@ class VerificationJob:
 
     @property
     def is_under_way(self) -> bool:
-        """True until it has ended."""
+        """True while it is running."""
         return self.ended_at is None
 
     def hear(self, sign: Progress) -> None:
-        """Remember a sign of life."""
+        """Record a sign of life."""
         self.progress = sign
 
 
@@ -92,17 +91,17 @@ class Verifications:
         integrity_only: bool = False,
         recursive: bool = False,
     ) -> VerificationJob:
-        """Begin a verification.
+        """Start a verification.
 
         Args:
             dataset: the dataset.
-            started_by: name of the token of whoever wants it.
-            engines: who replays.
-            integrity_only: no replay.
-            recursive: also what it is derived from.
+            started_by: name of the caller's token.
+            engines: engines that replay the transformations.
+            integrity_only: whether to skip the replay.
+            recursive: whether to include the inputs.
 
         Raises:
-            AlreadyUnderWay, TooManyUnderWay: it cannot begin now.
+            AlreadyUnderWay, TooManyUnderWay: it cannot start now.
         """
         refs = (str(dataset.handle.id),)
         job = VerificationJob(started_by, VerifyRequest(refs=refs, integrity_only=integrity_only, recursive=recursive))
@@ -124,11 +123,11 @@ class Verifications:
         return job
 
     def get(self, dataset: StoredDataset) -> VerificationJob | None:
-        """The last verification of a dataset that was begun here, under way or not; None if there is none."""
+        """Return the last verification of a dataset in this process, running or not; None if there is none."""
         return self._jobs.get(dataset.folder)
 
     def cancel(self, dataset: StoredDataset) -> bool:
-        """End the verification of a dataset; gives back whether one was under way."""
+        """Cancel the verification of a dataset; returns whether one was running."""
         job = self.get(dataset)
         if job is None or not job.is_under_way:
             return False
@@ -136,10 +135,10 @@ class Verifications:
         return True
 
     def stop(self, seconds: float) -> None:
-        """End all of them, and wait for that; no more begin.
+        """Cancel all verifications, and wait for their end; new ones are no longer started.
 
         Args:
-            seconds: how long to wait at most.
+            seconds: maximum time to wait.
         """
         deadline = time.monotonic() + seconds
         with self._lock:
@@ -171,5 +170,5 @@ def _run(workspace: Workspace, job: VerificationJob, engines: EngineRegistry) ->
 
 
 def _hindered(report: VerifyReport) -> Finding | None:
-    """The finding that says that the engine may not replay for whoever wants it, which says nothing of the dataset."""
+    """Return the finding that the caller may not use the engine for a replay, None without it."""
     return next((finding for finding in report.findings if finding.code == SandboxRequired.code), None)

@@ -1,1 +1,1 @@
-"""The Delta Sharing protocol, below `/delta-sharing`: lists, metadata, files, changes, and urls of files."""
+"""The Delta Sharing protocol, below `/delta-sharing`: lists, metadata, files, changes, and URLs of files."""

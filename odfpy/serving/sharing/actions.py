@@ -1,4 +1,4 @@
-"""Lines of answers, in both formats (Delta Sharing protocol, "API Response Actions")."""
+"""Lines of responses, in both formats (Delta Sharing protocol, "API Response Actions")."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHANGES: Final = "changeDataFeed"
 
 
 class ResponseFormat(Enum):
-    """The formats of answers."""
+    """The response formats of the protocol."""
 
     PARQUET = "parquet"
     DELTA = "delta"
@@ -26,16 +26,16 @@ class ResponseFormat(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """The contents of the metadata line of an answer.
+    """The contents of the metadata line of a response.
 
     Attributes:
         id: UUID of the table.
         name: its name.
-        description: for people.
-        schema: the JSON of its columns.
-        partition_columns: names of those that are not in files.
-        has_changes: whether it has a change feed.
-        has_vectors: whether files may have deletion vectors, for clients that know them.
+        description: human-readable description.
+        schema: JSON of its columns.
+        partition_columns: names of the columns whose values are not in files.
+        has_changes: whether it has a change data feed.
+        has_vectors: whether files may have deletion vectors, for clients that support them.
     """
 
     id: str
@@ -48,22 +48,22 @@ class TableInfo:
 
     @property
     def features(self) -> list[str]:
-        """Names of the features that readers of Delta tables must have."""
+        """Return the names of the reader features that the table requires."""
         is_needed = {_TIMES: '"timestamp_ntz"' in self.schema, FEATURE: self.has_vectors}
         return [name for name, needed in is_needed.items() if needed]
 
 
 def line(tree: Mapping[str, Any]) -> bytes:
-    """A tree as a line of ndjson."""
+    """Format a tree as a line of NDJSON."""
     return json.dumps(tree, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
 def protocol(form: ResponseFormat, info: TableInfo) -> dict[str, Any]:
-    """The first line."""
+    """Return the protocol line, which is the first."""
     if form is ResponseFormat.PARQUET:
         return {"protocol": _OLD_READERS}
     if info.features:
-        # A table that lists features at all must list what its configuration has switched on: Spark refuses others.
+        # A table that lists features must list those enabled by its configuration: Spark rejects others.
         writer = [*info.features, *([_CHANGES] if info.has_changes else [])]
         features = {"readerFeatures": info.features, "writerFeatures": writer}
         return {"protocol": {"deltaProtocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}}
@@ -71,17 +71,17 @@ def protocol(form: ResponseFormat, info: TableInfo) -> dict[str, Any]:
 
 
 def metadata(form: ResponseFormat, info: TableInfo, version: TableVersion | None = None) -> dict[str, Any]:
-    """The second line, or that of an earlier version in a feed.
+    """Return the metadata line, which is the second, or that of an earlier version in a feed.
 
     Args:
-        form: format of the answer.
+        form: format of the response.
         info: the table.
-        version: that it is of, where the question named one.
+        version: its version, if the request named one.
     """
     configuration = {"enableChangeDataFeed": "true"} if info.has_changes else {}
     if form is ResponseFormat.DELTA:
         configuration |= {"enableDeletionVectors": "true"} if info.has_vectors else {}
-        # Change feeds of the Delta log have this name for the switch.
+        # The Delta log has this name for the property of change data feeds.
         configuration = {f"delta.{name}": value for name, value in configuration.items()}
     table = {
         "id": info.id,
@@ -100,14 +100,14 @@ def metadata(form: ResponseFormat, info: TableInfo, version: TableVersion | None
 
 @dataclass(frozen=True, slots=True)
 class FileAction:
-    """A file in an answer.
+    """A file in a response.
 
     Attributes:
         file: the file.
-        url: where it can be had.
-        expires: seconds since 1970 until which.
-        version: that it is of.
-        partition_values: of columns that are not in it.
+        url: URL of its content.
+        expires: expiry of the URL, in seconds since the epoch.
+        version: version that it belongs to.
+        partition_values: values of the columns that are not in it.
         stats: its statistics, None for none.
     """
 
@@ -120,7 +120,7 @@ class FileAction:
 
     @property
     def num_rows(self) -> int:
-        """Return how many rows a client gets; 0 where nobody knows."""
+        """Return the number of rows that a client gets; 0 if unknown."""
         count = int((self.stats or {}).get("numRecords", 0))
         return count if self.file.vector is None else count - int(self.file.vector["cardinality"])
 
@@ -128,8 +128,8 @@ class FileAction:
         """Return the line for a file of a version.
 
         Args:
-            form: format of the answer.
-            with_version: whether the question named a version or a time.
+            form: format of the response.
+            with_version: whether the request named a version or a time.
         """
         if form is ResponseFormat.DELTA:
             return {"file": self._wrapped(ChangeKind.ADDED, with_version=with_version)}
@@ -137,11 +137,11 @@ class FileAction:
         return {"file": {**self._plain(), **self._stats(), **more}}
 
     def of_feed(self, form: ResponseFormat, kind: ChangeKind) -> dict[str, Any]:
-        """Return the line for a file of a feed of changes.
+        """Return the line for a file of a change data feed.
 
         Args:
-            form: format of the answer.
-            kind: what has become of its rows.
+            form: format of the response.
+            kind: kind of change of its rows.
         """
         if form is ResponseFormat.DELTA:
             return {"file": self._wrapped(kind, with_version=True)}
@@ -182,13 +182,13 @@ class FileAction:
 def end_of_stream(
     *, refresh: str | None = None, page: str | None = None, expires: int | None = None, problem: str | None = None
 ) -> dict[str, Any]:
-    """The last line, for whoever has asked for one, or must be told something.
+    """The last line, for clients that requested one, or that must be notified of an error.
 
     Args:
-        refresh: token for new urls of the same files.
-        page: token for the files that follow.
-        expires: seconds since 1970 until which all urls are good.
-        problem: why there is no more, where something has failed.
+        refresh: token for new URLs of the same files.
+        page: token for the next page.
+        expires: expiry of all URLs, in seconds since the epoch.
+        problem: the error, if the response is incomplete.
     """
     found = {
         "refreshToken": refresh,

@@ -1,6 +1,6 @@
-"""Activation links: a page with a button, and behind the button, once, a profile file.
+"""Activation links: a page with a button that downloads the profile file, once.
 
-The page changes nothing, since programs that look at links in mails open them, too.
+Opening the page changes nothing, since programs that scan links in mails open it, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers to questions about tables: the files of a version, or the changes of some, line by line."""
+"""Responses to requests for tables: the files of a version, or changes, line by line."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ NDJSON: Final = "application/x-ndjson; charset=utf-8"
 
 _NO_FILES: Final = {"protocol", "metaData", "endStreamAction"}
 _FIRST_LINES: Final = 3  # protocol, metadata, and a file
-_GATHERED: Final = 0.02  # seconds in which lines become one piece
+_GATHERED: Final = 0.02  # seconds within which lines are combined
 
 
 @dataclass(frozen=True, slots=True)
 class TableAnswer:
-    """An answer whose lines are made as they are taken.
+    """A response whose lines are produced while it is sent.
 
     Attributes:
-        question: the question.
-        version: that the answer is of; of a feed, the first one.
+        question: the request.
+        version: version of the response; of a feed, the first one.
         form: its format.
-        lines: begins the lines; each call makes them anew.
+        lines: starts the lines; each call produces them anew.
     """
 
     question: TableQuestion
@@ -45,9 +45,9 @@ class TableAnswer:
     lines: Callable[[], Iterator[dict[str, Any]]]
 
     def response(self) -> Response:
-        """Return the lines as they are made.
+        """Return the HTTP response.
 
-        What goes wrong up to the first file is an answer of its own; later, the last line says it.
+        Errors before the first file become an error response; later ones are reported by the last line.
         """
         lines = self.lines()
         first = list(islice(lines, _FIRST_LINES))
@@ -64,7 +64,7 @@ class TableAnswer:
                 if self.question.can.wants_end:
                     yield line(end_of_stream(problem=found.message))
                     return
-                raise  # the connection breaks: a shorter answer would be taken for a whole one
+                raise  # abort the connection: a shorter response would be taken for complete
             finally:
                 note(self.question.request.scope, files=count)
 
@@ -73,12 +73,12 @@ class TableAnswer:
 
 
 def _gathered(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes, with lines that come fast in one piece: each piece is a hop between threads.
+    """Combine lines that are produced quickly into one piece: each piece costs a switch between threads.
 
-    A line waits for the next one at most.
+    A line waits at most for the next one.
     """
     held: list[bytes] = []
-    since = 0.0  # the first line goes out at once
+    since = 0.0  # the first line is sent immediately
     for one in lines:
         held.append(one)
         now = time.monotonic()
@@ -89,16 +89,16 @@ def _gathered(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def answer_of(question: TableQuestion, body: QueryBody, pinned: int | None = None) -> TableAnswer:
-    """The answer to a query.
+    """Return the response to a query.
 
     Args:
-        question: the question.
-        body: what it asks for.
-        pinned: number of the version that it was about when it was asked first, None if it is asked now.
+        question: the request.
+        body: body of the request.
+        pinned: number of the version that the first request referred to, None for the first request.
 
     Raises:
         SharingError: 400, the body does not fit the table.
-        NoSuchVersion: there is no such version.
+        NoSuchVersion: the version does not exist.
     """
     if body.startingVersion is not None:
         last = pinned if pinned is not None else body.endingVersion
@@ -108,7 +108,7 @@ def answer_of(question: TableQuestion, body: QueryBody, pinned: int | None = Non
 
 
 def pin(answer: TableAnswer, body: QueryBody) -> int:
-    """Return the number of the version that an answer ends with, to ask for the same later."""
+    """Return the number of the last version in a response, to repeat the request for it later."""
     if body.startingVersion is None:
         return answer.version.number
     latest = answer.question.table.latest.number
@@ -116,12 +116,12 @@ def pin(answer: TableAnswer, body: QueryBody) -> int:
 
 
 def version_asked(table: ReadableTable, number: int | None, timestamp: str | None) -> TableVersion:
-    """The version that a question names; the newest one if it names none.
+    """Return the version that a request names; the newest by default.
 
     Args:
         table: the table.
-        number: of the version.
-        timestamp: a time at which it was the newest, as the protocol writes it.
+        number: number of the version.
+        timestamp: a time at which it was the newest, in the protocol's format.
     """
     if number is not None:
         return table.version(number)
@@ -129,12 +129,12 @@ def version_asked(table: ReadableTable, number: int | None, timestamp: str | Non
 
 
 def use_of(question: TableQuestion, what: str, asked: str = "") -> str:
-    """The use that a token is good for: this table, this caller, and the same question.
+    """Return the purpose that a token is bound to: this table, this caller, and the same request.
 
     Args:
-        question: the question.
+        question: the request.
         what: kind of the token.
-        asked: all that the question asks for; nothing if the token is for any.
+        asked: all parameters of the request; empty if the token is valid for any.
     """
     parts = (what, question.shared.id, str(question.caller.principal_id), question.view.identity.decode(), asked)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -142,13 +142,13 @@ def use_of(question: TableQuestion, what: str, asked: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of an answer that comes in several.
+    """A page of a paginated response.
 
     Attributes:
-        most: files that it may have, None for all.
-        start: place of its first file.
-        version: number of the version that the first page ended with, None on the first page.
-        use: what its token is good for.
+        most: maximum number of files, None for all.
+        start: index of its first file.
+        version: number of the last version in the first page, None on the first page.
+        use: purpose that its token is bound to.
     """
 
     most: int | None
@@ -158,16 +158,16 @@ class Page:
 
     @classmethod
     def asked(cls, question: TableQuestion, most: int | None, token: str | None, asked: str) -> Page:
-        """Read what a client asks for.
+        """Parse the requested page.
 
         Args:
-            question: the question.
+            question: the request.
             most: `maxFiles`.
             token: `pageToken`.
-            asked: all that it asks for, as a text that is the same for all pages.
+            asked: all parameters of the request, as a text that is the same for all pages.
 
         Raises:
-            SharingError: 400, the token is not of this question.
+            SharingError: 400, the token belongs to another request.
         """
         use = use_of(question, "page", asked)
         known = _opened(question, token, "page", use) or {"place": 0, "version": None}
@@ -177,9 +177,9 @@ class Page:
         """Return the token of the next page.
 
         Args:
-            question: the question.
-            place: of its first file.
-            version: that the answer ends with.
+            question: the request.
+            place: index of its first file.
+            version: last version in the response.
         """
         return question.state.seal.close({"version": version.number, "place": place}, self.use)
 
@@ -211,7 +211,7 @@ def _snapshot(question: TableQuestion, body: QueryBody, pinned: int | None) -> T
         yield protocol(form, info)
         yield metadata(form, info, found if with_version else None)
         sent, rows, following = 0, 0, None
-        most = None if hints else body.limitHint  # how many rows the hints leave is not known
+        most = None if hints else body.limitHint  # how many rows the hints leave is unknown
         files = islice(question.table.files(found), page.start, None if most != 0 else page.start)
         is_limited = most is not None or page.most is not None
         actions = question.actions(files, columns, hints, has_vectors=has_vectors, is_limited=is_limited)
@@ -248,19 +248,19 @@ def _opened(question: TableQuestion, token: str | None, what: str, use: str) -> 
 def feed(
     question: TableQuestion, first: int, last: int | None, page: Page, *, by_row: bool, with_metadata: bool = False
 ) -> TableAnswer:
-    """The changes from a version to another one, both inclusive.
+    """Return the changes between two versions, both inclusive.
 
     Args:
-        question: the question.
+        question: the request.
         first: number of the first version.
-        last: of the last one; the newest by default, and if it is later than that.
-        page: the part of it that is asked for.
-        by_row: whether rows say what has become of them; else files are added or removed as wholes.
-        with_metadata: whether to say when columns have changed.
+        last: number of the last version; the newest by default, and if it is later than that.
+        page: the requested page.
+        by_row: whether rows have a change type; otherwise complete files are added or removed.
+        with_metadata: whether to report changes of columns.
 
     Raises:
-        SharingError: 400, the table keeps no changes, or the end is before the start.
-        NoSuchVersion: there is no such version.
+        SharingError: 400, the table has no change data feed, or the end is before the start.
+        NoSuchVersion: a version does not exist.
     """
     if not question.table.has_changes:
         raise SharingError(400, "This table keeps no changes; read its newest version")

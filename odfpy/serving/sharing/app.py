@@ -1,4 +1,4 @@
-"""The Delta Sharing server as an application of its own, mounted below `/delta-sharing`."""
+"""The Delta Sharing server as a separate application, mounted below `/delta-sharing`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PREFIX = "/delta-sharing"
 
 
 class SharingMount(Mount):
-    """A mount that also takes paths with line breaks: errors are to be the protocol's, and accesses audited."""
+    """A mount that also matches paths with line breaks: errors must be the protocol's, and accesses audited."""
 
     def __init__(self, path: str, app: FastAPI) -> None:
         super().__init__(path, app)
@@ -34,11 +34,11 @@ class SharingMount(Mount):
 
 
 def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings) -> FastAPI:
-    """The application that shares what the first of some workspaces says.
+    """Create the application that offers the shares of the first workspace.
 
     Args:
-        workspaces: the first one has shares and grants; datasets are looked for in all.
-        settings: limits and times of the server.
+        workspaces: the first one has shares and grants; datasets are looked up in all.
+        settings: limits and timeouts of the server.
     """
     first = workspaces[0]
     section = first.config.section(SharingSection)

@@ -1,4 +1,4 @@
-"""Middleware that hands each request over Delta Sharing to the audit log, when it is answered."""
+"""Middleware that records each Delta Sharing request in the audit log, after it was answered."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _MAX_PATH: Final = 1000
 
 
 class Audited:
-    """Records who asked for what, and what they got. Whoever asks cannot turn it off."""
+    """Records who requested what, and the result. It cannot be disabled by callers."""
 
     def __init__(self, app: ASGIApp, record: Callable[[Mapping[str, Any]], object]) -> None:
         self._app = app
         self._record = record
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
+        """Handle an ASGI connection."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -46,16 +46,16 @@ class Audited:
 
 
 def note(scope: Scope, **what: Any) -> None:
-    """Say what a request is about: `path`, `version`, `block`, `files`, `action`."""
+    """Record details of a request: `path`, `version`, `block`, `files`, `action`."""
     scope.setdefault("state", {}).setdefault("audit", {}).update(what)
 
 
 def access_of(scope: Scope, status: int, size: int) -> dict[str, Any]:
-    """An answered request as the audit log has it.
+    """Return the audit log entry of a request.
 
     Args:
-        scope: of the request.
-        status: of the answer.
+        scope: scope of the request.
+        status: status of the answer.
         size: bytes of its body.
     """
     state = scope.get("state", {})
@@ -80,7 +80,7 @@ def access_of(scope: Scope, status: int, size: int) -> dict[str, Any]:
 
 
 def _path_asked(scope: Scope) -> str | None:
-    """The share, schema or table that a request names, whether it is there or not, cut where it is too long."""
+    """Return the share, schema or table that a request names, existing or not, truncated if it is too long."""
     named = scope.get("path_params", {})
     if "share" not in named:
         return None

@@ -1,4 +1,4 @@
-"""Bodies and parameters of questions about tables (Delta Sharing protocol, "Request Body")."""
+"""Bodies and parameters of requests for tables (Delta Sharing protocol, "Request Body")."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class QueryBody(BaseModel):
     idempotencyKey: Annotated[str, Field(max_length=1000)] | None = None  # noqa: N815
 
     def check(self) -> None:
-        """Check that its parts go together.
+        """Check that its fields are consistent.
 
         Raises:
             SharingError: 400, they do not.
@@ -59,18 +59,18 @@ class QueryBody(BaseModel):
             raise SharingError(400, "A refresh token is given and had with the first page only")
 
     def question(self) -> str:
-        """Return what has to be the same for all pages of an answer.
+        """Return the parameters that must be the same for all pages of a response.
 
-        Spark asks for a refresh token with the first page only.
+        Spark requests a refresh token with the first page only.
         """
         return json.dumps(self.model_dump(exclude=_OF_ONE_PAGE, exclude_none=True), sort_keys=True)
 
 
 async def query_body(request: Request) -> QueryBody:
-    """Read the body of a query, whatever type it is said to be of: the protocol leaves the header out.
+    """Parse the body of a query, whatever its declared media type: the protocol omits the header.
 
     Raises:
-        SharingError: 400, it is not such a body.
+        SharingError: 400, it is not a valid body.
     """
     text = await request.body()
     try:
@@ -83,11 +83,11 @@ async def query_body(request: Request) -> QueryBody:
 
 
 def instant(name: str, text: str) -> Timestamp:
-    """A time of a question.
+    """Parse a time parameter.
 
     Args:
-        name: of the parameter.
-        text: in ISO 8601.
+        name: name of the parameter.
+        text: text in ISO 8601.
 
     Raises:
         SharingError: 400, it is invalid.

@@ -1,4 +1,4 @@
-"""Callers over Delta Sharing: a recipient or user with a token of their own, or whoever has an access token."""
+"""Callers over Delta Sharing: a recipient or user with their own token, or the holder of an access token."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from odfpy.sharing.decisions import CallerAccess
 
 @dataclass(frozen=True, slots=True)
 class SharingCaller:
-    """Somebody who asks.
+    """The authenticated sender of a request.
 
     Attributes:
-        name: how logs call them.
-        reach: what they may see.
+        name: name in logs.
+        reach: permissions on shared tables.
         principal_id: number of the principal, None for an access token of the workspace.
         token: the text of the token.
     """
@@ -34,10 +34,10 @@ class SharingCaller:
 
 
 async def caller(connection: HTTPConnection) -> SharingCaller:
-    """Return who asks.
+    """Return the caller of a request.
 
     Raises:
-        SharingError: 401, there is no token, or one that is not good, or not any more; 429, too many were not.
+        SharingError: 401, the token is missing, unknown or expired; 429, there were too many failed attempts.
     """
     text = bearer_of(connection.headers)
     if text is None:
@@ -56,7 +56,7 @@ async def caller(connection: HTTPConnection) -> SharingCaller:
 
 
 def find(state: SharingState, text: str) -> SharingCaller | None:
-    """Return whose token it is, None if nobody's. A token of the workspace reads all that it has, so all shares."""
+    """Return the owner of a token, None if it is unknown. A workspace token reads all datasets, so all shares."""
     principal = state.sharing.principals.find(text)
     if principal is not None:
         return SharingCaller(principal.name, state.sharing.reach(principal), principal.id, text)

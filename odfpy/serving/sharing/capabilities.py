@@ -1,4 +1,4 @@
-"""The header `delta-sharing-capabilities` (Delta Sharing protocol): what a client can read, and what it gets."""
+"""The header `delta-sharing-capabilities` (Delta Sharing protocol): what a client supports, and what it gets."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _OLD: Final = frozenset({ResponseFormat.PARQUET})
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The abilities that a client has told of.
+    """The capabilities that a client has declared.
 
     Attributes:
-        formats: those that it can read; parquet where it says nothing.
-        reader_features: of Delta tables that it knows, in small letters.
-        wants_end: whether it wants to be told the end of an answer.
-        wants_async: whether it would come back for an answer.
+        formats: supported formats; parquet by default.
+        reader_features: supported reader features of Delta tables, in lower case.
+        wants_end: whether it wants a last line that marks the end of a response.
+        wants_async: whether it supports asynchronous queries.
     """
 
     formats: frozenset[ResponseFormat] = _OLD
@@ -30,10 +30,10 @@ class Capabilities:
 
     @classmethod
     def parse(cls, text: str | None) -> Capabilities:
-        """Read the header; what is not known in it is passed over, as newer clients expect.
+        """Parse the header; unknown capabilities are ignored, as newer clients expect.
 
         Raises:
-            SharingError: 400, it can read none of the formats that there are.
+            SharingError: 400, the client supports none of the formats.
         """
         given: dict[str, frozenset[str]] = {}
         for part in (text or "").lower().split(";"):
@@ -51,10 +51,10 @@ class Capabilities:
         )
 
     def form(self, schema: str) -> ResponseFormat:
-        """The format of an answer: parquet where the client reads it and the table needs no more.
+        """Return the format of a response: parquet if the client supports it and the table needs no more.
 
         Args:
-            schema: JSON of the columns of the table.
+            schema: JSON of the table's columns.
 
         Raises:
             SharingError: 400, the client cannot read the table.
@@ -69,7 +69,7 @@ class Capabilities:
         return ResponseFormat.DELTA
 
     def answer(self, form: ResponseFormat) -> str:
-        """The header of an answer in some format."""
+        """Return the response header for a format."""
         parts = [f"responseformat={form.value}"]
         if self.wants_end:
             parts.append("includeendstreamaction=true")

@@ -1,4 +1,4 @@
-"""Errors as the Delta Sharing protocol has them: `{errorCode, message}`, and no 5xx for what can be expected."""
+"""Errors in the form of the Delta Sharing protocol: `{errorCode, message}`, and no 5xx for expected errors."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class SharingError(Exception):
 
 
 def missing() -> SharingError:
-    """The same for what is not there and for what is hidden."""
+    """Return the same error for missing and for hidden objects."""
     return SharingError(404, _MISSING)
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Let the application answer errors as the protocol has them."""
+    """Register the error handlers of the protocol."""
     app.add_exception_handler(SharingError, _sharing)
     app.add_exception_handler(Refused, _sharing)
     app.add_exception_handler(HTTPException, _http)
@@ -71,7 +71,7 @@ def add_handlers(app: FastAPI) -> None:
 
 
 def in_protocol(error: OdfError) -> SharingError:
-    """Return the answer for an error of ours; what is not about the request goes to the log only."""
+    """Return the response for an error of odfpy; what the request did not cause is only logged."""
     if isinstance(error, SharedObjectNotFound):
         return missing()
     if isinstance(error, (NoSuchVersion, SchemaError)) or (
@@ -109,9 +109,9 @@ def _validation(connection: HTTPConnection, error: Exception) -> Response:
 
 
 def _unreadable(connection: HTTPConnection, error: Exception) -> Response:
-    """Answer for a file of a publisher that is damaged or gone; a full disk and the like are errors of the server.
+    """Return the response for a damaged or missing file of a publisher; a full disk and the like are server errors.
 
-    Errors of Parquet's reader are `OSError`, too, but have no number of the system.
+    Errors of the Parquet reader are `OSError`, too, but have no `errno`.
     """
     log("failed", level=logging.ERROR, error=error)
     if isinstance(error, OSError) and error.errno not in {None, errno.ENOENT}:
@@ -120,7 +120,7 @@ def _unreadable(connection: HTTPConnection, error: Exception) -> Response:
 
 
 def _bug(connection: HTTPConnection, error: Exception) -> Response:
-    del connection, error  # the server's log has it
+    del connection, error  # it is in the server's log
     return _answer(500, "The server could not do that; its log says why")
 
 

@@ -1,4 +1,4 @@
-"""Wrong tokens, by the address that they come from: whoever guesses is not listened to for a while."""
+"""Failed authentication attempts by address: after too many, further tokens are not checked for a while."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ADDRESSES: Final = 10_000
 
 
 class FailedAttempts:
-    """Counts wrong tokens.
+    """Counts wrong tokens, to slow down guessing.
 
-    After 20 within a minute, an address has to wait until the minute is over. Tokens that were right from there before
-    go on to work: one wrong client must not lock out a whole office.
+    After 20 within a minute, an address has to wait until the minute is over. Tokens that were valid from there before
+    keep working: one misconfigured client must not lock out a whole office.
     """
 
     def __init__(self) -> None:
@@ -26,10 +26,10 @@ class FailedAttempts:
         self._lock = Lock()
 
     def wait(self, address: str, token: str) -> float:
-        """Seconds that an address has to wait before this token is looked at; 0 if it has not.
+        """Return the seconds that an address has to wait before this token is checked; 0 if none.
 
         Args:
-            address: of the client.
+            address: address of the client.
             token: the token.
         """
         with self._lock:
@@ -40,7 +40,7 @@ class FailedAttempts:
             return left
 
     def wrong(self, address: str) -> None:
-        """Count a token that was none."""
+        """Count a wrong token."""
         with self._lock:
             began, count = self._wrong.pop(address, (0.0, 0))
             if time.monotonic() - began >= _SECONDS:
@@ -50,10 +50,10 @@ class FailedAttempts:
                 self._wrong.popitem(last=False)
 
     def right(self, address: str, token: str) -> None:
-        """Remember a token that was good.
+        """Remember a valid token.
 
         Args:
-            address: of the client.
+            address: address of the client.
             token: the token.
         """
         with self._lock:

@@ -1,9 +1,9 @@
-"""Urls of files, and the files: each url is bound to a file, to who asked and what they may see, and ends.
+"""URLs of files, and their content: each URL is bound to a file, a caller and their permissions, and expires.
 
 /delta-sharing/files/<id>.parquet?X-Amz-Signature=<sealed>
 
-A file in a bucket of which nothing is hidden goes out by a presigned url of its store instead, if there is a key to
-sign with. The server does not see what becomes of such a url, and cannot take it back.
+A file in a bucket of which nothing is hidden is served by a presigned URL of its store, if credentials for that exist.
+The server does not see how such a URL is used, and cannot revoke it.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from odfpy.sharing.tables.remote import BucketFile, known_object
 
 router = APIRouter()
 
-# Spark's and the kernel's readers take a path for a url only if its query has one of some names; this is one of them.
+# Readers of Spark and of the Delta kernel only recognize a URL by certain names in its query; this is one of them.
 SIGNATURE: Final = "X-Amz-Signature"
-_RANGE: Final = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")  # several ranges are answered by the whole file
+_RANGE: Final = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")  # for several ranges, the complete file is returned
 _PIECE: Final = 1 << 20
 _BYTES: Final = "application/octet-stream"
 _OVER: Final = "This url is not one of this server's, or it has ended; ask for the table again"
 
 
 class FileUrls:
-    """Urls of files for one caller of one table."""
+    """URLs of files for one caller and one table."""
 
     def __init__(
         self, state: SharingState, request: Request, caller: SharingCaller, table: SharedTable, view: View
@@ -56,11 +56,11 @@ class FileUrls:
         self.expires = int(time.time()) + state.url_lifetime
 
     def url_for(self, file: ServedFile, version: int) -> str:
-        """Return where a file can be had until `expires`.
+        """Return the URL of a file, valid until `expires`.
 
         Args:
             file: the file.
-            version: of the table, for the audit log.
+            version: version of the table, for the audit log.
         """
         place = file.path
         if isinstance(place, BucketFile):
@@ -98,12 +98,12 @@ def file(request: Request, name: str, sealed: Annotated[str, Query(alias=SIGNATU
 
 
 def _of_folder(request: Request, known: dict[str, Any], headers: dict[str, str]) -> Response:
-    """A file of this machine, or a range of it."""
+    """Respond with a local file, or a range of it."""
     path = Path(known["path"])
     try:
         size = path.stat().st_size
     except OSError:
-        raise SharingError(403, _OVER) from None  # it was removed to make room
+        raise SharingError(403, _OVER) from None  # it was evicted from the cache
     if size != known["size"]:
         raise SharingError(403, _OVER)
 
@@ -118,7 +118,7 @@ def _of_folder(request: Request, known: dict[str, Any], headers: dict[str, str])
 
 
 def _of_bucket(request: Request, known: dict[str, Any], headers: dict[str, str]) -> Response:
-    """An object of a bucket, or a range of it, as it comes from the store."""
+    """Respond with an object of a bucket, or a range of it, streamed from the store."""
     try:
         place = known_object(known["bucket"], known["key"])
     except CannotShare:
@@ -131,13 +131,13 @@ def _of_bucket(request: Request, known: dict[str, Any], headers: dict[str, str])
 def _ranged(
     request: Request, size: int, pieces: Callable[[int, int], Iterator[bytes]], headers: dict[str, str]
 ) -> Response:
-    """A file, or the range of it that a request names.
+    """Respond with a file, or with the requested range.
 
     Args:
         request: the request.
         size: bytes of the file.
-        pieces: reads from one place to another one.
-        headers: of the answer.
+        pieces: reads from one offset to another.
+        headers: headers of the response.
     """
     start, end, status = 0, size, 200
     asked = _RANGE.fullmatch(request.headers.get("range", ""))
@@ -153,13 +153,13 @@ def _ranged(
     headers |= {"Accept-Ranges": "bytes", "Content-Length": str(end - start)}
     if request.method == "HEAD":
         return Response(None, status, headers, media_type=_BYTES)
-    if end - start <= _PIECE:  # without a further hop between threads: most requests are for footers
+    if end - start <= _PIECE:  # without another switch between threads: most requests are for footers
         return Response(b"".join(pieces(start, end)), status, headers, media_type=_BYTES)
     return StreamingResponse(pieces(start, end), status, headers, media_type=_BYTES)
 
 
 def _may_still(state: SharingState, known: dict[str, Any]) -> bool:
-    """Return whether the caller could still get this url: neither token nor grant was taken from them."""
+    """Return whether the caller would still get this URL: neither token nor grant was revoked."""
     from odfpy.serving.sharing.callers import find
 
     caller = find(state, known["token"])

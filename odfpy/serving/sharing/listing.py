@@ -1,4 +1,4 @@
-"""Lists: shares, schemas, tables; page by page (Delta Sharing protocol, "List Shares" and the next ones)."""
+"""Lists of shares, schemas and tables, paginated (Delta Sharing protocol, "List Shares" and the following)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Page = Annotated[str | None, Query(max_length=8192)]
 
 
 class _Paging:
-    """The page of a list that somebody wants: how many items at most, and the token that the page before ended with."""
+    """The requested page: maximum number of items, and the token of the previous page."""
 
     def __init__(self, maxResults: _Most = _MAX_PAGE_SIZE, pageToken: _Page = None) -> None:  # noqa: N803
         self.most = maxResults
@@ -118,7 +118,7 @@ def _visible_tables(
 
 
 def _page(request: Request, items: Sequence[tuple[str, Any]], paging: _Paging) -> dict[str, Any]:
-    """A page of a list that is there as a whole; names are its order."""
+    """Return a page of a complete list, which is sorted by name."""
     state = state_of(request)
     after = _after(request, state, paging.token, parts=1)
     left = [((folded(name),), item) for name, item in items if not after or (folded(name),) > after]
@@ -140,7 +140,7 @@ def _cut(
 
 
 def _after(request: Request, state: SharingState, token: str | None, *, parts: int) -> tuple[str, ...]:
-    """Return the place behind which a page begins; nothing for the first page."""
+    """Return the key after which a page starts; empty for the first page."""
     if not token:
         return ()
     found = state.seal.open(token, _use(request))

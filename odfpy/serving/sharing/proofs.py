@@ -1,4 +1,4 @@
-"""Signed statements of what a caller reads of a table, which `odf verify-result` checks: an addition to the protocol.
+"""Signed statements of what a caller reads of a table, checked by `odf verify-result`: an extension of the protocol.
 
 POST /shares/{share}/schemas/{schema}/tables/{table}/proof     body as of a query: `version` or `timestamp`, or nothing
 """
@@ -62,7 +62,7 @@ def _read(question: TableQuestion, version: TableVersion) -> ReadTable:
     is_dataset = source.kind is SourceKind.DATASET
     dataset: DatasetState | None = None
     if is_dataset and version.block is not None and question.view.is_all:
-        # As in the headers of answers: the hash of a block is one of all rows, and tells when hidden ones change.
+        # As in response headers: the hash of a block covers all rows, and would reveal changes of hidden ones.
         dataset = DatasetState(DatasetId.parse(source.location), path, Multihash.parse(version.block))
     return ReadTable(
         path,

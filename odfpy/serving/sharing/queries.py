@@ -1,8 +1,8 @@
-"""Asynchronous queries: the server makes the files of an answer while the client waits elsewhere.
+"""Asynchronous queries: the server prepares the files of a response while the client waits.
 
-The protocol ("asyncQuery", "Get Query Info") lets a client give a query, get an id at once, and come back with it until
-the answer is there. What takes long in an answer is making its files, which are kept; so the query runs once in the
-background for their sake, and whoever comes back gets the lines as if they had asked now, of the same version.
+The protocol ("asyncQuery", "Get Query Info") lets a client submit a query, get an id immediately, and poll until the
+response is ready. The slow part of a response is producing its files, which are cached; so the query runs once in the
+background to fill the cache, and the client then gets the lines as of a new request for the same version.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _UNKNOWN: Final = "There is no such query, or it has ended; ask the table again"
 
 @dataclass(frozen=True, slots=True)
 class GivenQuery:
-    """A query as a client gives it.
+    """A query as submitted by a client.
 
     Attributes:
-        whose: the caller and the table, as a text that is the same for no others.
-        question: likewise all that it asks for.
-        body: what it asks for.
-        can: what the client can read.
-        version: number of the version that the answer ends with.
+        whose: a text that identifies the caller and the table.
+        question: a text that identifies the parameters of the request.
+        body: body of the request.
+        can: capabilities of the client.
+        version: number of the last version in the response.
     """
 
     whose: str
@@ -48,13 +48,13 @@ class GivenQuery:
 
 @dataclass(frozen=True, slots=True)
 class PendingQuery:
-    """A query that is or was worked on.
+    """A submitted query and its progress.
 
     Attributes:
-        id: what clients come back with.
+        id: id for polling.
         given: the query.
-        began: when it was given, by the clock of `PendingQueries`.
-        work: is done when all files are made.
+        began: time of submission, by the clock of `PendingQueries`.
+        work: a future that completes when all files are ready.
     """
 
     id: str
@@ -63,11 +63,11 @@ class PendingQuery:
     work: Future[None]
 
     def pending(self) -> dict[str, Any]:
-        """Return the line that tells the client to come back."""
+        """Return the line that tells the client to poll."""
         return {"queryStatus": {"queryId": self.id, "status": "pending"}}
 
     def status(self) -> dict[str, Any] | None:
-        """Return the line that says how far it is; None if the answer can be had."""
+        """Return the line with the progress; None if the response is ready."""
         if not self.work.done():
             return self.pending()
         problem = self.work.exception()
@@ -78,34 +78,34 @@ class PendingQuery:
         return {"queryStatus": {"queryId": self.id, "status": "failed", "errorMessage": message}}
 
     def is_same(self, other: GivenQuery) -> bool:
-        """Return whether another query is this one, sent again."""
+        """Return whether another query is a repetition of this one."""
         key = self.given.body.idempotencyKey
         return bool(key) and (key, self.given.question) == (other.body.idempotencyKey, other.question)
 
 
 class PendingQueries:
-    """The asynchronous queries of a server. For all threads; nothing is kept longer than an hour."""
+    """The asynchronous queries of a server; each is removed after an hour. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """
         Args:
-            clock: tells the seconds that have gone by.
+            clock: monotonic clock, in seconds.
         """
         self._clock = clock
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="odf-sharing-query")
-        self._kept: dict[str, PendingQuery] = {}  # the oldest first
+        self._kept: dict[str, PendingQuery] = {}  # oldest first
         self._lock = Lock()
         self._stopped = Event()
 
     def submit(self, given: GivenQuery, lines: Callable[[], Iterable[object]]) -> PendingQuery:
-        """Work on a query; one that is sent again with its key is the query that is there.
+        """Start a query; one that is repeated with its key returns the existing query.
 
         Args:
             given: the query.
-            lines: makes the lines of the answer, and by that its files.
+            lines: produces the lines of the response, and thereby its files.
 
         Raises:
-            SharingError: 429, there are too many queries that are not done.
+            SharingError: 429, there are too many unfinished queries.
         """
         with self._lock:
             self._make_room()
@@ -120,14 +120,14 @@ class PendingQueries:
             return self._kept[key]
 
     def find(self, key: str, whose: str) -> PendingQuery:
-        """A query by its id.
+        """Return a query by its id.
 
         Args:
             key: the id.
-            whose: who comes back for it, and to which table.
+            whose: identifies the caller and the table.
 
         Raises:
-            SharingError: 404, it is not known, was given by somebody else or for another table, or is over.
+            SharingError: 404, it is unknown, expired, or belongs to another caller or table.
         """
         with self._lock:
             self._make_room()
@@ -137,7 +137,7 @@ class PendingQueries:
         return found
 
     def stop(self) -> None:
-        """End what is worked on after the file at hand."""
+        """Stop all queries after their current file."""
         self._stopped.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -147,7 +147,7 @@ class PendingQueries:
                 return
 
     def _make_room(self) -> None:
-        """Drop queries that are over, and where there are too many, the oldest of those that are done."""
+        """Remove expired queries and, if there are too many, the oldest completed ones."""
         now = self._clock()
         for key in [key for key, query in self._kept.items() if now - query.began > _SECONDS]:
             self._kept.pop(key).work.cancel()

@@ -1,4 +1,4 @@
-"""A question about a shared table: who asks, what they may see of it, and the lines of the answer."""
+"""A request for a shared table: the caller, what they may see of it, and the lines of the response."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class TableQuestion:
 
     Attributes:
         request: the request.
-        state: of the application.
-        caller: who asks.
+        state: state of the application.
+        caller: who makes the request.
         shared: the table as it is shared.
-        table: the same, opened.
-        view: what the caller sees.
-        can: what the client can read.
-        id_hash: the scheme of ids that the client asks for.
+        table: the same table, opened.
+        view: the part that the caller may see.
+        can: capabilities of the client.
+        id_hash: the scheme of file ids that the client has requested.
     """
 
     request: Request
@@ -57,19 +57,19 @@ class TableQuestion:
 
     @cached_property
     def urls(self) -> FileUrls:
-        """The urls of this answer, which all end at the same time."""
+        """Return the URL factory of this response; its URLs expire at the same time."""
         return FileUrls(self.state, self.request, self.caller, self.shared, self.view)
 
     def schema(self, version: TableVersion) -> pa.Schema:
-        """The columns that the caller sees, as clients know them.
+        """Return the columns that the caller may see, in the protocol's types.
 
         Raises:
-            SharingError: they see none.
+            SharingError: they may see none.
             SchemaError: one of them cannot be shared.
         """
         whole = self.table.schema(version)
         names = self.view.columns(whole.names)
-        if not self.view.has_all_rows(whole.names):  # gaps between offsets would tell of the rows that are hidden
+        if not self.view.has_all_rows(whole.names):  # gaps between offsets would reveal hidden rows
             row_dependent = self.table.row_dependent_columns
             names = [name for name in names if name not in row_dependent or self.view.names(name)]
         if whole.names and not names:
@@ -77,11 +77,11 @@ class TableQuestion:
         return shared_schema(pa.schema([whole.field(name) for name in names]))
 
     def info(self, schema: pa.Schema, *, is_snapshot: bool = False) -> TableInfo:
-        """Return what the metadata line says.
+        """Return the contents of the metadata line.
 
         Args:
-            schema: the columns that show.
-            is_snapshot: whether the answer is about the files of a version, and not a feed.
+            schema: the visible columns.
+            is_snapshot: whether the response has the files of a version, not a feed.
         """
         partitions = [name for name in self.table.partition_columns if name in schema.names and self.view.is_all]
         name = self.shared.path.table or ""
@@ -92,7 +92,7 @@ class TableQuestion:
         return TableInfo(self.shared.id, name, description, schema_text, partitions, changes, has_vectors)
 
     def headers(self, version: TableVersion, form: ResponseFormat) -> dict[str, str]:
-        """Return the headers of an answer in some format, and take down the version."""
+        """Return the headers of a response in a format, and note the version for the audit log."""
         note(self.request.scope, version=version.number, block=version.block)
         block = version.block if self.view.is_all else None
         return {
@@ -112,14 +112,14 @@ class TableQuestion:
         *,
         has_vectors: bool = False,
     ) -> FileAction | None:
-        """The file as this caller gets it; None if nothing of it shows, or no row of it can matter.
+        """Return a file for this caller; None if nothing in it is visible, or no row of it can match.
 
         Args:
             file: a file of the table.
-            schema: the columns of the answer.
+            schema: columns of the response.
             hints: conditions that the client will apply.
-            change: the change that the file is part of, in a feed.
-            has_vectors: whether rows that do not count may be left to the client.
+            change: the change that the file belongs to, in a feed.
+            has_vectors: whether superseded rows may be marked by deletion vectors for the client.
         """
         if hints and file.stats is not None and self.view.is_all and not may_have_rows(hints, file.stats):
             return None
@@ -150,14 +150,14 @@ class TableQuestion:
         has_vectors: bool,
         is_limited: bool,
     ) -> Iterator[FileAction | None]:
-        """The `action` of each file, in order; files that are to be made are made several at once.
+        """Return the `action` of each file, in order; files that must be produced are produced concurrently.
 
         Args:
             files: files of the table.
-            schema: the columns of the answer.
+            schema: columns of the response.
             hints: conditions that the client will apply.
-            has_vectors: whether rows that do not count may be left to the client.
-            is_limited: whether perhaps not all are taken.
+            has_vectors: whether superseded rows may be marked by deletion vectors for the client.
+            is_limited: whether perhaps not all files are consumed.
         """
 
         def work(file: TableFile) -> FileAction | None:
@@ -169,16 +169,18 @@ class TableQuestion:
 
     def _is_to_be_made(self, file: TableFile, schema: pa.Schema) -> bool:
         if self.view.is_all and file.live is None:
-            return False  # but for rare types of columns
+            return False  # except for rare types of columns
         return not self.state.files.has(file, self._stored(file, schema), self.view)
 
     def _stored(self, file: TableFile, schema: pa.Schema) -> pa.Schema:
-        """The columns that are in a file as it goes out."""
+        """Return the columns that are in the served file."""
         partition = self._partition(file, schema)
         return pa.schema([field for field in schema if field.name not in partition])
 
     def _partition(self, file: TableFile, schema: pa.Schema) -> dict[str, str | None]:
-        """The values that are beside a file; in those made for a view, they are a column, since cells may be hidden."""
+        """Return the partition values next to a file; in files produced for a view they are columns, as cells may be
+        hidden.
+        """
         if not self.view.is_all:
             return {}
         return {name: value for name, value in file.partition_values.items() if name in schema.names}
@@ -191,18 +193,18 @@ def question_of(
     capabilities: str | None,
     id_hash: str | None = None,
 ) -> TableQuestion:
-    """The question of a request.
+    """Build the question for a request.
 
     Args:
         request: the request.
-        caller: who asks.
-        path: of the table.
+        caller: who makes the request.
+        path: path of the table.
         capabilities: the header of that name.
-        id_hash: the header `fileidhash`.
+        id_hash: value of the header `fileidhash`.
 
     Raises:
-        SharingError: 404, nothing of that name is there for the caller; 400, a header makes no sense.
-        CannotShare: the table is not there any more.
+        SharingError: 404, the caller may see no such table; 400, a header is invalid.
+        CannotShare: the table no longer exists.
     """
     state = state_of(request)
     can = Capabilities.parse(capabilities)

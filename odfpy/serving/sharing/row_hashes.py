@@ -21,23 +21,23 @@ _MAX_KEPT: Final = 1000
 
 
 class RowHashes:
-    """Hashes of the rows of versions, found once as long as they are asked for. For all threads."""
+    """A cache of hashes of the rows of versions. Thread-safe."""
 
     def __init__(self) -> None:
         self._kept: LruCache[bytes, RowsOfTable] = LruCache(_MAX_KEPT)
         self._room = BoundedSemaphore(_AT_ONCE)
 
     def get(self, table: ReadableTable, version: TableVersion, schema: pa.Schema, view: View) -> RowsOfTable:
-        """The rows of a version that somebody reads.
+        """Return the row count and hash of a version as the caller sees it.
 
         Args:
             table: the table.
             version: the version.
-            schema: the columns that show.
-            view: what else may be seen.
+            schema: the visible columns.
+            view: the part that the caller may see.
 
         Raises:
-            SharingError: 429, others are being read.
+            SharingError: 429, other versions are being read.
             OdfError: a file cannot be read.
         """
         files = list(table.files(version))

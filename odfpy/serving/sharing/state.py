@@ -1,4 +1,4 @@
-"""The state that all requests over Delta Sharing have in common."""
+"""The state shared by all requests over Delta Sharing."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ _MAX_VISIBLE: Final = 1000
 
 @dataclass(frozen=True)
 class SharingState:
-    """The state of the application.
+    """The state of the application, and of its caches.
 
     Attributes:
         storages: the workspaces; the first one has shares, principals and grants.
         tables: opens tables.
-        files: makes files.
-        ahead: makes several at once.
-        shown: in which files somebody sees a row.
-        visible: tables as somebody sees them, who sees some rows only.
-        audit: takes down who has read what.
-        url_lifetime: seconds that the url of a file is good for.
-        is_presigned: whether files in buckets go out by urls of their store, if nothing of them is hidden.
-        base_url: how clients reach the server, None to take it from each request.
-        seal: of page tokens and urls.
-        guesses: wrong tokens.
-        queries: those that clients come back for.
-        row_hashes: of versions that somebody wanted a proof of.
+        files: produces files.
+        ahead: produces several files concurrently.
+        shown: knows in which files a view shows a row.
+        visible: tables as seen by callers who may only see some rows.
+        audit: the audit log of accesses.
+        url_lifetime: lifetime of file URLs, in seconds.
+        is_presigned: whether files in buckets are served by presigned URLs, if nothing in them is hidden.
+        base_url: URL by which clients reach the server, None to derive it from each request.
+        seal: seal of page tokens and URLs.
+        guesses: failed authentication attempts.
+        queries: asynchronous queries.
+        row_hashes: hashes of versions, for proofs.
     """
 
     storages: Sequence[Storage]
@@ -71,7 +71,7 @@ class SharingState:
 
     @property
     def sharing(self) -> Sharing:
-        """Shares, principals, grants; opened when somebody asks, since most servers share nothing.
+        """Return shares, principals and grants; opened on first use, since most servers share nothing.
 
         Raises:
             SharingDatabaseError: their database cannot be used.
@@ -79,19 +79,19 @@ class SharingState:
         return opened_sharing(self.storages[0])
 
     def stop(self) -> None:
-        """End what is worked on, and write down what was read."""
+        """Stop background work, and flush the audit log."""
         self.queries.stop()
         self.ahead.stop()
         self.audit.stop()
 
 
 def state_of(connection: HTTPConnection) -> SharingState:
-    """Return the state of the application that a request is for."""
+    """Return the state of the application that handles a request."""
     state = connection.app.state.sharing
     assert isinstance(state, SharingState)  # noqa: S101 - `create_sharing_app` puts it there
     return state
 
 
 def base_of(request: Request) -> str:
-    """The URL of the server, without the prefix of the protocol."""
+    """Return the URL of the server, without the prefix of the protocol."""
     return state_of(request).base_url or str(request.base_url).rstrip("/").removesuffix("/delta-sharing")

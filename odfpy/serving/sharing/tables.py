@@ -1,4 +1,4 @@
-"""Questions about tables: version, metadata, files, changes (Delta Sharing protocol, from "Query Table Version" on)."""
+"""Requests for tables: version, metadata, files, changes (Delta Sharing protocol, from "Query Table Version" on)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The transfer protocols, Simple and Smart, and what nodes of ours take beside them."""
+"""The transfer protocols, Simple and Smart, and odfpy's own extensions of them."""

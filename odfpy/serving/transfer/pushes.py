@@ -1,4 +1,4 @@
-"""Targets of pushes: a dataset of a workspace, or a folder beside, until a new dataset is whole."""
+"""Targets of pushes: an existing dataset, or a staging folder until a new dataset is complete."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from odfpy.serving.callers.visibility import Visibility, set_visibility
 
 @dataclass(frozen=True, slots=True)
 class SignedUrls:
-    """Makes URLs for objects of one dataset.
+    """Creates signed URLs for objects of one dataset.
 
     Attributes:
-        signer: whose signature they bear.
+        signer: signs the URLs.
         base: the URL of the dataset, as clients reach it.
-        place: which of the server's workspaces.
+        place: index of the server's workspace.
     """
 
     signer: UrlSigner
@@ -51,13 +51,13 @@ class SignedUrls:
     place: int
 
     def to_get(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
-        """Return where an object can be had."""
+        """Return the URL to download an object."""
         expires = _soon()
         kind, name = file.object_type, file.physical_hash
         return self._url(Grant("GET", self.place, dataset_id, kind, name, file.size, expires))
 
     def to_put(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
-        """Return where an object can be put."""
+        """Return the URL to upload an object."""
         expires = _soon()
         kind, name = file.object_type, file.physical_hash
         return self._url(Grant("PUT", self.place, dataset_id, kind, name, file.size, expires))
@@ -73,7 +73,7 @@ def _soon() -> int:
 
 
 def staged_folder(storage: Storage, alias: DatasetAlias, dataset_id: DatasetId) -> Path:
-    """Return where a new dataset grows; a push that was cut goes on there.
+    """Return the staging folder of a new dataset; an interrupted push continues there.
 
     Args:
         storage: the workspace.
@@ -84,7 +84,7 @@ def staged_folder(storage: Storage, alias: DatasetAlias, dataset_id: DatasetId) 
 
 
 class ServedTarget:
-    """A place in a workspace, as the protocol sees it."""
+    """A dataset name in a workspace, as the push protocol's target."""
 
     def __init__(
         self,
@@ -98,12 +98,12 @@ class ServedTarget:
     ) -> None:
         """
         Args:
-            served: the datasets of the server.
+            served: datasets of the server.
             storage: the workspace.
             alias: the name of the dataset there.
-            urls: for its objects.
-            reference: the branch or tag that is pushed, of a dataset that is there; None for the head.
-            must_be_new: whether that may only be made, and not be moved.
+            urls: creates URLs for its objects.
+            reference: the branch or tag that is pushed, for an existing dataset; None for the head.
+            must_be_new: whether the reference may only be created, not moved.
         """
         self._must_be_new = must_be_new
         self._served = served
@@ -113,17 +113,17 @@ class ServedTarget:
         self._reference = reference
 
     def existing(self) -> DatasetLayout | None:
-        """The dataset of that name, as it is now, seen from what is pushed."""
+        """Return the current dataset of that name, seen from the pushed reference."""
         dataset = self._dataset()
         if dataset is None:
             return None
         return dataset.layout if self._reference is None else dataset.layout.on(self._reference)
 
     def stage(self, dataset_id: DatasetId) -> DatasetLayout:
-        """Return where a new dataset grows until it is whole.
+        """Return the staging folder for a new dataset.
 
         Raises:
-            Refusal: the workspace has it under another name.
+            Refusal: the workspace has the dataset under another name.
         """
         self._refuse_known(dataset_id)
         folder = staged_folder(self._storage, self._alias, dataset_id)
@@ -131,12 +131,14 @@ class ServedTarget:
         return DatasetLayout.local(folder)
 
     def locate(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
-        """Return where an object is to be put."""
+        """Return the URL to upload an object."""
         return self._urls.to_put(dataset_id, file)
 
     @contextmanager
     def receiving(self, dataset_id: DatasetId) -> Iterator[None]:
-        """Keep `odf gc` from what has come and is in no chain yet; the writer's lock is only taken for the commit."""
+        """Protect uploaded objects that are in no chain yet from `odf gc`; the writer's lock is only taken for the
+        commit.
+        """
         dataset = self._dataset()
         folder = staged_folder(self._storage, self._alias, dataset_id) if dataset is None else dataset.folder
         with push_lock(self._storage.lock_of(folder), str(self._alias)):
@@ -156,28 +158,28 @@ class ServedTarget:
             yield
 
     def note_lacking(self, dataset_id: DatasetId) -> None:
-        """Note that the dataset has some of its files only."""
+        """Record that the dataset only has some of its files."""
         dataset = self._dataset()
         folder = staged_folder(self._storage, self._alias, dataset_id) if dataset is None else dataset.folder
         if choice_of(folder).is_whole:
             remember_choice(folder, AVAILABLE)
 
     def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: WireVisibility) -> None:
-        """Give the new dataset its name.
+        """Publish the new dataset under its name.
 
         Args:
-            layout: the folder in which it has grown.
+            layout: the staging folder.
             dataset_id: id of the dataset.
-            visibility: who sees it then.
+            visibility: visibility of the new dataset.
 
         Raises:
-            Refusal: name or dataset have been taken in the meantime.
+            Refusal: the name or the dataset was taken in the meantime.
         """
         del layout
         folder = staged_folder(self._storage, self._alias, dataset_id)
         is_public = visibility is WireVisibility.PUBLIC
-        # Before the dataset appears. Also where it is private, as it is without this: a push that was refused here may
-        # have left `public`.
+        # Set before the dataset appears, even if private, the default: a refused push may have left `public` behind.
+        #
         set_visibility(folder, Visibility.PUBLIC if is_public else Visibility.PRIVATE)
         with self._storage.editing():
             try:
@@ -208,10 +210,10 @@ class ServedTarget:
 
 
 def store_of(served: ServedRegistry, alias: DatasetAlias, grant: Grant) -> DatasetLayout | None:
-    """The dataset that a URL is about, whole or growing; None when it is not there any more.
+    """Return the dataset that a URL refers to, complete or staged; None if it no longer exists.
 
     Args:
-        served: the datasets of the server.
+        served: datasets of the server.
         alias: name of the dataset.
         grant: the permission that the URL carries.
     """
@@ -220,7 +222,7 @@ def store_of(served: ServedRegistry, alias: DatasetAlias, grant: Grant) -> Datas
     storage = served.storages[grant.place]
     dataset = served.find(alias)
     if dataset is not None and dataset.workspace_folder is storage:
-        # A URL may outlive its dataset, and another one may have the name by now.
+        # A URL may outlive its dataset, and another dataset may have the name by now.
         return dataset.layout if dataset.handle.id == grant.dataset_id else None
     folder = staged_folder(storage, alias, grant.dataset_id)
     return DatasetLayout.local(folder) if folder.is_dir() else None

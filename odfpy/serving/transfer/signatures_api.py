@@ -1,10 +1,10 @@
-"""Endpoints for our own clients beside the Smart Transfer Protocol, with a token of the scope write.
+"""Endpoints for odfpy's own clients next to the Smart Transfer Protocol, for tokens with scope write.
 
-    PUT info            signatures of blocks that are there, and of the head; revocations of keys
-    PUT refs/<name>     a branch or tag, to a block that is there
+    PUT info            signatures of existing blocks, and of the head; revocations of keys
+    PUT refs/<name>     a branch or tag, to an existing block
 
-A signature is checked before it is kept, and takes no other's place. A branch goes on from where it is, and a tag
-stays: only the scope admin moves them elsewhere. The head moves with a push, and by nothing else.
+Signatures are verified before they are stored, and never replace others. Branches are fast-forwarded, and tags stay:
+only scope admin may move them otherwise. The head is only moved by a push.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ def add_signatures(request: Request, place: Writable, given: _Files) -> dict[str
 
 
 def _numbers(layout: DatasetLayout) -> Callable[[int], Multihash | None]:
-    """Finds the blocks of the chain by their numbers, which are only asked for where a revocation names one."""
+    """Resolves block numbers of the chain, which is only read if a revocation names one."""
     head = layout.chain.block(layout.chain.head())
     return walk_back([head], layout.chain.iter_blocks(head.block.prev_block_hash) if head.block.prev_block_hash else ())
 
 
 def _block_at(path: str, layout: DatasetLayout, has: Callable[[Multihash], bool]) -> HashedBlock:
-    """The block that a file of signatures is of."""
+    """Return the block that a signature file belongs to."""
     block = layout.refs.get(HEAD) if path == HEAD_PATH else signed_block_of(path)
     if block is None:
         raise HTTPException(400, f"{path} is not a place for signatures")
@@ -138,7 +138,7 @@ def move_reference(
 
 
 def _require_going_on(name: ReferenceName, layout: DatasetLayout, known: Multihash, target: Multihash) -> None:
-    """Make sure that a branch goes on from where it is, and that no tag moves."""
+    """Check that a branch is fast-forwarded, and that no tag moves."""
     if known == target:
         return
     if name.kind is ReferenceKind.TAG:
@@ -148,10 +148,10 @@ def _require_going_on(name: ReferenceName, layout: DatasetLayout, known: Multiha
 
 
 def pushed_reference(place: DatasetPlace, reference: str) -> tuple[ReferenceName, bool]:
-    """The branch or tag that is going to be pushed, and whether it is new.
+    """Return the branch or tag that is to be pushed, and whether it is new.
 
     Raises:
-        HTTPException: there can be none of that name, or it stays where it is.
+        HTTPException: the name is invalid, or it must not be moved.
     """
     name, layout = _reference_name(reference), _there(place).layout
     is_new = layout.refs.get(name.reference) is None
@@ -167,13 +167,13 @@ def _reference_name(reference: str) -> ReferenceName:
     if name is None:
         raise HTTPException(400, "This is neither a branch nor a tag; the head moves with a push")
     try:
-        return ReferenceName.of(name.kind, name.name)  # not one that would be taken for a block
+        return ReferenceName.of(name.kind, name.name)  # not a name that would be taken for a block
     except InvalidValue as error:
         raise HTTPException(400, f"{error.message}. {error.hint}") from error
 
 
 def _require_one_meaning(new: ReferenceName, layout: DatasetLayout) -> None:
-    """Check that a new branch has not the name of a tag, nor a new tag that of a branch.
+    """Check that a new branch does not have the name of a tag, nor a new tag that of a branch.
 
     Raises:
         HTTPException: it has.

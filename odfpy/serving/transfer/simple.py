@@ -1,13 +1,13 @@
 """The Simple Transfer Protocol, read only (ODF specification, RFC-007).
 
-    refs/head, refs/<name>      a reference; changes, so that caches must ask
+    refs/head, refs/<name>      a reference; mutable, so caches must revalidate
     refs/head.sig, info/signatures/<hash>
-                                who has moved the head, who has made a block
-    info/revocations/<key>      from when on signatures of a key do not count
+                                signatures of the head and of blocks
+    info/revocations/<key>      the time from which signatures of a key are invalid
     blocks/<hash>, data/<hash>, checkpoints/<hash>
-                                an object that a reference leads to; never changes
+                                an object reachable from a reference; immutable
 
-Files go out piece by piece as the client takes them, and as ranges where it asks for these.
+Files are streamed at the client's speed, and ranges are supported.
 """
 
 from __future__ import annotations
@@ -170,24 +170,24 @@ def _object(
 ) -> Response:
     name = _name(text)
     reach = request.app.state.reaches.get(dataset.folder)
-    # What no reference leads to is not handed out: it may be part of a push under way, or of a dropped history.
+    # Unreachable objects are not served: they may belong to a push in progress, or to a dropped history.
     if not reach.has(dataset.layout, kind, name) or name not in store:
         raise HTTPException(404, "There is no such object")
     is_public = visibility_of(dataset.folder) is Visibility.PUBLIC
     headers = {
         "ETag": f'"{name}"',
         "Cache-Control": f"{'public' if is_public else 'private'}, max-age=31536000, immutable",
-        # Whoever pushes chooses the bytes: a browser must not take them for a page of this server.
+        # Clients that push control the bytes: browsers must not interpret them as a page of this server.
         "X-Content-Type-Options": "nosniff",
     }
     if is_known(request, headers["ETag"]):
         return Response(status_code=_NOT_MODIFIED, headers=headers)
     path = store.local_path(name)
-    if path is None:  # it is kept compressed
+    if path is None:  # it is stored compressed
         more = {**headers, "Content-Type": _BYTES}
         return streamed(request, partial(store.open_at, name), store.size(name), headers["ETag"], more)
     stamp = path.stat()
-    if stamp.st_size <= PIECE and "Range" not in request.headers:  # a block, mostly: one piece
+    if stamp.st_size <= PIECE and "Range" not in request.headers:  # mostly a block: one piece
         return Response(path.read_bytes(), media_type=_BYTES, headers={**headers, "Accept-Ranges": "bytes"})
     return FileInPieces(path, media_type=_BYTES, headers=headers, stat_result=stamp)
 

@@ -1,10 +1,10 @@
-"""The Smart Transfer Protocol (RFC-008): the server's transport, and where objects are got and put.
+"""The Smart Transfer Protocol (RFC-008): the server's WebSockets, and the download and upload of objects.
 
     /pull, /push                WebSockets
-    /signed-data/<hash>         GET and PUT, for whoever was given a signed URL in one of these conversations
+    /signed-data/<hash>         GET and PUT, for holders of a signed URL from one of these conversations
     /signed-checkpoints/<hash>
 
-What a conversation does with datasets it does on a thread; the event loop only carries messages.
+Work on datasets is done in threads; the event loop only passes messages.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ from odfpy.serving.transfer.signatures_api import pushed_reference
 
 router = APIRouter(tags=["Smart Transfer Protocol"])
 
-_PATIENCE = 6 * 3600.0  # a client gets a round of objects; whether it is alive is asked by the library, every 20 s
+_PATIENCE = 6 * 3600.0  # a client transfers a round of objects; the library pings it every 20 s
 _CLOSING = 5.0
 _TALKING = 16
-_QUESTION = 4 * 1024 * 1024  # as many objects as may be asked for at once, twice
+_QUESTION = 4 * 1024 * 1024  # the maximum number of objects in a request, twice
 _PUTTING = 64
 
 
@@ -118,8 +118,8 @@ async def push(
     name, is_new = None, False
     if reference is not None:
         name, is_new = await anyio.to_thread.run_sync(pushed_reference, place, reference)
-    # A branch or tag that is new drops nothing, so anybody who may write may force it; but only if it is still new when
-    # it moves, or else they could wait until somebody else has made it.
+    # A new branch or tag drops nothing, so every writer may create it by force; but only if it is still new when it is
+    # moved, or else they could wait until another client has created it.
     may_force = place.may_force or is_new
     target = ServedTarget(
         registry_of(socket),
@@ -145,7 +145,7 @@ async def push(
 
 
 def _admit(socket: WebSocket, caller: Caller, most: int) -> None:
-    """Let messages of a size come, on the account of whoever it is."""
+    """Accept messages up to a size, charged to the caller's budget."""
     intake = intake_of(socket)
     intake.most = most
     intake.held.pass_to(who_is(caller, socket))
@@ -153,7 +153,7 @@ def _admit(socket: WebSocket, caller: Caller, most: int) -> None:
 
 def _urls(connection: HTTPConnection, folder: WorkspaceFolder) -> SignedUrls:
     state = connection.app.state
-    # A client that came through a WebSocket gets its objects through plain requests.
+    # A client that uses the WebSocket transfers its objects by separate requests.
     base = state.settings.base_url or str(connection.base_url).replace("ws", "http", 1)
     place = next(at for at, one in enumerate(registry_of(connection).storages) if one is folder)
     return SignedUrls(state.signer, f"{base.rstrip('/')}/{alias_in(connection)}", place)
@@ -168,7 +168,7 @@ async def _hold(
     phase: PullPhase | PushPhase,
     headers: Mapping[str, str] | None = None,
 ) -> None:
-    """Have a conversation, and end it as the protocol has it; `headers` are those of the handshake."""
+    """Run a conversation, and close it as the protocol requires; `headers` are those of the handshake."""
     await socket.accept(headers=[(name.encode(), value.encode()) for name, value in (headers or {}).items()])
     code, reason = NORMAL, ""
     try:
@@ -191,13 +191,13 @@ async def _hold(
             await asyncio.wait_for(_closed(socket), _CLOSING)
         except asyncio.TimeoutError:
             log("a client does not hang up", path=socket.scope["path"])
-        except RuntimeError:  # it has hung up before
+        except RuntimeError:  # the client has disconnected already
             return
         else:
             return
     try:
         await socket.close(code, reason)
-    except RuntimeError:  # the client has gone
+    except RuntimeError:  # the client has disconnected
         return
 
 
@@ -207,7 +207,7 @@ async def _converse(socket: WebSocket, conversation: Conversation[None]) -> None
     error: BaseException | None = None
     longest = 0
     budget: MemoryBudget = socket.app.state.budget
-    # However it ends, what it holds is let go of at once.
+    # In any case, what it holds is released immediately.
     with closing(conversation), budget.reserve(intake_of(socket).held.who) as parsed:
         while True:
             step = await anyio.to_thread.run_sync(_advance, conversation, value, error, limiter=limiter)
@@ -222,13 +222,14 @@ async def _converse(socket: WebSocket, conversation: Conversation[None]) -> None
                         value = await _receive(socket, within)
                     except (PeerClosed, ProtocolViolation) as problem:
                         error = problem
-                    # What the largest message said may be kept until the end; what the last one is parsed to, not.
+                    # The reservation for the largest message may be kept until the end, that for the parsed last
+                    # message may not.
                     parsed.resize(longest + weight_of_json(value or ""))
                     longest = max(longest, len(value or ""))
 
 
 def _advance(conversation: Conversation[None], value: Any, error: BaseException | None) -> Step | None:
-    """The next step; None at the end."""
+    """Run the next step; None at the end."""
     try:
         return conversation.throw(error) if error is not None else conversation.send(value)
     except StopIteration:
@@ -263,7 +264,7 @@ async def _closed(socket: WebSocket) -> None:
 
 
 def _limiter(connection: HTTPConnection, name: str, total: int) -> anyio.CapacityLimiter:
-    """Threads for one kind of work, so that it does not take those of all other requests."""
+    """Return a thread limiter for one kind of work, so that it does not use the threads of other requests."""
     limiters: dict[str, anyio.CapacityLimiter] = connection.app.state.limiters
     return limiters.setdefault(name, anyio.CapacityLimiter(total))
 
@@ -320,7 +321,7 @@ def get_object(request: Request, grant: Granted) -> Response:
         raise HTTPException(404, "There is no such object")
     headers, media_type = {"Cache-Control": "private, no-store"}, "application/octet-stream"
     path = store.local_path(grant.name)
-    if path is None:  # it is kept compressed
+    if path is None:  # it is stored compressed
         more = {**headers, "Content-Type": media_type}
         size = store.size(grant.name)
         return streamed(request, partial(store.open_at, grant.name), size, f'"{grant.name}"', more)
@@ -364,7 +365,7 @@ def arrived(request: Request, grant: Granted) -> Response:
 
 
 def _begin_of(request: Request, grant: Grant) -> int:
-    """The first byte that a request brings, of those that its URL allows."""
+    """Return the first byte of an upload, as far as its URL allows."""
     said = request.headers.get("Content-Range")
     if said is None:
         return 0

@@ -1,1 +1,1 @@
-"""The files that go out: those of a table as they are, or made for what somebody may see of them."""
+"""The files that are served: those of a table as they are, or produced for the part that a caller may see."""

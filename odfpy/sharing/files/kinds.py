@@ -1,4 +1,4 @@
-"""Kinds of changes of rows: operation types of ODF, and words of change feeds (Delta protocol, "Change Data Files")."""
+"""Kinds of row changes: operation types of ODF, and change types of Delta (Delta protocol, "Change Data Files")."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ WORDS: Final = [_CHANGES[OperationType(number)] for number in range(len(_CHANGES
 
 
 def kinds_of(column: pa.Array, *, is_whole: bool) -> npt.NDArray[np.int32]:
-    """Operation types of rows, from a column with them or with the words of change feeds.
+    """Return operation types of rows, from a column with these or with Delta's change types.
 
-    Where rows are hidden, updates in words become deletes and inserts: their halves need not follow each other, so
-    that nobody could tell whether both of them show.
+    Where rows are hidden, Delta's updates become deletes and inserts: their two halves need not be adjacent, so it
+    could
+    not be determined whether both are visible.
     """
     import numpy as np
     import pyarrow as pa

@@ -1,9 +1,10 @@
-"""Files made for what somebody may see: only these rows, only these columns, or with the kind of each change.
+"""Files produced for a view: only its rows, only its columns, or with the kind of each change.
 
-    <folder>/<two letters>/<key>.parquet     made once, never changed; removed when others need the room
+    <folder>/<two letters>/<key>.parquet     written once, never changed; evicted when the cache is full
 
-The key is a hash of all that decides about the bytes: the file and the rows of it that count, the view, the columns,
-the format. So a file can be of no use to anybody who may see something else.
+The key is a hash of everything that determines the bytes: the file and its live rows, the view, the columns, the
+    format.
+So a file is useless to callers who may see something else.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ _FORMAT: Final = b"odfpy shared file 1"
 
 @dataclass(frozen=True, slots=True)
 class ServedFile:
-    """A file as it goes out.
+    """A file as it is served.
 
     Attributes:
-        id: the same for the same bytes; tells nothing of the file that it was made from.
-        size: bytes.
-        path: where it is.
-        vector: deletion vector of the rows that do not count, None if all do.
+        id: equal for equal bytes; reveals nothing about the original file.
+        size: size in bytes.
+        path: path of the file.
+        vector: deletion vector of the superseded rows, None if all rows are live.
     """
 
     id: str
@@ -55,18 +56,18 @@ class ServedFile:
 
 
 class FileMaker:
-    """Makes files, and keeps them within a limit. Used by several threads and processes."""
+    """Produces files for views, and caches them within a size limit. Safe for threads and processes."""
 
     def __init__(self, folder: Path, most: int) -> None:
         """
         Args:
-            folder: where they are kept.
-            most: bytes that they may take up together; one that is in use may exceed it.
+            folder: folder of the cache.
+            most: maximum bytes of the cache; a file in use may exceed it.
         """
         self._folder = folder
         self._most = most
         self._room = threading.BoundedSemaphore(processors())
-        self._unlooked = 0  # bytes that may be made before the folder is looked through again
+        self._unlooked = 0  # bytes that may be written before the folder is scanned again
 
     def served(
         self,
@@ -77,17 +78,17 @@ class FileMaker:
         *,
         has_vectors: bool = False,
     ) -> ServedFile | None:
-        """The file for whoever has a view; None if nothing of it shows.
+        """Return the file for a view; None if nothing in it is visible.
 
         Args:
             file: a file of a table.
-            schema: the columns of the table as clients see them, without those that are hidden.
-            view: what may be seen.
-            change: the change that it is part of, if its rows say each what has become of them.
-            has_vectors: whether the file may have rows that do not count, with a deletion vector that says which.
+            schema: visible columns of the table, in the protocol's types.
+            view: the visible part.
+            change: the change that the file belongs to, if its rows have change types.
+            has_vectors: whether the file may contain superseded rows, marked by a deletion vector.
 
         Raises:
-            OdfError: it cannot be read, or not be written.
+            OdfError: it cannot be read or written.
         """
         operations = change.operations if change is not None else None
         has_few_dead = file.live is None or (has_vectors and np.mean(~file.live) <= MAX_SHARE)
@@ -109,17 +110,17 @@ class FileMaker:
         return ServedFile(key, size, path) if size else None
 
     def has(self, file: TableFile, schema: pa.Schema, view: View) -> bool:
-        """Return whether the file for a view already exists; see `served`."""
+        """Return whether the file for a view is cached; see `served`."""
         return self.path(_key(file, schema, view, None)).exists()
 
     def path(self, key: str) -> Path:
-        """Return where the file of a key is kept."""
+        """Return the path of the file of a key."""
         return self._folder / key[:2] / f"{key}.parquet"
 
     def tidy(self) -> int:
-        """Remove what was used longest ago where all is above the limit; gives the bytes that this has freed.
+        """Evict the least recently used files if the limit is exceeded; returns the number of freed bytes.
 
-        An eighth of the limit is then free, so that not each file that is made looks through all the others.
+        An eighth of the limit is then free, so that not every new file causes a scan of all others.
         """
         files = []
         for path in self._folder.glob("??/*.parquet"):
@@ -128,15 +129,15 @@ class FileMaker:
                 files.append((stamp.st_atime_ns, stamp.st_size, path))
         total, freed = sum(size for _, size, _ in files), 0
         most = self._most if total <= self._most else self._most - self._most // 8
-        for _, size, path in sorted(files)[:-1]:  # never the one that was used last
+        for _, size, path in sorted(files)[:-1]:  # never the most recently used one
             if total - freed <= most:
                 break
             path.unlink(missing_ok=True)
             freed += size
-        self._unlooked = max(0, self._most - total + freed) // 4  # other processes make files, too
+        self._unlooked = max(0, self._most - total + freed) // 4  # other processes write files, too
         return freed
 
-    # --- Making ---
+    # --- Production ---
 
     @staticmethod
     def _goes_as_it_is(file: TableFile, schema: pa.Schema, view: View) -> bool:
@@ -146,7 +147,7 @@ class FileMaker:
 
     @staticmethod
     def _make(path: Path, file: TableFile, schema: pa.Schema, view: View, operations: str | None) -> int:
-        """Make a file, and return its size: another process may remove it at once, to have room for its own."""
+        """Write a file, and return its size: another process may evict it immediately."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -168,7 +169,7 @@ class FileMaker:
                             columns = [*rows.columns, *kinds]
                             count += len(rows)
                             writer.write_batch(pa.record_batch(columns, schema=written), row_group_size=BATCH_ROWS)
-                if not count:  # an empty file says that nothing of it shows
+                if not count:  # an empty file records that nothing is visible
                     target.seek(0)
                     target.truncate()
                 target.flush()
@@ -183,22 +184,22 @@ class FileMaker:
 
     @contextmanager
     def _alone(self, path: Path) -> Iterator[None]:
-        """Let one thread of one process make a file; the others wait and find it."""
+        """Let one thread of one process write a file; others wait for it."""
         make_folder(path.parent)
-        with (path.parent / "lock").open("w") as lock:  # for all files of the folder: there are 256 of these
+        with (path.parent / "lock").open("w") as lock:  # one lock for all files of the folder: there are 256 folders
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
 def _repeating(schema: pa.Schema) -> list[str]:
-    """Columns whose values repeat themselves often; of numbers, a dictionary takes long and saves little."""
+    """Return columns whose values repeat often; dictionaries of numbers take long and save little."""
     import pyarrow as pa
 
     return [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
 
 
 def _key(file: TableFile, schema: pa.Schema, view: View, operations: str | None) -> str:
-    """The key of the file that is made of a file."""
+    """Return the key of the file that is derived from a file."""
     parts = [file.identity.encode(), view.identity, schema.serialize().to_pybytes(), str(operations).encode()]
     if file.partition_values:
         parts.append(repr(sorted(file.partition_values.items())).encode())
@@ -206,7 +207,7 @@ def _key(file: TableFile, schema: pa.Schema, view: View, operations: str | None)
 
 
 def _used(path: Path) -> int | None:
-    """Return the size of a file, and note that it is in use; None if it is not there, or is just being removed."""
+    """Return the size of a file, and mark it as used; None if it does not exist, or is being removed."""
     try:
         os.utime(path)
         return path.stat().st_size

@@ -15,19 +15,19 @@ V = TypeVar("V")
 
 
 class ReadAheadPool:
-    """Threads that work on what is asked for next, one for each processor. For all threads."""
+    """A thread pool that works ahead of its consumer, one thread for each processor. Thread-safe."""
 
     def __init__(self) -> None:
         self._most = processors()
         self._pool = ThreadPoolExecutor(self._most, thread_name_prefix="odf-shared-file")
 
     def map(self, work: Callable[[T], V], items: Iterable[T], is_long: Callable[[T], bool]) -> Iterator[V]:
-        """The results of some work, in order; the first error that is in the way ends them.
+        """Yield the results of some work, in order; stops at the first error.
 
         Args:
-            work: what is done with each item.
-            items: the items; few more are taken than results are.
-            is_long: tells whether work on an item is long enough to be given to another thread.
+            work: function for each item.
+            items: the items; only a few more are taken than results were consumed.
+            is_long: returns whether work on an item takes long enough for another thread.
         """
         begun: deque[tuple[Callable[[], V], Future[V] | None]] = deque()
         try:
@@ -44,5 +44,5 @@ class ReadAheadPool:
                     future.cancel()
 
     def stop(self) -> None:
-        """End; what is worked on is done first."""
+        """Stop; running work is finished first."""
         self._pool.shutdown(cancel_futures=True)

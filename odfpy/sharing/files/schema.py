@@ -1,4 +1,4 @@
-"""Arrow types as clients of Delta tables have them (Delta Sharing protocol, "Schema Object")."""
+"""Arrow types as types of Delta tables (Delta Sharing protocol, "Schema Object")."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ _NAMED = {name: kind for kind, name in _PLAIN.items()} | {"timestamp": INSTANT, 
 
 
 def shared_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns as clients see them, in types that Delta tables have.
+    """Return the columns in types that Delta tables support.
 
     Raises:
-        SchemaError: a column has a type that no wider one takes in; the message names it.
+        SchemaError: a column has a type without a wider supported one; the message names it.
     """
     return pa.schema([_shared_field(field) for field in schema])
 
 
 def schema_string(schema: pa.Schema) -> str:
-    """The JSON of a `shared_schema`, as the protocol has it in `schemaString`."""
+    """Return a `shared_schema` as JSON, in the form of the protocol's `schemaString`."""
     return json.dumps(_struct(schema), separators=(",", ":"), ensure_ascii=False)
 
 
 def arrow_schema(text: str) -> pa.Schema:
-    """The columns of a `schema_string`.
+    """Parse a `schema_string`.
 
     Raises:
         SchemaError: it is invalid.
@@ -67,7 +67,7 @@ def arrow_schema(text: str) -> pa.Schema:
 
 
 def as_shared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows in the columns and types that clients see; columns that they lack are null.
+    """Convert rows to the columns and types of clients; missing columns are null.
 
     Args:
         batch: the rows.
@@ -77,7 +77,7 @@ def as_shared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def shared_column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-    """One column of `as_shared`."""
+    """Return one column of `as_shared`."""
     at = batch.schema.get_field_index(field.name)
     if at < 0:
         return pa.nulls(batch.num_rows, field.type)
@@ -86,11 +86,11 @@ def shared_column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
 
 
 def fits_as_it_is(stored: pa.Schema, shared: pa.Schema) -> bool:
-    """Return whether a Parquet file with these columns can be served as it is.
+    """Return whether a Parquet file with these columns can be served unchanged.
 
     Args:
-        stored: the columns of the file.
-        shared: those that clients expect; the file may lack some, and have others.
+        stored: columns of the file.
+        shared: columns that clients expect; the file may lack some, and have others.
     """
     for field in stored:
         at = shared.get_field_index(field.name)
@@ -100,7 +100,7 @@ def fits_as_it_is(stored: pa.Schema, shared: pa.Schema) -> bool:
 
 
 def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows, with text and bytes in layouts that can be filtered (pyarrow cannot do that with views)."""
+    """Convert text and bytes to layouts that can be filtered (pyarrow cannot filter views)."""
     if not any(field.type in _VIEWS for field in batch.schema):
         return batch
     columns = [column.cast(_VIEWS.get(column.type, column.type)) for column in batch.columns]
@@ -117,7 +117,7 @@ def _reads_as(stored: pa.DataType, shared: pa.DataType) -> bool:
 
 
 def _shared_field(field: pa.Field) -> pa.Field:
-    # Files of older versions may lack a column, and hidden cells are null: every column is optional.
+    # Files of older versions may lack columns, and hidden cells are null: every column is nullable.
     return pa.field(field.name, _shared_type(field.type, field.name), nullable=True)
 
 

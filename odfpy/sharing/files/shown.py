@@ -1,4 +1,4 @@
-"""Files in which somebody sees a row, and those in which they do not: found out once for each file and view.
+"""Files in which a view shows at least one row: determined once for each file and view.
 
 <folder>/shown/<hash of the view>     a line for each file: `<identity> 1` or `<identity> 0`
 """
@@ -21,7 +21,7 @@ _MAX_VIEWS: Final = 256
 
 
 class ShownFiles:
-    """Memory of what was found out. Used by several threads and processes."""
+    """The cache of the results. Safe for threads and processes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "shown"
@@ -29,7 +29,7 @@ class ShownFiles:
         self._lock = Lock()
 
     def shows(self, file: TableFile, view: View) -> bool:
-        """Return whether somebody with a view sees a row of a file.
+        """Return whether a view shows a row of a file.
 
         Raises:
             OdfError: the file cannot be read.
@@ -45,14 +45,14 @@ class ShownFiles:
         return found
 
     def _of(self, name: str) -> dict[str, bool]:
-        """The lines of a view; a file that has grown is read on from where it was left."""
+        """Return the entries of a view; of a file that has grown, only new lines are read."""
         with self._lock:
             end, known = self._known.get(name, (0, {}))
             try:
                 with (self._folder / name).open("rb") as file:
                     file.seek(end)
                     data = file.read()
-            except FileNotFoundError:  # nothing was found out yet, or `odf gc` has removed it
+            except FileNotFoundError:  # nothing was recorded yet, or `odf gc` has removed it
                 end, known, data = 0, {}, b""
             whole = data[: data.rfind(b"\n") + 1]
             for line in whole.decode().splitlines():
@@ -61,5 +61,5 @@ class ShownFiles:
             self._known[name] = (end + len(whole), known)
             self._known.move_to_end(name)
             if len(self._known) > _MAX_VIEWS:
-                self._known.popitem(last=False)  # it is read again from the file
+                self._known.popitem(last=False)  # evicted; it can be read from the file again
             return known

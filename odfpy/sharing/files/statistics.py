@@ -1,7 +1,7 @@
-"""Statistics of files, which let clients and hints pass files over (Delta Sharing protocol, "Per-file Statistics").
+"""Statistics of files, which let clients and hints skip files (Delta Sharing protocol, "Per-file Statistics").
 
-A bound that is not sure is left out: a file too many costs time, a file too few loses rows. Parquet's bounds of floats
-leave out NaN, which some engines sort as the greatest value, so that floats have none.
+Uncertain bounds are omitted: an extra file costs time, a skipped one loses rows. Parquet's bounds of floats ignore NaN,
+which some engines sort as the greatest value, so floats have none.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 
 def file_statistics(path: FilePlace, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The statistics of a Parquet file: `numRecords`, `minValues`, `maxValues`, `nullCount`.
+    """Return the statistics of a Parquet file: `numRecords`, `minValues`, `maxValues`, `nullCount`.
 
     Args:
         path: the file.
-        columns: names of the columns that may be told of.
+        columns: names of the visible columns.
     """
     return footer_statistics(footer(path).metadata, columns)
 
 
 def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of a footer.
+    """Return the same from a footer.
 
     Args:
         metadata: the footer.
-        columns: names of the columns that may be told of.
+        columns: names of the visible columns.
     """
     least: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
     nulls: dict[str, int] = {}
     for number in range(metadata.num_columns):
         name = metadata.schema.column(number).path
-        if name not in columns:  # also all that is nested
+        if name not in columns:  # also skips nested columns
             continue
         parts = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
         found = [part.statistics for part in parts]

@@ -1,5 +1,5 @@
-"""Deletion vectors: rows of a file that do not count, inside of the action of the file (Delta protocol, "Deletion
-Vectors": format, storage type `i`; Roaring bitmaps: "portable" serialization, extension for 64 bits).
+"""Deletion vectors: superseded rows of a file, inline in the file's action (Delta protocol, "Deletion Vector
+Format": storage type `i`; Roaring bitmaps: "portable" serialization, extension for 64 bits).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ MAX_SHARE: Final = 0.3
 _MAGIC: Final = 1681511377
 _NO_RUNS: Final = 12346
 _CONTAINER: Final = 1 << 16  # rows of a container
-_MAX_ARRAY_SIZE: Final = 4096  # rows that a container lists; of more, it has a bit for each
+_MAX_ARRAY_SIZE: Final = 4096  # rows that an array container lists; larger ones are bitmaps
 _Z85: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 
 def inline_vector(live: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """The descriptor of a deletion vector that has its bits with it.
+    """Return the descriptor of an inline deletion vector.
 
     Args:
-        live: of each row of a file, whether it counts; fewer than 2^32.
+        live: for each row of a file, whether it is live; fewer than 2^32.
     """
     dead = np.flatnonzero(~live).astype(np.uint32)
     bits = struct.pack("<iQI", _MAGIC, 1, 0) + _roaring(dead)
@@ -37,7 +37,7 @@ def inline_vector(live: npt.NDArray[np.bool_]) -> dict[str, Any]:
 
 
 def _roaring(rows: npt.NDArray[np.uint32]) -> bytes:
-    """Sorted numbers as a Roaring bitmap of 32 bits, without runs."""
+    """Encode sorted numbers as a 32-bit Roaring bitmap, without runs."""
     high, starts = np.unique(rows // _CONTAINER, return_index=True)
     parts = [part.astype(np.uint32) % _CONTAINER for part in np.split(rows, starts[1:])] if len(rows) else []
     containers = [_array(part) if len(part) <= _MAX_ARRAY_SIZE else _bits(part) for part in parts]
@@ -58,7 +58,7 @@ def _bits(rows: npt.NDArray[np.uint32]) -> bytes:
 
 
 def _z85(data: bytes) -> str:
-    """Bytes as text in base 85 with the alphabet of ZeroMQ, filled up to a multiple of four."""
+    """Encode bytes as Z85, padded to a multiple of four."""
     filled = data + bytes(-len(data) % 4)
     words = np.frombuffer(filled, ">u4").astype(np.int64)
     digits = np.stack([words // 85**power % 85 for power in (4, 3, 2, 1, 0)], axis=1)

@@ -1,4 +1,4 @@
-"""The rows of a file that somebody may see, as clients see them."""
+"""The visible rows of a file, in the columns and types of clients."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 BATCH_ROWS: Final = 1 << 20
 """Rows of a batch at most, and of a row group that is written."""
 
-_FIRST_ROWS: Final = 8192  # where one row decides
-_CONDITIONS: Final = 256  # that are remembered
+_FIRST_ROWS: Final = 8192  # enough where one row decides
+_CONDITIONS: Final = 256  # number of cached ones
 
 
 def visible_rows(file: TableFile, schema: pa.Schema, view: View) -> Iterator[pa.RecordBatch]:
-    """The rows of a file that show, as clients see them.
+    """Yield the visible rows of a file.
 
     Args:
         file: a file of a table.
-        schema: the columns of the table as clients see them, also those of partitions.
-        view: what may be seen.
+        schema: columns of the table for clients, including partition columns.
+        view: the visible part.
 
     Raises:
         OdfError: it cannot be read.
@@ -48,11 +48,11 @@ def visible_rows(file: TableFile, schema: pa.Schema, view: View) -> Iterator[pa.
 
 
 def has_visible_row(file: TableFile, view: View) -> bool:
-    """Return whether a row of a file shows; only the columns that decide are read.
+    """Return whether any row of a file is visible; only reads the columns that decide that.
 
     Args:
         file: a file of a table.
-        view: what may be seen.
+        view: the visible part.
 
     Raises:
         OdfError: it cannot be read.
@@ -69,11 +69,11 @@ def has_visible_row(file: TableFile, view: View) -> bool:
 
 
 def num_visible_rows(file: TableFile, view: View) -> int:
-    """The number of rows of a file that show; only the columns that decide are read.
+    """Return the number of visible rows of a file; only reads the columns that decide that.
 
     Args:
         file: a file of a table.
-        view: what may be seen.
+        view: the visible part.
 
     Raises:
         OdfError: it cannot be read.
@@ -90,7 +90,7 @@ def num_visible_rows(file: TableFile, view: View) -> int:
 
 
 class RowFilter:
-    """Leaves out of batches what is hidden, and brings the rest into the form that clients see."""
+    """Removes what is hidden from batches, and converts the rest for clients."""
 
     def __init__(self, view: View, schema: pa.Schema, file: TableFile) -> None:
         self._view = view
@@ -109,12 +109,12 @@ class RowFilter:
             self._db.close()
 
     def columns(self, names: Sequence[str]) -> list[str]:
-        """Those columns that are needed to make another file of one with these names."""
+        """Return the columns that are needed to derive a file from one with these names."""
         wanted = [name for name in names if name in self._schema.names or folded(name) in self._view.filter_columns]
         return wanted or list(names)
 
     def filter_columns(self, names: Sequence[str]) -> list[str]:
-        """Those columns that conditions are about; one if they are about none, for the number of rows.
+        """Return the columns that conditions use; one column if they use none, for the row count.
 
         Args:
             names: columns of the file.
@@ -122,7 +122,7 @@ class RowFilter:
         return [name for name in names if folded(name) in self._view.filter_columns] or list(names[:1])
 
     def whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a file with the columns of its partition, which conditions may name and clients see."""
+        """Add the partition columns to the rows of a file: conditions may use them, and clients see them."""
         import pyarrow as pa
 
         if not self._constants:
@@ -132,9 +132,10 @@ class RowFilter:
         return pa.record_batch(columns)
 
     def changes(self, stored: RowsOfFile, operations: str) -> pa.Array:
-        """The kind of change of each row of a file that shows, in order.
+        """Return the kind of change of each visible row of a file, in order.
 
-        Of a correction that takes a row into the view, or out of it, only one half shows: that is an insert or delete.
+        Of a correction that moves a row into the view, or out of it, only one half is visible: that is an insert or
+            delete.
         """
         import numpy as np
         import pyarrow as pa
@@ -149,34 +150,34 @@ class RowFilter:
             shown.append(every if condition is None else self._true(batch, [condition])[0])
         kind = np.concatenate([np.zeros(0, np.int32), *kinds])
         seen = np.concatenate([np.zeros(0, np.bool_), *shown])
-        # The second half of a correction follows the first one at once.
+        # The second half of a correction directly follows the first.
         begins = (kind[:-1] == OperationType.CORRECT_FROM) & (kind[1:] == OperationType.CORRECT_TO)
         kind[:-1][begins & ~seen[1:]] = OperationType.RETRACT
         kind[1:][begins & ~seen[:-1]] = OperationType.APPEND
         return pa.array(WORDS).take(pa.array(kind[seen], pa.int32()))
 
     def any_row(self, batch: pa.RecordBatch, names: Sequence[str]) -> bool:
-        """Return whether a row of a batch shows.
+        """Return whether any row of a batch is visible.
 
         Args:
-            batch: the columns that decide.
+            batch: columns that decide that.
             names: all columns of the table.
         """
         condition = self._view.condition(names)
         return batch.num_rows > 0 and (condition is None or bool(self._true(batch, [condition])[0].any()))
 
     def num_rows(self, batch: pa.RecordBatch, names: Sequence[str]) -> int:
-        """Return how many rows of a batch show.
+        """Return the number of visible rows of a batch.
 
         Args:
-            batch: the columns that decide.
+            batch: columns that decide that.
             names: all columns of the table.
         """
         condition = self._view.condition(names)
         return int(batch.num_rows if condition is None else self._true(batch, [condition])[0].sum())
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch that show, as clients see them."""
+        """Return the visible rows of a batch, converted for clients."""
         import pyarrow as pa
 
         names = batch.schema.names
@@ -191,7 +192,7 @@ class RowFilter:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _hidden_cells(self, batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, npt.NDArray[np.bool_]]:
-        """For columns that do not show in all rows, those in which they do not."""
+        """Return masks of hidden cells, for columns that are not visible in all rows."""
         shown = {name: any_of(found) for name in names if (found := self._view.conditions_of(name))}
         if not shown:
             return {}
@@ -200,10 +201,10 @@ class RowFilter:
         return {folded(name): ~true[condition] for name, condition in shown.items()}
 
     def _true(self, batch: pa.RecordBatch, conditions: list[str]) -> list[npt.NDArray[np.bool_]]:
-        """For each condition, the rows of which it is true.
+        """Return for each condition the rows in which it is true.
 
         Raises:
-            CannotShare: one cannot be evaluated over these rows.
+            CannotShare: a condition cannot be evaluated over these rows.
         """
         import duckdb
         import pyarrow as pa
@@ -213,7 +214,7 @@ class RowFilter:
         columns = [f"coalesce(({_with_try_cast(one)}), FALSE) AS c{number}" for number, one in enumerate(conditions)]
         try:
             table = relation.project(", ".join(columns)).to_arrow_table()
-        except duckdb.Error as error:  # its message may have values of hidden rows
+        except duckdb.Error as error:  # its message may contain values of hidden rows
             raise CannotShare(
                 f"A condition on the rows of a table fails for one of them ({type(error).__name__})",
                 hint="Compare columns with constants of their own type, or cast them: what cannot be cast is hidden.",
@@ -234,7 +235,7 @@ class RowFilter:
 
 @lru_cache(_CONDITIONS)
 def _with_try_cast(condition: str) -> str:
-    """A condition for which a value that cannot be cast is NULL, so that its row is hidden, and no error."""
+    """Rewrite a condition so that failing casts give NULL, which hides the row instead of raising an error."""
     from sqlglot import exp, parse_one
 
     def tried(node: exp.Expr) -> exp.Expr:
@@ -245,7 +246,7 @@ def _with_try_cast(condition: str) -> str:
 
 @cache
 def _duckdb() -> duckdb.DuckDBPyConnection:
-    """A database that reads no files and has no tables; connections to it cost nothing."""
+    """Return a DuckDB database that cannot read files and has no tables; connections to it are cheap."""
     import duckdb
 
     settings: dict[str, str | bool | int | float | list[str]] = {
@@ -259,12 +260,12 @@ def _duckdb() -> duckdb.DuckDBPyConnection:
 def live_batches(
     stored: RowsOfFile, live: npt.NDArray[np.bool_] | None, columns: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file that count, row group by row group; those without any are not read.
+    """Yield the live rows of a file, row group by row group; row groups without any are skipped.
 
     Args:
         stored: the file.
-        live: of each row, whether it counts; None if all do.
-        columns: names of those to read.
+        live: for each row, whether it is live; None if all are.
+        columns: names of the columns to read.
     """
     import numpy as np
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Opening the database, and bringing it to the newest form."""
+"""Opening the database, and migrating it to the newest version."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class ConcurrentChange(OdfError, code="E766"):
 
 
 class Database:
-    """A database of sharing, in the newest form. Used by several threads and processes at once."""
+    """The database of sharing, in the newest version; thread-safe, shared by several processes."""
 
     def __init__(self, url: str) -> None:
-        """Open it, and make it or bring it to the newest form where that is needed.
+        """Open the database; create or migrate it if needed.
 
         Args:
-            url: of SQLAlchemy, such as `sqlite:////srv/odf/sharing.db` or `postgresql+psycopg://host/name`.
+            url: SQLAlchemy URL, such as `sqlite:////srv/odf/sharing.db` or `postgresql+psycopg://host/name`.
 
         Raises:
             SharingDatabaseError: it cannot be reached, or is newer than this release.
@@ -58,11 +58,11 @@ class Database:
 
     @classmethod
     def in_workspace(cls, odf: Path, url: str | None = None) -> Database:
-        """The database of a workspace.
+        """Open the database of a workspace.
 
         Args:
             odf: its folder `.odf`.
-            url: from its settings; by default it is a file in the folder, which only its owner can read.
+            url: the configured URL; by default it is a file in the folder, which only its owner can read.
 
         Raises:
             SharingDatabaseError: it cannot be used.
@@ -77,24 +77,24 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A connection to look things up.
+        """Open a connection for reading.
 
         Raises:
-            SharingDatabaseError: the database is not there, or damaged.
+            SharingDatabaseError: the database is unreachable or damaged.
         """
         with self._failures(), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """A transaction; all of it or nothing.
+        """Run a transaction, which is committed at the end of the `with` block.
 
         Raises:
-            SharingDatabaseError: the database is not there, damaged, or cannot be written.
-            ConcurrentChange: what is written does not go together with what others have written meanwhile.
+            SharingDatabaseError: the database is unreachable, damaged, or read-only.
+            ConcurrentChange: the changes conflict with those of another transaction.
         """
         with self._failures(), self._engine.connect() as connection:
-            # IMMEDIATE, or two that have read and now want to write would wait for each other.
+            # IMMEDIATE: otherwise two transactions that have read and now want to write would deadlock.
             connection.execution_options(sqlite_begin="BEGIN IMMEDIATE")
             with connection.begin():
                 yield connection
@@ -123,14 +123,14 @@ class Database:
                 hint="It has shares, users and grants: `odf config get sharing.database` shows where it is.",
             ) from error
 
-    # --- Form ---
+    # --- Migration ---
 
     def _bring_up(self) -> None:
         if self._form() == NEWEST:
             return
         with self._alone() as connection:
             found = self._form()
-            if found == NEWEST:  # somebody else has done it meanwhile
+            if found == NEWEST:  # another process has migrated it in the meantime
                 return
             if found is not None and found > NEWEST:
                 raise SharingDatabaseError(
@@ -148,7 +148,7 @@ class Database:
 
     @contextmanager
     def _alone(self) -> Iterator[sa.Connection]:
-        """A connection that nobody else brings the database up with."""
+        """Open a connection that excludes concurrent migrations."""
         if self._is_sqlite:
             path = Path(str(self._engine.url.database)).with_suffix(".lock")
             with path.open("w") as lock:
@@ -163,7 +163,7 @@ class Database:
 
     @staticmethod
     def _migrate(connection: sa.Connection) -> None:
-        """Run the migrations that are missing. Alembic's `env.py` would do it as a script, which nobody can import."""
+        """Run the missing migrations, without Alembic's `env.py`, which is a script and cannot be imported."""
         from alembic.config import Config
         from alembic.runtime.environment import EnvironmentContext
         from alembic.script import ScriptDirectory
@@ -189,10 +189,11 @@ def _engine(url: str) -> sa.Engine:
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # or the driver begins and ends transactions where it likes
+    connection.isolation_level = None  # or the driver begins and commits transactions implicitly
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = FULL")
-    # The file keeps the mode. To change it, nobody else may be at the file; whoever opens it next tries again.
+    # The journal mode is stored in the file. Changing it needs exclusive access; if that fails, the next opener
+    # retries.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
 

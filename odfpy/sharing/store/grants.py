@@ -1,4 +1,4 @@
-"""Grants, as they are kept."""
+"""Grants in the database."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _COUNTS: Final = sa.not_(PRINCIPALS.c.is_disabled)
 
 
 class Grants:
-    """The grants of a database."""
+    """The grants in a database."""
 
     def __init__(self, database: Database, principals: Principals, shares: Shares) -> None:
         self._database = database
@@ -50,18 +50,18 @@ class Grants:
     def add(
         self, principal: str, path: SharePath, *, columns: Sequence[str] | None = None, rows: str | None = None
     ) -> Grant:
-        """Let a principal read something. The same grant twice is one.
+        """Grant a principal the right to read something. Repeating a grant has no effect.
 
         Args:
             principal: name of a user, recipient or group.
-            path: share, schema or table; of the first two, also what is added to them later.
-            columns: only these columns.
-            rows: only the rows for which this condition is true.
+            path: share, schema or table; a grant on a share or schema includes tables that are added later.
+            columns: only these columns; None for all.
+            rows: only rows for which this condition is true; None for all.
 
         Raises:
-            SharedObjectNotFound: there is no such principal, or nothing of that path.
-            InvalidValue: no columns at all.
-            InvalidCondition: not a condition on rows.
+            SharedObjectNotFound: the principal or the path does not exist.
+            InvalidValue: the list of columns is empty.
+            InvalidCondition: it is not a valid row condition.
         """
         if columns is not None and not columns:
             raise InvalidValue(
@@ -96,14 +96,14 @@ class Grants:
             return _grant(connection.execute(_GRANTS.where(GRANTS.c.id == key[0])).one())
 
     def all(self, principal: str | None = None, path: SharePath | None = None) -> list[Grant]:
-        """Grants, the oldest first.
+        """Return grants, oldest first.
 
         Args:
-            principal: only those of this principal, without those of their groups.
-            path: only those on this share, schema or table itself.
+            principal: only grants to this principal itself, not to its groups.
+            path: only grants on exactly this share, schema or table.
 
         Raises:
-            SharedObjectNotFound: there is no such principal, or nothing of that path.
+            SharedObjectNotFound: the principal or the path does not exist.
         """
         query = _GRANTS
         if principal is not None:
@@ -115,10 +115,10 @@ class Grants:
             return [one for one in found if path is None or str(one.path).lower() == str(path).lower()]
 
     def remove(self, number: int) -> Grant:
-        """Withdraw a grant, from the next request on.
+        """Revoke a grant, effective from the next request.
 
         Raises:
-            SharedObjectNotFound: there is none of that number.
+            SharedObjectNotFound: there is no grant of that number.
         """
         with self._database.writing() as connection:
             row = connection.execute(_GRANTS.where(GRANTS.c.id == number)).first()
@@ -128,7 +128,7 @@ class Grants:
             return _grant(row)
 
     def get(self, principal_id: int) -> Iterable[Grant]:
-        """All grants that a principal has, also by their groups."""
+        """Return all grants that apply to a principal, including those of its groups."""
         groups = sa.select(MEMBERS.c.group_id).where(MEMBERS.c.member_id == principal_id)
         query = _GRANTS.where(sa.or_(GRANTS.c.principal_id == principal_id, GRANTS.c.principal_id.in_(groups)))
         query = query.where(sa.or_(GRANTS.c.principal_id == principal_id, _COUNTS))
@@ -136,11 +136,11 @@ class Grants:
             return [_grant(row) for row in connection.execute(query)]
 
     def of_everybody(self) -> Mapping[int, Sequence[Grant]]:
-        """Return the same for all principals at once, by number; those without grants are missing."""
+        """Return the same for all principals at once, by id; those without grants are missing."""
         found: dict[int, list[Grant]] = defaultdict(list)
         with self._database.reading() as connection:
             members: dict[int, list[int]] = defaultdict(list)
-            # Those of disabled groups are left out: these grant nothing.
+            # Grants to disabled groups are not in effect.
             joined = sa.select(MEMBERS).join(PRINCIPALS, MEMBERS.c.group_id == PRINCIPALS.c.id).where(_COUNTS)
             for row in connection.execute(joined):
                 members[row.group_id].append(row.member_id)

@@ -1,4 +1,4 @@
-"""The histories of datasets that were served as shared tables: how far, and where their versions begin."""
+"""The served histories of datasets: how far each was served as a shared table, and from which number on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from odfpy.sharing.store.tables import SERVED_HISTORIES
 
 @dataclass(frozen=True, slots=True)
 class ServedHistory:
-    """The history of a dataset that was served last.
+    """The latest served history of a dataset.
 
     Attributes:
-        head: hash of the furthest block of it that was served.
-        sequence_number: of that block.
+        head: hash of the latest block that was served.
+        sequence_number: sequence number of that block.
         base: number of the version before any data.
     """
 
@@ -26,17 +26,17 @@ class ServedHistory:
 
 
 class ServedHistories:
-    """Histories that a database knows, for each dataset and each tag or branch of it that is shared."""
+    """Served histories in a database, for each dataset and each shared tag or branch of it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def find(self, dataset_id: str, at: str) -> ServedHistory | None:
-        """The history that was served last; None if nothing was served yet.
+        """Return the latest served history; None if nothing was served yet.
 
         Args:
             dataset_id: id of the dataset.
-            at: tag or branch; nothing for the head.
+            at: tag or branch; empty for the head.
 
         Raises:
             SharingDatabaseError: the database cannot be read.
@@ -47,13 +47,13 @@ class ServedHistories:
             return None if row is None else ServedHistory(row.head, row.sequence_number, row.base)
 
     def compare_and_swap(self, dataset_id: str, at: str, known: ServedHistory | None, new: ServedHistory) -> bool:
-        """Remember a history in the place of the one that was found there; return whether it was still there.
+        """Replace a history, if it is still the one that was read; return whether it was.
 
         Args:
             dataset_id: id of the dataset.
-            at: tag or branch; nothing for the head.
-            known: what was found.
-            new: what is served now.
+            at: tag or branch; empty for the head.
+            known: the history that was read.
+            new: the history that is about to be served.
 
         Raises:
             SharingDatabaseError: the database cannot be written.
@@ -67,7 +67,7 @@ class ServedHistories:
                 same = (SERVED_HISTORIES.c.head == known.head, SERVED_HISTORIES.c.base == known.base)
                 update = sa.update(SERVED_HISTORIES).where(*_key(dataset_id, at), *same)
                 return connection.execute(update.values(values)).rowcount == 1
-        except ConcurrentChange:  # somebody else has served it first meanwhile
+        except ConcurrentChange:  # another process has inserted it first
             return False
 
 

@@ -1,4 +1,6 @@
-"""Passwords of users: set, checked, removed. Only hashes are kept, of argon2id with what its library recommends."""
+"""Passwords of users: set, verified, removed. Only argon2id hashes are stored, with the library's recommended
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,10 @@ _HASHER: Final = argon2.PasswordHasher()
 
 
 def check_password(name: str, password: str) -> None:
-    """Check that a text can be the password of a user. Messages never show it.
+    """Check that a text is acceptable as a user's password. Messages never contain it.
 
     Raises:
-        InvalidValue: it is too short, too long, cannot be typed, or is the user's name.
+        InvalidValue: it is too short, too long, cannot be typed, or equals the user's name.
     """
     if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
         raise InvalidValue(
@@ -49,18 +51,18 @@ def check_password(name: str, password: str) -> None:
 
 
 class Passwords:
-    """The passwords of a database; recipients and groups have none."""
+    """The passwords in a database; recipients and groups have none."""
 
     def __init__(self, database: Database, principals: Principals) -> None:
         self._database = database
         self._principals = principals
 
     def set(self, name: str, password: str) -> Principal:
-        """Give a user a password, in place of the one from before; tokens that came of that one end.
+        """Set or replace a user's password; tokens issued for the previous one are revoked.
 
         Raises:
-            SharedObjectNotFound: there is no such user.
-            InvalidValue: it cannot be a password.
+            SharedObjectNotFound: the user does not exist.
+            InvalidValue: it is not acceptable as a password.
         """
         user = self._principals.get(name, PrincipalKind.USER)
         check_password(user.name, password)
@@ -68,10 +70,10 @@ class Passwords:
         return user
 
     def remove(self, name: str) -> Principal:
-        """Take a user's password away, and with it the tokens that came of it.
+        """Remove a user's password, and revoke the tokens issued for it.
 
         Raises:
-            SharedObjectNotFound: there is no such user.
+            SharedObjectNotFound: the user does not exist.
         """
         user = self._principals.get(name, PrincipalKind.USER)
         self._keep(user, None)
@@ -82,36 +84,36 @@ class Passwords:
         return self._hash_of(user.id) is not None
 
     def check(self, name: str, password: str) -> Principal | None:
-        """The user of a name and password; None for a wrong one, an unknown name, or somebody who is disabled.
+        """Return the user for a name and password; None if the password is wrong, or the user is unknown or disabled.
 
-        It takes the same time, whichever it is.
+        The time taken is the same in all cases.
         """
         found = self._checked(name, password)
         return found and found[0]
 
     def log_in(self, name: str, password: str, lifetime: Duration) -> tuple[Principal, str, PrincipalToken] | None:
-        """A user and a new token of theirs, for name and password; None as `check`.
+        """Log a user in: returns the user and a new token, None as in `check`.
 
         Args:
-            name: of the user.
-            password: as it was typed.
-            lifetime: how long the token is good for.
+            name: name of the user.
+            password: password as entered.
+            lifetime: lifetime of the token.
         """
         found = self._checked(name, password)
         if found is None:
             return None
         user, known = found
-        with suppress(SharedObjectNotFound):  # they are removed meanwhile
+        with suppress(SharedObjectNotFound):  # the user was removed in the meantime
             text, token = self._principals.new_token(user.name, lifetime, is_login=True)
             if self._hash_of(user.id) == known:
                 return user, text, token
-            # Another password was set meanwhile, which has ended the tokens that there were by then.
+            # The password was changed in the meantime, which has revoked the tokens of the old one.
             self._principals.revoke(user.name, token.id)
         return None
 
     def _checked(self, name: str, password: str) -> tuple[Principal, str] | None:
-        """The user, and the hash that is kept now."""
-        sought = folded(name) if name.isprintable() else ""  # no database takes half of a surrogate pair
+        """Return the user, and the stored hash."""
+        sought = folded(name) if name.isprintable() else ""  # databases do not accept lone surrogates
         query = sa.select(PRINCIPALS.c.name, PRINCIPALS.c.password_hash).where(
             PRINCIPALS.c.folded == sought,
             PRINCIPALS.c.kind == PrincipalKind.USER.value,
@@ -119,14 +121,14 @@ class Passwords:
         )
         with self._database.reading() as connection:
             row = connection.execute(query).first()
-        nobodys = _nobodys_hash()  # also made where it is not needed: the first one asked about shows no difference
+        nobodys = _nobodys_hash()  # computed even if unused: the first request must not take longer than others
         known = nobodys if row is None or row.password_hash is None else row.password_hash
         is_right = _fits(known, password[:MAX_LENGTH]) and len(password) <= MAX_LENGTH
         if row is None or known is nobodys or not is_right:
             return None
         try:
             user = self._principals.get(row.name, PrincipalKind.USER)
-        except SharedObjectNotFound:  # removed meanwhile
+        except SharedObjectNotFound:  # removed in the meantime
             return None
         if _HASHER.check_needs_rehash(known):
             fresh = _HASHER.hash(_bytes(password))
@@ -154,7 +156,7 @@ class Passwords:
 
 @lru_cache(maxsize=1)
 def _nobodys_hash() -> str:
-    """A hash to try the passwords of unknown names on; no password has it."""
+    """Return a hash against which passwords of unknown users are verified; it matches none."""
     return _HASHER.hash(secrets.token_bytes(32))
 
 
@@ -166,5 +168,5 @@ def _fits(hashed: str, password: str) -> bool:
 
 
 def _bytes(password: str) -> bytes:
-    """The bytes of a password; keyboards write the same letter in several ways (RFC 8265)."""
+    """Return the bytes of a password; keyboards encode the same letter in several ways (RFC 8265)."""
     return unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass")

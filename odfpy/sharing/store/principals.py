@@ -1,7 +1,7 @@
 """Users, recipients and groups, and their tokens.
 
-Of a token only the hash is kept, as of all access tokens (`odfpy.data.token_secret`). Passwords have fewer
-bits, so that theirs is argon2.
+Only hashes of tokens are stored, as for all access tokens (`odfpy.data.token_secret`). Passwords have less entropy, so
+they are hashed with argon2.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class PrincipalToken:
 
     Attributes:
         id: number of the token.
-        created_at: when it was made.
-        expires_at: when it ends, None for never.
-        revoked_at: from when on it is refused, None if it is not.
+        created_at: time of creation.
+        expires_at: when it expires, None if it never does.
+        revoked_at: from when it is revoked, None if it is not.
     """
 
     id: int
@@ -50,12 +50,12 @@ class PrincipalToken:
     revoked_at: Timestamp | None
 
     def is_over(self, now: Timestamp) -> bool:
-        """Return whether it has ended, or was revoked."""
+        """Return whether it has expired or was revoked."""
         return any(end is not None and end <= now for end in (self.expires_at, self.revoked_at))
 
 
 class Principals:
-    """The principals of a database."""
+    """The principals in a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -63,16 +63,16 @@ class Principals:
     # --- Principals ---
 
     def add(self, kind: PrincipalKind, name: str, attributes: Mapping[str, str] | None = None) -> Principal:
-        """Add a principal, who has no token and no grant yet.
+        """Add a principal, without tokens and grants.
 
         Args:
-            kind: what they are.
-            name: how they are called.
-            attributes: what conditions on rows may name.
+            kind: kind of the principal.
+            name: name of the principal.
+            attributes: attributes that row conditions can use.
 
         Raises:
-            InvalidValue: not a name.
-            AlreadyExists: there is one of that name.
+            InvalidValue: the name is invalid.
+            AlreadyExists: the name is taken.
         """
         check_name(kind.value, name, dots=True)
         row = {
@@ -94,25 +94,25 @@ class Principals:
             return self._by_id(connection, key[0])
 
     def get(self, name: str, *kinds: PrincipalKind) -> Principal:
-        """The principal of a name.
+        """Return the principal of a name.
 
         Args:
-            name: the name, in small letters or large.
-            kinds: what it may be; anything if empty.
+            name: the name, case-insensitive.
+            kinds: accepted kinds; any if empty.
 
         Raises:
-            SharedObjectNotFound: with a suggestion.
+            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
         """
         with self._database.reading() as connection:
             return self._get(connection, name, kinds)
 
     def all(self, *kinds: PrincipalKind) -> list[Principal]:
-        """All principals of some kinds, or of all, by name."""
+        """Return all principals, or those of some kinds, by name."""
         with self._database.reading() as connection:
             return list(self._all(connection, kinds))
 
     def remove(self, name: str, *kinds: PrincipalKind) -> Principal:
-        """Remove a principal, with tokens and grants. Raises as `get`."""
+        """Remove a principal, with its tokens and grants. Raises as `get`."""
         with self._database.writing() as connection:
             found = self._get(connection, name, kinds)
             connection.execute(sa.delete(PRINCIPALS).where(PRINCIPALS.c.id == found.id))
@@ -126,17 +126,17 @@ class Principals:
         is_disabled: bool | None = None,
         is_admin: bool | None = None,
     ) -> Principal:
-        """Change what is given.
+        """Change the given attributes of a principal.
 
         Args:
-            name: of the principal.
-            kinds: what it may be; anything if empty.
-            attributes: take the place of all that there were.
-            is_disabled: whether their tokens are refused, from the next request on.
-            is_admin: whether they may administer the workspace over the network.
+            name: name of the principal.
+            kinds: accepted kinds; any if empty.
+            attributes: replace all previous attributes.
+            is_disabled: whether tokens are rejected, from the next request on.
+            is_admin: whether the user may administer the workspace over the network.
 
         Raises:
-            SharedObjectNotFound: with a suggestion.
+            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
         """
         new: dict[str, Any] = {}
         if attributes is not None:
@@ -154,10 +154,10 @@ class Principals:
     # --- Groups ---
 
     def join(self, group: str, member: str) -> None:
-        """Put a user or recipient into a group; groups have no groups in them.
+        """Add a user or recipient to a group; groups cannot be nested.
 
         Raises:
-            SharedObjectNotFound: with a suggestion.
+            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
             UsageError: the member is a group.
         """
         with self._database.writing() as connection:
@@ -170,10 +170,10 @@ class Principals:
                 connection.execute(sa.insert(MEMBERS).values(row))
 
     def leave(self, group: str, member: str) -> None:
-        """Take a member out of a group.
+        """Remove a member from a group.
 
         Raises:
-            SharedObjectNotFound: there is no such group, or nobody of that name in it.
+            SharedObjectNotFound: the group does not exist, or has no such member.
         """
         with self._database.writing() as connection:
             into, who = self._get(connection, group, (PrincipalKind.GROUP,)), self._get(connection, member)
@@ -184,14 +184,14 @@ class Principals:
                 )
 
     def members(self, group: str) -> list[str]:
-        """Names of the members of a group. Raises as `get`."""
+        """Return the names of a group's members. Raises as `get`."""
         with self._database.reading() as connection:
             into = self._get(connection, group, (PrincipalKind.GROUP,))
             query = sa.select(PRINCIPALS.c.name).join(MEMBERS, MEMBERS.c.member_id == PRINCIPALS.c.id)
             return sorted(connection.scalars(query.where(MEMBERS.c.group_id == into.id)))
 
     def groups_of(self, member: str) -> list[str]:
-        """Names of the groups that a principal is in. Raises as `get`."""
+        """Return the names of a principal's groups. Raises as `get`."""
         with self._database.reading() as connection:
             who = self._get(connection, member)
             query = sa.select(PRINCIPALS.c.name).join(MEMBERS, MEMBERS.c.group_id == PRINCIPALS.c.id)
@@ -202,17 +202,17 @@ class Principals:
     def new_token(
         self, name: str, lifetime: Duration | None = None, *, is_login: bool = False
     ) -> tuple[str, PrincipalToken]:
-        """Make a token; gives its text, which cannot be had again, and what is known of it.
+        """Create a token; returns its text, which cannot be retrieved again, and its metadata.
 
         Args:
-            name: whose it is.
-            lifetime: how long it is good for, None for ever.
-            is_login: whether it ends with the password that it is given for.
+            name: name of the owner.
+            lifetime: lifetime of the token, None if it never expires.
+            is_login: whether it is revoked together with the owner's password.
 
         Raises:
-            SharedObjectNotFound: with a suggestion.
+            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
             UsageError: groups have no tokens.
-            InvalidValue: no time to live.
+            InvalidValue: the lifetime is not positive.
         """
         with self._database.writing() as connection:
             who = self._get(connection, name)
@@ -221,16 +221,16 @@ class Principals:
             return self._new_token(connection, who.id, lifetime, is_login=is_login)
 
     def end_older(self, name: str, token: int, overlap: Duration) -> None:
-        """Let the tokens from before another one end after a while, those that end sooner as they are.
+        """Let tokens older than a given one expire after a while, unless they expire sooner.
 
         Args:
-            name: whose they are.
-            token: number of that one.
-            overlap: how long the others go on to be good.
+            name: name of the owner.
+            token: number of the given token.
+            overlap: how long the older ones remain valid.
 
         Raises:
-            SharedObjectNotFound: with a suggestion.
-            InvalidValue: it is too long for any clock.
+            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            InvalidValue: it is too long to be represented.
         """
         last = Timestamp(Timestamp.now().nanos + overlap.seconds * NANOS_PER_SECOND).nanos
         with self._database.writing() as connection:
@@ -240,21 +240,21 @@ class Principals:
             connection.execute(older.values(revoked_at=last))
 
     def tokens(self, name: str) -> list[PrincipalToken]:
-        """The tokens of a principal, the oldest first, also those that are over. Raises as `get`."""
+        """Return the tokens of a principal, oldest first, including expired and revoked ones. Raises as `get`."""
         with self._database.reading() as connection:
             who = self._get(connection, name)
             rows = connection.execute(sa.select(TOKENS).where(TOKENS.c.principal_id == who.id).order_by(TOKENS.c.id))
             return [_token(row) for row in rows]
 
     def revoke(self, name: str, token: int | None = None) -> int:
-        """End tokens from the next request on; gives how many.
+        """Revoke tokens, effective from the next request; returns how many.
 
         Args:
-            name: whose they are.
-            token: number of one; all by default.
+            name: name of the owner.
+            token: number of a token; all by default.
 
         Raises:
-            SharedObjectNotFound: with a suggestion.
+            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
         """
         now = Timestamp.now().nanos
         with self._database.writing() as connection:
@@ -272,7 +272,7 @@ class Principals:
             return count
 
     def find(self, text: str) -> Principal | None:
-        """Return whose token it is; None if it is nobody's, or over, or its owner is disabled."""
+        """Return the owner of a token; None if it is unknown, expired or revoked, or its owner is disabled."""
         if not is_token(text):
             return None
         now = Timestamp.now().nanos
@@ -293,16 +293,16 @@ class Principals:
     # --- Activation ---
 
     def new_activation(self, name: str, link_lifetime: Duration, token_lifetime: Duration | None = None) -> str:
-        """Make the secret of a link that gives a token once.
+        """Create the secret of a link that issues a token once.
 
         Args:
-            name: who gets the token.
-            link_lifetime: how long the link is good for.
-            token_lifetime: how long the token will be good for, None for ever.
+            name: name of the token's owner.
+            link_lifetime: lifetime of the link.
+            token_lifetime: lifetime of the token, None if it never expires.
 
         Raises:
-            SharedObjectNotFound: with a suggestion.
-            InvalidValue: no time to live.
+            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
+            InvalidValue: a lifetime is not positive.
         """
         text, now = new_secret(), Timestamp.now()
         with self._database.writing() as connection:
@@ -318,7 +318,7 @@ class Principals:
         return text
 
     def activate(self, text: str) -> tuple[Principal, str, PrincipalToken] | None:
-        """Use a link: whose it is, and their new token; None if it was used, is over, or never was."""
+        """Redeem a link: returns the owner and their new token; None if it was used, has expired, or is unknown."""
         now = Timestamp.now()
         with self._database.writing() as connection:
             row = connection.execute(
@@ -330,7 +330,7 @@ class Principals:
             ).first()
             if row is None:
                 return None
-            # The condition is said again: of two who come at the same time, one changes the row.
+            # The condition is repeated in the update: of two concurrent requests, one changes the row.
             used = sa.update(ACTIVATIONS).where(ACTIVATIONS.c.id == row.id, ACTIVATIONS.c.used_at.is_(None))
             if not connection.execute(used.values(used_at=now.nanos)).rowcount:
                 return None
@@ -340,7 +340,7 @@ class Principals:
             lifetime = Duration(row.token_lifetime) if row.token_lifetime else None
             return who, *self._new_token(connection, who.id, lifetime)
 
-    # --- Inside of a transaction ---
+    # --- Within a transaction ---
 
     def _new_token(
         self,

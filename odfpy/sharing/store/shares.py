@@ -1,4 +1,4 @@
-"""Shares, their schemas, and the tables in these."""
+"""Shares, their schemas and tables, in the database."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TABLES: Final = (
 
 
 class Shares:
-    """The shares of a database. Names are compared whatever their case."""
+    """The shares in a database. Names are case-insensitive."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -39,8 +39,8 @@ class Shares:
         """Add a share without schemas.
 
         Raises:
-            InvalidValue: not a name.
-            AlreadyExists: there is one of that name.
+            InvalidValue: the name is invalid.
+            AlreadyExists: the name is taken.
         """
         check_name("share", name, dots=True)
         share = Share(str(uuid.uuid4()), name, comment)
@@ -56,9 +56,9 @@ class Shares:
         """Add a schema without tables.
 
         Raises:
-            InvalidValue: not the path of a schema.
-            SharedObjectNotFound: there is no such share.
-            AlreadyExists: there is one of that name.
+            InvalidValue: it is not the path of a schema.
+            SharedObjectNotFound: the share does not exist.
+            AlreadyExists: the name is taken.
         """
         if path.schema is None or path.table is not None:
             raise InvalidValue(f"{path} is a {path.what}, not a schema", hint="Write SHARE.SCHEMA.")
@@ -69,17 +69,17 @@ class Shares:
             self._insert_schema(connection, share.id, path.schema)
 
     def add_table(self, path: SharePath, source: TableSource, comment: str = "") -> SharedTable:
-        """Add a table, and its schema where there is none of that name.
+        """Add a table, and its schema if that does not exist.
 
         Args:
-            path: its names.
-            source: what is behind it.
-            comment: for people.
+            path: path of the table.
+            source: the data behind it.
+            comment: human-readable comment.
 
         Raises:
-            InvalidValue: not the path of a table.
-            SharedObjectNotFound: there is no such share.
-            AlreadyExists: there is one of that name.
+            InvalidValue: it is not the path of a table.
+            SharedObjectNotFound: the share does not exist.
+            AlreadyExists: the name is taken.
         """
         if path.schema is None or path.table is None:
             raise InvalidValue(f"{path} is a {path.what}, not a table", hint="Write SHARE.SCHEMA.TABLE.")
@@ -106,25 +106,25 @@ class Shares:
             return _table(self._table_row(connection, path))
 
     def change_share(self, name: str, comment: str) -> None:
-        """Give a share another comment.
+        """Change the comment of a share.
 
         Raises:
-            SharedObjectNotFound: there is no such share.
+            SharedObjectNotFound: the share does not exist.
         """
         with self._database.writing() as connection:
             share, _, _ = self.ids(connection, SharePath(name))
             connection.execute(sa.update(SHARES).where(SHARES.c.id == share).values(comment=comment))
 
     def change_table(self, path: SharePath, source: TableSource, comment: str) -> None:
-        """Put something else behind a table, whose id and grants stay.
+        """Change the source or comment of a table, which keeps its id and grants.
 
         Args:
-            path: of the table.
-            source: what is behind it from now on.
-            comment: for people.
+            path: path of the table.
+            source: the new data behind it.
+            comment: human-readable comment.
 
         Raises:
-            SharedObjectNotFound: there is no such table.
+            SharedObjectNotFound: the table does not exist.
         """
         row = {"kind": source.kind.value, "location": source.location, "shown": source.shown.value, "at": source.at}
         with self._database.writing() as connection:
@@ -134,10 +134,10 @@ class Shares:
             )
 
     def remove(self, path: SharePath) -> None:
-        """Remove a share, a schema or a table, with what is in it, and the grants on it. The data stays.
+        """Remove a share, schema or table, with its content and the grants on it. The data itself is not deleted.
 
         Raises:
-            SharedObjectNotFound: there is no such thing.
+            SharedObjectNotFound: it does not exist.
         """
         with self._database.writing() as connection:
             share, schema, table = self.ids(connection, path)
@@ -148,38 +148,38 @@ class Shares:
             else:
                 connection.execute(sa.delete(SHARES).where(SHARES.c.id == share))
 
-    # --- Looking ---
+    # --- Queries ---
 
     def shares(self) -> list[Share]:
-        """All shares, by name."""
+        """Return all shares, by name."""
         with self._database.reading() as connection:
             rows = connection.execute(sa.select(SHARES).order_by(SHARES.c.folded))
             return [Share(row.id, row.name, row.comment) for row in rows]
 
     def share(self, name: str) -> Share:
-        """The share of a name.
+        """Return the share of a name.
 
         Raises:
-            SharedObjectNotFound: with a suggestion.
+            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
         """
         with self._database.reading() as connection:
             row = self._share_row(connection, name)
             return Share(row.id, row.name, row.comment)
 
     def find_share(self, name: str) -> Share | None:
-        """Return the share of a name, None if there is none; without looking for similar ones, which takes time."""
+        """Return the share of a name, None if it does not exist; skips the slow search for similar names."""
         with self._database.reading() as connection:
             row = connection.execute(sa.select(SHARES).where(SHARES.c.folded == folded(name))).first()
             return None if row is None else Share(row.id, row.name, row.comment)
 
     def find_table(self, path: SharePath) -> SharedTable | None:
-        """Return the table of a path, None if there is none; as `find_share`."""
+        """Return the table of a path, None if it does not exist; like `find_share`."""
         with self._database.reading() as connection:
             row = self._table_row(connection, path)
             return None if row is None else _table(row)
 
     def schemas(self, share: str) -> list[str]:
-        """Names of the schemas of a share, by name. Raises as `share`."""
+        """Return the names of a share's schemas, sorted. Raises as `share`."""
         with self._database.reading() as connection:
             found = self._share_row(connection, share)
             query = sa.select(SCHEMAS.c.name).where(SCHEMAS.c.share_id == found.id).order_by(SCHEMAS.c.folded)
@@ -194,17 +194,17 @@ class Shares:
         limit: int | None = None,
         within: Sequence[SharePath] | None = None,
     ) -> list[SharedTable]:
-        """Tables, by schema and name.
+        """Return tables, sorted by schema and name.
 
         Args:
-            path: share or schema that they are in; all tables by default, then by share, too.
-            after: folded names of schema and table that come before the first one.
-            offset: how many to leave out first.
-            limit: how many at most.
-            within: shares, schemas and tables of which only those are wanted that are one or in one; any by default.
+            path: only tables in this share or schema; all by default, sorted by share first.
+            after: case-folded names of schema and table after which the result starts.
+            offset: number of tables to skip.
+            limit: maximum number of tables.
+            within: only tables that are, or are in, one of these shares, schemas and tables; any by default.
 
         Raises:
-            SharedObjectNotFound: there is no such share or schema.
+            SharedObjectNotFound: the share or schema does not exist.
         """
         query = _TABLES.order_by(SHARES.c.folded, SCHEMAS.c.folded, SHARED_TABLES.c.folded)
         query = query.limit(limit).offset(offset)
@@ -217,29 +217,29 @@ class Shares:
             return [_table(row) for row in connection.execute(query)]
 
     def num_tables(self, path: SharePath | None = None) -> int:
-        """The number of tables in a share or schema, or in all shares. Raises as `tables`."""
+        """Return the number of tables in a share or schema, or in all shares. Raises as `tables`."""
         query = sa.select(sa.func.count()).select_from(SHARED_TABLES).join(SCHEMAS)
         with self._database.reading() as connection:
             return int(connection.scalar(query.where(*self._inside(connection, path))) or 0)
 
     def num_tables_by_share(self) -> dict[str, int]:
-        """The number of tables of each share, by its id; those without tables are missing."""
+        """Return the number of tables of each share, by its id; shares without tables are missing."""
         query = sa.select(SCHEMAS.c.share_id, sa.func.count()).join(SHARED_TABLES).group_by(SCHEMAS.c.share_id)
         with self._database.reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
     def num_tables_by_schema(self, share: str) -> dict[str, int]:
-        """The number of tables of each schema of a share, by name; 0 where there are none. Raises as `share`."""
+        """Return the number of tables of each schema of a share, by name, including 0. Raises as `share`."""
         query = sa.select(SCHEMAS.c.name, sa.func.count(SHARED_TABLES.c.id)).join(SHARED_TABLES, isouter=True)
         with self._database.reading() as connection:
             own = query.where(SCHEMAS.c.share_id == self._share_row(connection, share).id)
             return {row[0]: row[1] for row in connection.execute(own.group_by(SCHEMAS.c.name))}
 
     def changelogs(self, within: Sequence[SharePath] | None = None) -> list[SharedTable]:
-        """Tables that are changelogs of datasets.
+        """Return tables that are changelogs of datasets.
 
         Args:
-            within: shares, schemas and tables of which only those are wanted that are one or in one; any by default.
+            within: only tables that are, or are in, one of these shares, schemas and tables; any by default.
         """
         query = _TABLES.where(
             SHARED_TABLES.c.kind == SourceKind.DATASET.value, SHARED_TABLES.c.shown == SharedView.CHANGELOG.value
@@ -250,36 +250,36 @@ class Shares:
             return [_table(row) for row in connection.execute(query)]
 
     def tables_of(self, dataset_id: str) -> list[SharedTable]:
-        """All tables that show a dataset, by path."""
+        """Return all tables that show a dataset, by path."""
         order = (SHARES.c.folded, SCHEMAS.c.folded, SHARED_TABLES.c.folded)
         its = (SHARED_TABLES.c.kind == SourceKind.DATASET.value, SHARED_TABLES.c.location == dataset_id)
         with self._database.reading() as connection:
             return [_table(row) for row in connection.execute(_TABLES.where(*its).order_by(*order))]
 
     def table(self, path: SharePath) -> SharedTable:
-        """The table of a path.
+        """Return the table of a path.
 
         Raises:
-            SharedObjectNotFound: with a suggestion.
+            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
         """
         with self._database.reading() as connection:
             self.ids(connection, path)
             return _table(self._table_row(connection, path))
 
     def sources(self, path: SharePath) -> dict[SharePath, TableSource]:
-        """Return what is behind the table of a path, or behind each table of a share or schema.
+        """Return the source of a table, or the sources of all tables in a share or schema.
 
         Raises:
-            SharedObjectNotFound: with a suggestion.
+            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
         """
         found = self.tables(path) if path.table is None else [self.table(path)]
         return {one.path: one.source for one in found}
 
     def ids(self, connection: sa.Connection, path: SharePath) -> tuple[str, int | None, str | None]:
-        """Ids of share, schema and table; None for those that a path does not go down to.
+        """Return ids of share, schema and table; None for levels below the path.
 
         Raises:
-            SharedObjectNotFound: with a suggestion.
+            SharedObjectNotFound: there is none of that name; the message suggests a similar one.
         """
         share = self._share_row(connection, path.share)
         if path.schema is None:
@@ -298,10 +298,10 @@ class Shares:
             raise _not_found("table", path.table, known, share.name)
         return share.id, schema.id, table.id
 
-    # --- Inside of a transaction ---
+    # --- Within a transaction ---
 
     def _inside(self, connection: sa.Connection, path: SharePath | None) -> list[sa.ColumnElement[bool]]:
-        """The conditions for tables to be in a share or schema; none for all tables."""
+        """Return SQL conditions for tables in a share or schema; none for all tables."""
         if path is None:
             return []
         share, schema, _ = self.ids(connection, path)

@@ -1,1 +1,1 @@
-"""Tables that can be shared: each kind is one module that implements `contract.ReadableTable`."""
+"""Kinds of tables that can be shared: each is a module that implements `contract.ReadableTable`."""

@@ -25,12 +25,12 @@ class NoSuchVersion(NotFound, code="E764"):
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A version of a table.
+    """A version of a shared table.
 
     Attributes:
-        number: from `ReadableTable.base` on.
-        time: when it came into being.
-        block: of a dataset, the hash of the block that made it; None for others, and before any data.
+        number: its number, from `ReadableTable.base` on.
+        time: when it was created.
+        block: for a dataset, the hash of the block that created it; None for others, and before any data.
     """
 
     number: int
@@ -43,15 +43,15 @@ class TableFile:
     """A Parquet file of a table, or some rows of one.
 
     Attributes:
-        identity: the same text only for the same bytes and the same rows of them.
-        size: bytes of the file.
-        version: that added it; where the table does not tell, the one that was asked for.
-        path: where it is.
-        num_rows: rows of the file, None where nobody knows yet.
-        live: of each row, whether it counts; None if all do. (`identity` tells apart what this does.)
-        partition_values: of columns that are not in the file, as the protocol writes them.
-        partition_types: of the same columns.
-        stats: statistics that the table itself keeps, as the protocol has them; None if they are in the file only.
+        identity: text that is equal only for the same bytes and the same live rows.
+        size: size of the file in bytes.
+        version: version that added it; if the table does not record that, the requested version.
+        path: location of the file.
+        num_rows: number of rows in the file, None if not yet known.
+        live: for each row, whether it is live; None if all are. (Equality relies on `identity` instead.)
+        partition_values: values of columns that are not in the file, in the protocol's format.
+        partition_types: types of these columns.
+        stats: statistics stored by the table itself, in the protocol's form; None if only the file has them.
     """
 
     identity: str
@@ -66,7 +66,7 @@ class TableFile:
 
 
 class ChangeKind(Enum):
-    """The kinds of changes: of all rows of a file, or as a column of it says of each."""
+    """The kinds of changes: of all rows of a file, or of each row by a column."""
 
     ADDED = "add"
     REMOVED = "remove"
@@ -75,13 +75,13 @@ class ChangeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """A file of a change feed.
+    """A file of a change data feed.
 
     Attributes:
-        kind: what has become of its rows.
-        file: the file; `file.version` is the version that changed them.
-        operations: name of the column that says it of each row, with ODF's operation types, or with the words of
-            change feeds.
+        kind: kind of change of its rows.
+        file: the file; `file.version` is the version of the change.
+        operations: name of the column with the change of each row, as ODF operation types or as Delta change
+            types.
     """
 
     kind: ChangeKind
@@ -90,7 +90,7 @@ class TableChange:
 
 
 class ReadableTable(ABC):
-    """A shared table as it is now: all calls of one request see the same versions."""
+    """A shared table at the time of a request: all calls of one request see the same versions."""
 
     @property
     @abstractmethod
@@ -99,66 +99,66 @@ class ReadableTable(ABC):
 
     @property
     def base(self) -> int:
-        """Return the number of the version before any data; earlier ones were of a history that is gone."""
+        """Return the number of the version before any data; lower numbers belong to replaced histories."""
         return 0
 
     @abstractmethod
     def version(self, number: int) -> TableVersion:
-        """The version of a number.
+        """Return the version of a number.
 
         Raises:
-            NoSuchVersion: there is none, or not any more.
+            NoSuchVersion: it does not exist, or no longer exists.
         """
 
     @abstractmethod
     def as_of(self, time: Timestamp) -> TableVersion:
-        """The newest version at a time.
+        """Return the newest version at a time.
 
         Raises:
-            NoSuchVersion: there was none yet.
+            NoSuchVersion: there was none at that time.
         """
 
     @abstractmethod
     def first_from(self, time: Timestamp) -> TableVersion:
-        """The oldest version at a time or after it.
+        """Return the oldest version at or after a time.
 
         Raises:
-            NoSuchVersion: there is none yet.
+            NoSuchVersion: there is none.
         """
 
     @abstractmethod
     def schema(self, version: TableVersion) -> pa.Schema:
-        """The columns at a version, those of partitions too."""
+        """Return the columns of a version, including partition columns."""
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Names of columns whose values are in `TableFile.partition_values`."""
+        """Return the names of columns whose values are in `TableFile.partition_values`."""
         return ()
 
     @property
     def row_dependent_columns(self) -> tuple[str, ...]:
-        """Names of columns whose values tell of other rows, such as a running number."""
+        """Return the names of columns whose values reveal other rows, such as running numbers."""
         return ()
 
     @property
     def may_have_deleted_rows(self) -> bool:
-        """Return whether `files` may have some of which not all rows count."""
+        """Return whether `files` may include files with superseded rows."""
         return True
 
     @property
     def has_changes(self) -> bool:
-        """Return whether `changes` can tell what versions have changed."""
+        """Return whether `changes` is supported."""
         return True
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """A sentence about it, for people; nothing if nobody wrote one."""
+        """Return a description of the table; empty if there is none."""
 
     @abstractmethod
     def files(self, version: TableVersion) -> Iterator[TableFile]:
-        """The files of a version, in an order that stays the same."""
+        """Return the files of a version, in a stable order."""
 
     @abstractmethod
     def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
-        """The changes that versions have made, both inclusive, in the order of versions."""
+        """Return the changes of a range of versions, both inclusive, in the order of versions."""

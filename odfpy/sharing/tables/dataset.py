@@ -1,9 +1,10 @@
 """A dataset as a shared table: its changelog, or its current state (ODF specification, "Projection").
 
-Version 0 is before any data; version N is after the N-th block that adds rows. (In a history that has taken the place
-of another one, numbers begin elsewhere: `odfpy.sharing.tables.numbering`.) Files are slices of the dataset as they
-are. In the current state, rows that others have superseded are left out: a slice all of whose rows count is served as
-it is, and of the others only those that changed since the last version are made again.
+Version 0 is before any data; version N is after the N-th block that adds rows. (In a history that has replaced another
+one, numbers begin elsewhere: `odfpy.sharing.tables.numbering`.) Files are slices of the dataset, unchanged. In the
+current state, superseded rows are removed: a slice all of whose rows are live is served unchanged, and of the others
+    only
+those that changed since the last version are produced anew.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ if TYPE_CHECKING:
 
 
 class DatasetTable(NumberedTable):
-    """A dataset as it is at its head, a branch or a tag."""
+    """A dataset as a shared table, at its head, a branch or a tag."""
 
     def __init__(self, dataset: StoredDataset, shown: SharedView, queries: QueryService, base: int = 0) -> None:
         """
         Args:
             dataset: the dataset.
-            shown: its current state, or its changelog.
-            queries: answers which rows of it are current.
+            shown: whether to show its current state, or its changelog.
+            queries: query service that determines the live rows.
             base: number of the version before any data.
         """
         self._dataset = dataset
@@ -57,7 +58,7 @@ class DatasetTable(NumberedTable):
         return range(self._base, self._base + len(self._slices) + 1)
 
     def _time(self, number: int) -> Timestamp:
-        """The time as clients are told it: what they ask for at that time is the version that they were told of."""
+        """Return the time of a version for clients: a request for that time returns the same version."""
         block = self._added(number).block if number > self._base else self._chain[0]
         return block.block.system_time.floor_millis()
 
@@ -65,7 +66,7 @@ class DatasetTable(NumberedTable):
         return str(self._added(number).block.hash) if number > self._base else None
 
     def _added(self, number: int) -> SliceOfBlock:
-        """The slice that a version has added."""
+        """Return the slice that a version has added."""
         return self._slices[number - self._base - 1]
 
     # --- Columns ---
@@ -79,11 +80,11 @@ class DatasetTable(NumberedTable):
         event = block.block.event
         if isinstance(event, SetDataSchema) and event.schema is not None:
             return to_arrow(event.schema)
-        found = self._dataset.at(block.hash).state.schema  # as older writers recorded it
+        found = self._dataset.at(block.hash).state.schema  # as recorded by older writers
         return pa.schema([]) if found is None else to_arrow(found)
 
     def _schema_place(self, number: int) -> int:
-        """The schema in force at a version, as a place in `_schemas`; -1 where there was none yet."""
+        """Return the index of a version's schema in `_schemas`; -1 if there was none yet."""
         if number == self._base:
             return -1
         added = self._added(number).block.block.sequence_number
@@ -128,7 +129,7 @@ class DatasetTable(NumberedTable):
                 yield TableChange(ChangeKind.BY_ROW, self._file(number), operations)
 
     def _file(self, number: int) -> TableFile:
-        """The slice that a version has added."""
+        """Return the slice that a version has added, as a file."""
         added = self._added(number)
         (path,) = slice_paths(self._dataset.layout.data, [added])
         rows, size = added.data.offset_interval, added.data.size

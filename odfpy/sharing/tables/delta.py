@@ -1,7 +1,7 @@
-"""A Delta table as a shared table, read with the library deltalake; of one in a bucket, it reads copies of the log.
+"""A Delta table as a shared table, read with the library deltalake; for a table in a bucket, from copies of its log.
 
-Its versions are those of its log. A version that has files of changes (`_change_data`) shows these; of the others, the
-difference between the files of two versions is what has changed. Commits that change no data show nothing.
+Its versions are those of its log. Versions with change data files (`_change_data`) return these; for others, the
+changes are the difference between the files of two versions. Commits without data changes have no changes.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class _Commit:
     """A commit of the log.
 
     Attributes:
-        time: milliseconds since 1970.
-        changes: actions of files of changes.
+        time: milliseconds since the epoch.
+        changes: actions for change data files.
         has_new_data: whether it adds or removes rows.
         has_far_vectors: whether one of its deletion vectors has an absolute path.
     """
@@ -64,19 +64,19 @@ class _Commit:
 
 
 class DeltaTable(NumberedTable):
-    """A Delta table in a folder."""
+    """A Delta table in a folder or bucket."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         """
         Args:
-            folder: where `_delta_log` is: a path, or the URL of a folder in an object store.
+            folder: folder that contains `_delta_log`: a path, or the URL of a folder in an object store.
 
         Raises:
-            CannotShare: there is no such folder, no log in it, or one that cannot be read.
+            CannotShare: the folder does not exist, has no log, or the log cannot be read.
         """
         self._folder = table_folder(folder)
         self._log = self._folder if isinstance(self._folder, LocalFolder) else mirrored_log(self._folder)
-        if "%" in str(self._log.path):  # which the library takes for an escape, and opens another folder
+        if "%" in str(self._log.path):  # the library would decode it as an escape, and open another folder
             raise CannotShare(
                 f"The Delta table {self._folder} has a % in its path, which the library deltalake cannot read",
                 hint="Rename the folder.",
@@ -88,7 +88,7 @@ class DeltaTable(NumberedTable):
 
     @cached_property
     def _numbers(self) -> range:
-        """The versions that can be read: from the first commit or a checkpoint on, without gaps."""
+        """Return the readable versions: from the first commit or a checkpoint on, without gaps."""
         found = self._log_names
         commits = {int(match[1]) for name in found if (match := _COMMIT.fullmatch(name))}
         checkpoints = {int(match[1]) for name in found if (match := _CHECKPOINT.fullmatch(name))}
@@ -125,7 +125,7 @@ class DeltaTable(NumberedTable):
         return self._log_at(self._numbers[-1]).metadata().description or ""
 
     def _check_name(self, field: Any) -> None:
-        """Refuse columns whose names in files are others: clients read files as they are."""
+        """Reject columns with other names in the files (column mapping): clients read the files directly."""
         if not isinstance(field, dict):
             return
         stored = (field.get("metadata") or {}).get(_PHYSICAL)
@@ -144,7 +144,7 @@ class DeltaTable(NumberedTable):
 
     def files(self, version: TableVersion) -> Iterator[TableFile]:
         log = self._log_at(version.number)
-        self.schema(version)  # whether its columns are called so in the files
+        self.schema(version)  # check the names of its columns
         with self._reading():
             actions = pa.table(log.get_add_actions()).to_pylist()
             kept = self._kept_rows(log)
@@ -210,7 +210,7 @@ class DeltaTable(NumberedTable):
         return {name: columns.field(name).type for name in log.metadata().partition_columns}
 
     def _kept_rows(self, log: Log) -> dict[FilePlace, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """Of files of which rows were deleted, those that were not."""
+        """Return the live rows of files from which rows were deleted."""
         if _HAS_VECTORS not in (log.protocol().reader_features or ()):
             return {}
         self._check_vectors(log.version())
@@ -224,7 +224,7 @@ class DeltaTable(NumberedTable):
         }
 
     def _check_vectors(self, number: int) -> None:
-        """Refuse deletion vectors with absolute paths, which could be those of anything."""
+        """Reject deletion vectors with absolute paths, which could point to any file."""
         far = any(self._commit(one).has_far_vectors for one in self._numbers if one <= number)
         for name in self._log_names:
             if not far and name.endswith(".parquet"):
@@ -267,7 +267,7 @@ class DeltaTable(NumberedTable):
 
     @cached_property
     def _log_names(self) -> frozenset[str]:
-        """Names of the files of the log, all of which are files, and none a link: a library reads them."""
+        """Return the names of the log's files, which must be regular files, since a library reads them."""
         log = self._log.path / "_delta_log"
         found = []
         try:
@@ -292,7 +292,7 @@ class DeltaTable(NumberedTable):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn errors of the library into ours, also the panics of its Rust, which are not an `Exception`."""
+        """Translate errors of the library, including Rust panics, which are not `Exception`s."""
         try:
             yield
         except OdfError:
@@ -307,7 +307,7 @@ class DeltaTable(NumberedTable):
 
 @lru_cache(maxsize=2000)
 def _commit(file: LocalFile) -> _Commit:
-    """A commit; remembered as long as its file stays the same."""
+    """Parse a commit; cached as long as its file is unchanged."""
     time, changes, has_new_data, far = file.mtime_ns // NANOS_PER_MILLI, [], False, False
     in_commit = None
     try:
@@ -331,7 +331,7 @@ def _commit(file: LocalFile) -> _Commit:
 
 
 def _has_far_vectors(path: Path) -> bool:
-    """Return whether a checkpoint names deletion vectors by absolute paths."""
+    """Return whether a checkpoint contains deletion vectors with absolute paths."""
     with open_parquet(path) as file:
         kinds = file.read(columns=["add.deletionVector.storageType"])
     for name in kinds.column_names:
@@ -342,7 +342,7 @@ def _has_far_vectors(path: Path) -> bool:
 
 
 def _of_all_rows(path: FilePlace, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Of each row of a file, whether it is kept; rows that a vector does not reach are."""
+    """Extend a vector to all rows of a file; rows beyond its end are live."""
     live = np.ones(footer(path).metadata.num_rows, np.bool_)
     live[: len(kept)] = kept[: len(live)]
     return live

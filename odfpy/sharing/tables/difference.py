@@ -1,4 +1,4 @@
-"""Changes of tables that keep none: the difference between the files of two versions."""
+"""Changes of tables without a change data feed: the difference between the files of two versions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _Key = TypeVar("_Key")
 
 
 def file_changes(before: Iterable[TableFile], now: Iterable[TableFile], version: TableVersion) -> Iterator[TableChange]:
-    """The files, and the rows of files, that a version has removed and added.
+    """Return the files, and the rows of files, that a version has removed and added.
 
     Args:
-        before: the files of the version before.
-        now: those of the version.
+        before: files of the previous version.
+        now: files of the version.
         version: the version.
     """
     old = {file.path: file for file in before}
@@ -37,12 +37,12 @@ def file_changes(before: Iterable[TableFile], now: Iterable[TableFile], version:
 
 
 def whole_file_changes(table: ReadableTable, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
-    """The files that versions have added and removed as wholes, both inclusive.
+    """Return the files that a range of versions, both inclusive, has added and removed completely.
 
     Args:
         table: the table.
         first: the first version.
-        last: the last one.
+        last: the last version.
     """
     before = {} if first.number == table.base else _by_identity(table, table.version(first.number - 1))
     for number in range(first.number, last.number + 1):
@@ -68,11 +68,11 @@ def _whole_files(
 
 
 def with_live(file: TableFile, live: Mask) -> TableFile:
-    """A file of which only some rows count.
+    """Return a file of which only some rows are live.
 
     Args:
-        file: all of the file.
-        live: of each of its rows, whether it counts.
+        file: the complete file.
+        live: for each row, whether it is live.
     """
     identity = f"{file.identity}:{Multihash.of(np.packbits(live).tobytes())}"
     return replace(file, identity=identity, num_rows=len(live), live=live)
@@ -80,7 +80,7 @@ def with_live(file: TableFile, live: Mask) -> TableFile:
 
 def _row_changes(old: TableFile, new: TableFile, version: TableVersion) -> Iterator[TableChange]:
     old_rows, new_rows = old.live, new.live
-    if old_rows is None and new_rows is None:  # written anew in the same place
+    if old_rows is None and new_rows is None:  # rewritten under the same path
         yield TableChange(ChangeKind.REMOVED, replace(old, version=version))
         yield TableChange(ChangeKind.ADDED, replace(new, version=version))
         return

@@ -1,9 +1,10 @@
 """An Iceberg table as a shared table, read with the library pyiceberg.
 
-Versions are the snapshots that lead to the current one, never those of other branches, which nobody has published yet.
-The number of a version is the sequence number of its snapshot, which is also its place in the list of snapshots as long
-as there are no other branches: so numbers stay the same when old snapshots expire. Version 0 is before the first one.
-In tables of format 1, which have no sequence numbers, it is the place in the list.
+Versions are the ancestors of the current snapshot, never snapshots of other branches, which are not published yet. The
+number of a version is the sequence number of its snapshot, which equals its index in the list of snapshots if there are
+no other branches: so numbers are stable when old snapshots expire. Version 0 is before the first one. Tables of format
+    1
+have no sequence numbers; there, it is the index in the list.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _REWRITE: Final = "Rewrite its data files (in Spark: `CALL catalog.system.rewrit
 
 
 class IcebergTable(NumberedTable):
-    """An Iceberg table: of a metadata file as it is, or of a catalog as it is now."""
+    """An Iceberg table: from a fixed metadata file, or the current one of a catalog."""
 
     def __init__(self, location: str) -> None:
         """
@@ -65,7 +66,7 @@ class IcebergTable(NumberedTable):
                 configuration.
 
         Raises:
-            CannotShare: there is no such table, or it is in no place that can be read.
+            CannotShare: the table does not exist, or is in an unsupported location.
         """
         self._location = location
         with self._reading():
@@ -83,7 +84,7 @@ class IcebergTable(NumberedTable):
 
     @cached_property
     def _snapshots(self) -> Sequence[Snapshot]:
-        """Those that lead to the current one, from the oldest on."""
+        """Return the ancestors of the current snapshot, oldest first."""
         known = {snapshot.snapshot_id: snapshot for snapshot in self._metadata.snapshots}
         found: dict[int, Snapshot] = {}
         at = self._metadata.current_snapshot_id
@@ -98,7 +99,7 @@ class IcebergTable(NumberedTable):
 
     @cached_property
     def _places(self) -> Sequence[int]:
-        """The number of each snapshot."""
+        """Return the version number of each snapshot."""
         found = [snapshot.sequence_number or 0 for snapshot in self._snapshots]
         grows = all(one < other for one, other in zip([0, *found], found, strict=False))
         if found and grows and found[-1] - found[0] < _MAX_GAPS:
@@ -114,7 +115,7 @@ class IcebergTable(NumberedTable):
 
     @cached_property
     def _times(self) -> Sequence[int]:
-        """Milliseconds of each snapshot; clocks of writers may differ, but times never go back."""
+        """Return the time of each snapshot in milliseconds, made monotonic, since clocks of writers may differ."""
         return list(accumulate((snapshot.timestamp_ms for snapshot in self._snapshots), max))
 
     def _time(self, number: int) -> Timestamp:
@@ -126,7 +127,7 @@ class IcebergTable(NumberedTable):
             return Timestamp.from_millis(min([*logged, *self._times] or [self._metadata.last_updated_ms]))
 
     def _place(self, number: int) -> int | None:
-        """The snapshot in force at a version, as a place in the list; None before the first one."""
+        """Return the index of the snapshot of a version; None before the first one."""
         place = bisect.bisect_right(self._places, number) - 1
         return place if place >= 0 else None
 
@@ -138,7 +139,7 @@ class IcebergTable(NumberedTable):
             return pa.schema([field.remove_metadata() for field in columns])
 
     def _columns(self, number: int) -> Schema:
-        """The columns that readers of a version see: of the newest one, those that the table has now."""
+        """Return the columns of a version; for the newest one, the table's current columns."""
         if self._snapshots and number < self._numbers[-1]:
             named = self._snapshots[self._place(number) or 0].schema_id
             for schema in self._metadata.schemas:
@@ -201,7 +202,7 @@ class IcebergTable(NumberedTable):
         return _file(self._folder, file.file_path)
 
     def _deleted(self, file: DataFile, of: str) -> npt.NDArray[np.int64]:
-        """The places of rows that a file of deletes takes out of a file."""
+        """Return the positions of rows of a file that a delete file removes."""
         if file.content != DataFileContent.POSITION_DELETES:
             raise CannotShare(
                 f"The Iceberg table {self._location} deletes rows by their values (equality deletes)", hint=_REWRITE
@@ -213,12 +214,12 @@ class IcebergTable(NumberedTable):
     # --- Names of columns ---
 
     def _check_columns(self, file: _File, expected: pa.Schema, columns: Schema) -> None:
-        """Refuse a file in which columns have other names, or other columns the same: clients read it by names.
+        """Reject a file whose columns have other names than the table's: clients read it by names.
 
         Args:
-            file: of the table.
+            file: a file of the table.
             expected: the columns of the table.
-            columns: the same.
+            columns: the same, as a mapping.
         """
         stored = _footer(file)[0]
         if all(_id(field) is None for field in stored):
@@ -245,11 +246,11 @@ class IcebergTable(NumberedTable):
                     self._check_ids(file, inner, other)
 
     def _check_names(self, file: _File, stored: pa.Schema, columns: Schema) -> None:
-        """Of a file without ids, which the table's name mapping has to know."""
+        """Check a file without field ids, which the table's name mapping must cover."""
         called = {field.field_id: field.name for field in columns.fields}
         mapped = {name: one.field_id for one in self._names.root for name in one.names} if self._names else {}
         for field in stored:
-            name = called.get(mapped.get(field.name) or 0)  # ids begin with 1
+            name = called.get(mapped.get(field.name) or 0)  # ids start at 1
             if name is None and field.name not in called.values():
                 continue
             if field.name not in mapped or pa.types.is_nested(field.type):
@@ -264,7 +265,7 @@ class IcebergTable(NumberedTable):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn errors of the library into ours."""
+        """Translate errors of the library."""
         try:
             yield
         except CannotShare:
@@ -278,7 +279,7 @@ class IcebergTable(NumberedTable):
 
 
 class _Files(FileIO):
-    """The files inside of a folder, for the library to read; there are no others for it."""
+    """A file system for the library that is restricted to one folder."""
 
     def __init__(self, folder: LocalFolder | BucketFolder) -> None:
         super().__init__()
@@ -306,13 +307,13 @@ class _Input(InputFile):
         return True
 
     def open(self, seekable: bool = True) -> InputStream:
-        del seekable  # all are
+        del seekable  # all files are seekable
         file = self._file
         return cast("InputStream", file.open() if isinstance(file, BucketFile) else open_regular(file.path))
 
 
 def _catalog_entry(location: str) -> tuple[str, TableMetadata | None]:
-    """The path or URL of a table's metadata, and from a catalog these themselves."""
+    """Return the location of a table's metadata and, from a catalog, the metadata itself."""
     named = _NAMED.fullmatch(location)
     if named is None:
         return _absolute(location), None
@@ -325,10 +326,10 @@ def _absolute(location: str) -> str:
 
 
 def _file(folder: LocalFolder | BucketFolder, location: str) -> _File:
-    """A file of a table that its metadata name.
+    """Return a file that the table's metadata refer to.
 
     Raises:
-        CannotShare: it is elsewhere, or not there.
+        CannotShare: it is outside of the folder, or missing.
     """
     return folder.file(_path(location) if isinstance(folder, LocalFolder) else location)
 
@@ -339,10 +340,10 @@ def _catalog(name: str) -> Catalog:
 
 
 def _path(location: str) -> str:
-    """The path of a file on this machine.
+    """Return the path of a local file.
 
     Raises:
-        CannotShare: it is elsewhere.
+        CannotShare: it is not local.
     """
     scheme = _SCHEME.match(location)
     if scheme is None:
@@ -357,7 +358,7 @@ def _path(location: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def _footer(file: _File) -> tuple[pa.Schema, int]:
-    """The columns of a file, with their ids, and how many rows it has."""
+    """Return the columns of a file with their ids, and its row count."""
     found = footer(file.path)
     return found.columns, found.metadata.num_rows
 
@@ -373,7 +374,7 @@ def _deletes(file: _File) -> pa.Table:
 
 
 def _without(count: int, deleted: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.bool_]:
-    """Of each row of a file, whether it is left."""
+    """Return for each row of a file whether it is live."""
     live = np.ones(count, np.bool_)
     for places in deleted:
         live[places[(places >= 0) & (places < count)]] = False
@@ -386,7 +387,7 @@ def _id(field: pa.Field) -> int | None:
 
 
 def _inner(kind: pa.DataType) -> list[list[pa.Field]]:
-    """The fields inside of a type: those of a struct together, of a list or map that of each part."""
+    """Return the fields inside a type: those of a struct together, those of a list or map for each part."""
     if pa.types.is_struct(kind):
         return [[kind.field(number) for number in range(kind.num_fields)]]
     if pa.types.is_map(kind):

@@ -1,9 +1,9 @@
-"""Rows that make up the current state of a dataset, for each version, as bitmaps (ODF specification, "Projection").
+"""Rows of the current state of a dataset, for each version, as bitmaps (ODF specification, "Projection").
 
-<cache of the dataset>/live/<hash of the block>.live     a bit for each row up to that block; it never changes
+<cache of the dataset>/live/<hash of the block>.live     a bit for each row up to that block; immutable
 
-With a primary key, a version is found from the one before: of the keys that new rows have, all earlier rows are over,
-and the last of the new ones decides. So the cost is that of reading the keys.
+With a primary key, a version is computed from the previous one: earlier rows with the keys of new rows are superseded,
+and of the new rows of a key, the last one decides. So the cost is that of reading the keys.
 """
 
 # ruff: noqa: S608  (SQL is made of quoted names, hashes and numbers)
@@ -33,14 +33,14 @@ _GAINED: Final = f"({int(OperationType.APPEND)}, {int(OperationType.CORRECT_TO)}
 
 
 class LiveRows:
-    """The bitmaps of a dataset."""
+    """The bitmaps of live rows of a dataset."""
 
     def __init__(self, dataset: StoredDataset, slices: Sequence[SliceOfBlock], queries: QueryService) -> None:
         """
         Args:
             dataset: the dataset.
-            slices: all of it; version N ends with the N-th, whatever number clients know it by.
-            queries: answers which rows are current.
+            slices: all slices; version N ends with the N-th, whatever number clients use for it.
+            queries: query service that determines which rows are current.
         """
         self._dataset = dataset
         self._slices = slices
@@ -48,10 +48,10 @@ class LiveRows:
         self._folder = dataset.cache / "live"
 
     def at(self, version: int) -> npt.NDArray[np.bool_]:
-        """Return of each row up to a version whether it is one of the current state then.
+        """Return for each row up to a version whether it belongs to the current state at that version.
 
         Args:
-            version: its number, from 1 on.
+            version: number of the version, starting at 1.
 
         Raises:
             OdfError: rows cannot be read.
@@ -69,7 +69,7 @@ class LiveRows:
     def _kept(self, version: int) -> npt.NDArray[np.bool_] | None:
         try:
             kept = np.frombuffer(self._place(version).read_bytes(), np.uint8)
-            os.utime(self._place(version))  # `odf gc` removes what nobody uses
+            os.utime(self._place(version))  # `odf gc` removes unused files
         except OSError:
             return None
         return np.unpackbits(kept, count=self._num_rows(version)).view(np.bool_)
@@ -77,7 +77,7 @@ class LiveRows:
     def _num_rows(self, version: int) -> int:
         return self._slices[version - 1].data.offset_interval.end + 1
 
-    # --- Finding them ---
+    # --- Computation ---
 
     def _found(self, version: int) -> npt.NDArray[np.bool_]:
         live = np.zeros(self._num_rows(version), np.bool_)
@@ -94,7 +94,7 @@ class LiveRows:
         return live
 
     def _superseded(self, key: Sequence[str], start: int) -> str:
-        """The rows before an offset whose key a later one has."""
+        """Return the rows before an offset whose key occurs in a later row."""
         same = " AND ".join(f"(earlier.{name} IS NOT DISTINCT FROM later.{name})" for name in key)
         later = f"SELECT {', '.join(key)} FROM {self._log} WHERE {self._offset} >= {start}"
         return (
@@ -103,14 +103,16 @@ class LiveRows:
         )
 
     def _decided(self, key: Sequence[str], start: int) -> str:
-        """The last row of each key from an offset on, unless it takes away."""
+        """Return the last row of each key from an offset on, unless it is a retraction."""
         operation = self._quoted(self._dataset.state.vocab.operation_type_column)
         nth = f"row_number() OVER (PARTITION BY {', '.join(key)} ORDER BY {self._offset} DESC) AS nth"
         rows = f"SELECT {self._offset}, {operation}, {nth} FROM {self._log} WHERE {self._offset} >= {start}"
         return f"SELECT {self._offset} FROM ({rows}) WHERE nth = 1 AND {operation} IN {_GAINED}"
 
     def _key(self, earlier: int, version: int) -> list[str] | None:
-        """The quoted columns of the primary key; None if there is none, it is another one, or hard to compare."""
+        """Return the quoted columns of the primary key; None if there is none, or it has changed, or is hard to
+        compare.
+        """
         before, now = (self._dataset.at(self._slices[one - 1].block.hash).state for one in (earlier, version))
         if not now.primary_key or now.primary_key != before.primary_key or now.schema is None:
             return None

@@ -1,4 +1,4 @@
-"""Folders on this machine that hold tables: nothing outside of them is read, whatever a table says or links to."""
+"""Local folders that contain tables: nothing outside of them is read, whatever a table refers or links to."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from odfpy.sharing.errors import CannotShare
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A regular file inside of a folder.
+    """A regular file inside a folder.
 
     Attributes:
-        path: without links.
-        size: bytes.
-        mtime_ns: when it was written last.
+        path: path with symbolic links resolved.
+        size: size in bytes.
+        mtime_ns: modification time.
     """
 
     path: Path
@@ -27,24 +27,24 @@ class LocalFile:
 
     @property
     def identity(self) -> str:
-        """Return a text that changes when the file is written anew."""
+        """Return a text that changes when the file is rewritten."""
         return f"{self.path}:{self.size}:{self.mtime_ns}"
 
 
 class LocalFolder:
-    """A folder that a table is in.
+    """A folder that contains a table.
 
     Attributes:
-        path: without links.
+        path: path with symbolic links resolved.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """
         Args:
-            path: of the folder; it may be a link itself.
+            path: path of the folder; it may be a symbolic link itself.
 
         Raises:
-            CannotShare: there is no such folder, or it cannot be read.
+            CannotShare: the folder does not exist, or cannot be read.
         """
         try:
             self.path = Path(path).resolve(strict=True)
@@ -61,19 +61,19 @@ class LocalFolder:
         return str(self.path)
 
     def file(self, name: str | os.PathLike[str]) -> LocalFile:
-        """A file of the folder.
+        """Return a file of the folder.
 
         Args:
-            name: path inside of the folder, or an absolute one that leads into it.
+            name: relative path, or an absolute one that leads into the folder.
 
         Raises:
-            CannotShare: it is outside, not there, or no regular file.
+            CannotShare: it is outside, missing, or not a regular file.
         """
         try:
             path = (self.path / name).resolve(strict=True)
             inside = path.is_relative_to(self.path)
             stamp = path.stat() if inside else None
-        except (OSError, RuntimeError, ValueError) as error:  # links in a circle, names with zeros
+        except (OSError, RuntimeError, ValueError) as error:  # cycles of links, names with NUL
             raise CannotShare(
                 f"The table in {self.path} has a file {os.fspath(name)!r} that cannot be read: {reason(error)}",
                 hint="Repair the table where it is written.",
@@ -91,14 +91,14 @@ class LocalFolder:
         return LocalFile(path, stamp.st_size, stamp.st_mtime_ns)
 
     def walk(self, wanted: Callable[[str], bool], hidden: tuple[str, ...]) -> tuple[list[tuple[str, LocalFile]], int]:
-        """The files below, each with the name that it is found under, which may be a link.
+        """Return the files below, each with the name it is found under, which may be a link.
 
         Args:
-            wanted: tells by the name of a file whether it counts.
-            hidden: beginnings of names of files and folders that are passed over.
+            wanted: returns whether a file is wanted, by its name.
+            hidden: prefixes of names of files and folders that are skipped.
 
         Returns:
-            them, and when they or a folder of them have changed last, in nanoseconds.
+            the files, and the latest modification time of any of them or their folders, in nanoseconds.
 
         Raises:
             CannotShare: something cannot be read, or a folder is a link.
@@ -126,7 +126,7 @@ class LocalFolder:
         return found, newest
 
     def _listed(self, entry: os.DirEntry[str]) -> LocalFile:
-        """A file in a folder, not a link; looking each one's path up again would take longer than all the rest."""
+        """Return a file in a folder that is not a link; resolving each path would take longer than everything else."""
         stamp = entry.stat(follow_symlinks=False)
         if stat.S_ISREG(stamp.st_mode):
             return LocalFile(Path(entry.path), stamp.st_size, stamp.st_mtime_ns)
@@ -141,11 +141,11 @@ class LocalFolder:
 
 
 def reason(error: BaseException) -> str:
-    """Return what an error says, on one short line."""
+    """Return the message of an error, on one short line."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(text).split())[:300]
 
 
 def raised(error: OSError) -> None:
-    """Raise an error that `os.walk` would pass over."""
+    """Raise an error that `os.walk` would ignore."""
     raise error

@@ -1,7 +1,7 @@
-"""Copies of the logs of Delta tables in buckets: the library reads them on this machine, where nothing leads it astray.
+"""Local copies of the logs of Delta tables in buckets, so that the library only reads files on this machine.
 
-A log may name any place. A library with the credentials of the store would go there; one that has only these copies
-cannot. What is in a log never changes, so that only what is new is copied.
+A log may refer to any location. A library with the credentials of the store would follow; one that only has these
+copies cannot. Log files are immutable, so that only new ones are copied.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Mirror:
         self._lock = Lock()
 
     def fetched(self, table: BucketFolder) -> LocalFolder:
-        """The copies as the log is now."""
+        """Update the copies to the current log, and return their folder."""
         with self._lock:
             (self._folder / "_delta_log" / "_sidecars").mkdir(parents=True, exist_ok=True)
             there = dict(_wanted(table))
@@ -65,12 +65,12 @@ class _Mirror:
         path, file = new
         target = self._folder / path
         replace_file(target, b"".join(file.pieces(0, file.size)))
-        os.utime(target, ns=(file.mtime_ns, file.mtime_ns))  # commits that tell no time have this one
+        os.utime(target, ns=(file.mtime_ns, file.mtime_ns))  # commits without a timestamp take it from the file
         return new
 
 
 def mirrored_log(table: BucketFolder) -> LocalFolder:
-    """A folder with copies of the log of a Delta table and of its deletion vectors, and of nothing else.
+    """Return a folder with copies of a Delta table's log and of its deletion vectors, and nothing else.
 
     Raises:
         CannotShare: the log cannot be read, or is too large.
@@ -93,7 +93,7 @@ _MIRRORS: OrderedDict[str, _Mirror] = OrderedDict()
 
 @lru_cache(maxsize=1)
 def _place(process: int) -> tempfile.TemporaryDirectory[str]:
-    del process  # another one after a fork would remove what is not its own
+    del process  # a forked process must not remove its parent's files
     return tempfile.TemporaryDirectory(prefix="odf-logs-")
 
 

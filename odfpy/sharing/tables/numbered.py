@@ -1,4 +1,4 @@
-"""Tables whose versions have numbers one after the other."""
+"""Tables whose versions are numbered consecutively."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from odfpy.sharing.tables.contract import NoSuchVersion, ReadableTable, TableVer
 
 
 class NumberedTable(ReadableTable):
-    """A table that knows its first and last version, and finds out about the others when they are asked for."""
+    """Base class of tables with consecutive versions: looks them up by number or time."""
 
     @property
     @abstractmethod
     def _numbers(self) -> range:
-        """The numbers of all versions, at least one."""
+        """Return the numbers of all versions, at least one."""
 
     @abstractmethod
     def _time(self, number: int) -> Timestamp:
-        """The time of a version that exists."""
+        """Return the time of an existing version."""
 
     def _block(self, number: int) -> str | None:
-        """The hash of the block of a version, of a dataset."""
+        """Return the hash of the block of a version, for datasets."""
         del number
         return None
 

@@ -1,14 +1,15 @@
-"""Numbers of versions of datasets, which never come to mean something else: clients follow them.
+"""Version numbers of datasets, which never change their meaning, since clients follow them.
 
-A version is counted along the chain. Where a history is written anew (by a compaction, a forced pull, or a reset and
-other commits after it), the same count stands for other rows. So the database of shares remembers the furthest head
-that was served of each dataset, tag and branch, before it is served:
+Versions are counted along the chain. If a history is rewritten (by a compaction, a forced pull, or a reset followed by
+other commits), the same count refers to other rows. So the database of shares remembers the furthest head of each
+dataset, tag and branch before it is served:
 
-    - a head that leads through it, or that it leads through, is of the same history: the numbers go on
-    - any other head is of another history, whose numbers begin beyond all that were given
+    - a head that descends from it, or that it descends from, is of the same history: numbering continues
+    - any other head is of another history, whose numbers begin after all numbers used before
 
-The first number after those that were given is left out, too: followers that have seen everything ask for it next. And
-numbers of another history are round: a count of all versions would tell whoever sees some rows only of the others.
+One more number is skipped: followers that have seen everything request it next. And the first number of a new history
+    is
+rounded up: a count of all versions would reveal other versions to readers who may only see some rows.
 """
 
 from __future__ import annotations
@@ -32,23 +33,23 @@ _LOGGER = logging.getLogger("odfpy")
 
 
 class VersionNumbers:
-    """The numbers at which the versions of shared datasets begin. For all threads; several servers agree on them."""
+    """The first version numbers of shared datasets. Thread-safe; several servers agree on them."""
 
     def __init__(self, histories: Callable[[], ServedHistories]) -> None:
         """
         Args:
-            histories: gives the memory of what was served, when it is needed.
+            histories: returns the store of served histories, on first use.
         """
         self._histories = histories
         self._last: dict[tuple[str, str], tuple[Multihash, int]] = {}
 
     def base(self, dataset: StoredDataset, head: Multihash, at: str) -> int:
-        """The number of the version before any data. The database is asked only where the head has moved.
+        """Return the number of the version before any data. The database is only queried if the head has moved.
 
         Args:
             dataset: the dataset.
-            head: the block up to which it is about to be served.
-            at: the tag or branch that is shared; nothing for the head.
+            head: the block that is about to be served.
+            at: the shared tag or branch; empty for the head.
 
         Raises:
             SharingDatabaseError: the database cannot be read.
@@ -65,7 +66,7 @@ class VersionNumbers:
             try:
                 if served == known or histories.compare_and_swap(*key, known, served):
                     break
-            except SharingDatabaseError as error:  # a table is served all the same; the next request tries again
+            except SharingDatabaseError as error:  # a table is served nevertheless; the next request retries
                 _LOGGER.warning("%s is shared, but not that it was: %s", dataset.handle, error.message)
                 return served.base
         self._last[key] = head, served.base
@@ -73,12 +74,12 @@ class VersionNumbers:
 
 
 def _served(dataset: StoredDataset, head: Multihash, known: ServedHistory | None) -> ServedHistory:
-    """The history to remember when a dataset is served.
+    """Return the history to remember when a dataset is served.
 
     Args:
         dataset: the dataset.
-        head: the block up to which it is served.
-        known: the history that was remembered before.
+        head: the block that is served.
+        known: the history remembered so far.
     """
     number = dataset.chain.block(head).block.sequence_number
     if known is None:
@@ -86,15 +87,15 @@ def _served(dataset: StoredDataset, head: Multihash, known: ServedHistory | None
     furthest = Multihash.parse(known.head)
     if _leads_through(dataset, head, furthest, known.sequence_number):
         return ServedHistory(str(head), number, known.base)
-    with suppress(OdfError):  # blocks that no reference reaches may be gone
+    with suppress(OdfError):  # unreachable blocks may have been removed
         if _leads_through(dataset, furthest, head, number):
             return known
-    beyond = known.base + known.sequence_number + 1  # a block adds one version at most, and the first one none
+    beyond = known.base + known.sequence_number + 1  # each block adds at most one version, and the first block none
     return ServedHistory(str(head), number, (beyond // HISTORY_STEP + 1) * HISTORY_STEP)
 
 
 def _leads_through(dataset: StoredDataset, head: Multihash, block: Multihash, number: int) -> bool:
-    """Return whether a block is in the chain that ends with another one.
+    """Return whether a block is an ancestor of another one.
 
     Args:
         dataset: the dataset.

@@ -1,4 +1,4 @@
-"""Parquet files of tables, opened wherever they are."""
+"""Parquet files of tables, opened locally or in object stores."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FilePlace: TypeAlias = "Path | BucketFile"
 """Where a file is: on this machine, or in a bucket."""
 
 _AT_ONCE: Final = 16
-_MAX_LOCAL: Final = 100  # enough for those who ask several things of one file; a footer can be large
+_MAX_LOCAL: Final = 100  # enough for repeated requests to one file; a footer can be large
 
 
 class Footer(NamedTuple):
-    """The footer of a Parquet file, and the columns by it."""
+    """The footer of a Parquet file, with its columns."""
 
     metadata: pq.FileMetaData
     columns: pa.Schema
@@ -34,28 +34,28 @@ class Footer(NamedTuple):
 
 @contextmanager
 def opened(place: FilePlace) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file; of one in a bucket, only those parts are asked for that are read.
+    """Open a Parquet file; from a bucket, only the parts that are read are requested.
 
     Raises:
-        OdfError: it cannot be read; also for what goes wrong inside of the block.
+        OdfError: it cannot be read; errors inside the `with` block are translated, too.
     """
     with reading(_name(place)), _opened(place) as file:
         yield file
 
 
 class RowsOfFile:
-    """The rows of a Parquet file, in batches that are bounded by bytes, whatever its writer has packed into it.
+    """The rows of a Parquet file, in batches of limited size, whatever the size of its row groups.
 
     Attributes:
-        names: of its columns.
-        sizes: rows of each row group.
+        names: names of its columns.
+        sizes: number of rows of each row group.
     """
 
     def __init__(self, place: FilePlace, rows: int) -> None:
         """
         Args:
-            place: where it is.
-            rows: rows of a batch at most.
+            place: location of the file.
+            rows: maximum rows of a batch.
 
         Raises:
             OdfError: it cannot be read.
@@ -68,14 +68,14 @@ class RowsOfFile:
         self._dictionaries, self._rows = reading_plan(found.metadata, rows, groups)
 
     def batches(self, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of some row groups; text may be dictionaries.
+        """Yield the rows of some row groups; text may be dictionary-encoded.
 
         Args:
             columns: names of columns.
-            groups: the row groups, all by default.
+            groups: row groups, all by default.
 
         Raises:
-            OdfError: they cannot be read. Errors of whoever takes the rows stay what they are.
+            OdfError: they cannot be read. Exceptions of the consumer are not translated.
         """
         name = _name(self._place)
         with ExitStack() as stack:
@@ -107,7 +107,7 @@ def _name(place: FilePlace) -> Path | str:
 
 
 def footer(place: FilePlace) -> Footer:
-    """The footer of a Parquet file, remembered as long as that stays the same.
+    """Return the footer of a Parquet file, cached as long as the file is unchanged.
 
     Raises:
         OdfError: it cannot be read.
@@ -120,7 +120,7 @@ def footer(place: FilePlace) -> Footer:
 
 
 def fetch_footers(places: Iterable[FilePlace]) -> None:
-    """Ask for the footers of files in buckets that are not known yet, several at a time.
+    """Fetch the footers of files in buckets that are not cached yet, concurrently.
 
     Raises:
         OdfError: one cannot be read.

@@ -24,7 +24,7 @@ _MAX_KEPT: Final = 200
 
 
 class TableOpener:
-    """Opens the tables of some workspaces; keeps those of datasets as long as these do not change. For all threads."""
+    """Opens the shared tables of some workspaces; caches those of unchanged datasets. Thread-safe."""
 
     def __init__(
         self, storages: Sequence[Storage], queries: Sequence[QueryService], numbers: VersionNumbers | None = None
@@ -32,18 +32,18 @@ class TableOpener:
         """
         Args:
             storages: the workspaces.
-            queries: for each, what answers queries over all of it.
-            numbers: gives the numbers of versions of datasets; None where nobody is told a number.
+            queries: the query service of each workspace.
+            numbers: version numbers of datasets; None if no numbers are shown to clients.
         """
         self._numbers = numbers
         self._places = tuple(zip(storages, queries, strict=True))
         self._kept: LruCache[tuple[object, ...], DatasetTable] = LruCache(_MAX_KEPT)
 
     def open(self, source: TableSource) -> ReadableTable:
-        """The table as it is now.
+        """Return the current table of a source.
 
         Raises:
-            CannotShare: it is not there any more, or never was.
+            CannotShare: it does not, or no longer, exist.
         """
         if source.kind is SourceKind.DATASET:
             return self._dataset(source)
@@ -68,14 +68,14 @@ class TableOpener:
 
 
 def open_files(kind: SourceKind, location: str) -> ReadableTable:
-    """A table of files that are not a dataset.
+    """Return a table of files.
 
     Args:
-        kind: what it is.
-        location: where it is, as in `TableSource`.
+        kind: kind of the table.
+        location: its location, as in `TableSource`.
 
     Raises:
-        CannotShare: it is not there, cannot be read, or its library is not installed.
+        CannotShare: it does not exist, cannot be read, or its library is not installed.
     """
     if kind is SourceKind.PARQUET:
         from odfpy.sharing.tables.parquet import ParquetTable
@@ -91,15 +91,15 @@ def open_files(kind: SourceKind, location: str) -> ReadableTable:
 
 
 def shared_dataset(dataset: StoredDataset, shown: SharedView, at: str | None) -> TableSource:
-    """A dataset as the source of a shared table.
+    """Return a dataset as the source of a shared table.
 
     Args:
         dataset: the dataset.
-        shown: its current state, or its changelog.
+        shown: whether to show its current state, or its changelog.
         at: a tag or branch; None for the head.
 
     Raises:
-        BlockNotFound, UsageError: there is no such tag or branch.
+        BlockNotFound, UsageError: the tag or branch does not exist.
     """
     _at(dataset, at)
     return TableSource(SourceKind.DATASET, str(dataset.handle.id), shown, at)
@@ -111,5 +111,5 @@ def _at(dataset: StoredDataset, at: str | None) -> StoredDataset:
 
 
 def _name(at: str | None) -> str | None:
-    """The tag or branch; None for the head, which has a name, too."""
+    """Return the tag or branch; None for the head, which also has a name."""
     return None if at == HEAD else at

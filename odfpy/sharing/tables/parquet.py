@@ -1,7 +1,7 @@
-"""A folder of Parquet files as a shared table, also with partitions as Hive has them (`country=DE/year=2024/`).
+"""A folder of Parquet files as a shared table, optionally with Hive partitions (`country=DE/year=2024/`).
 
-Only what the folder holds now can be read. So there is one version, whose number is the time of the newest change, in
-milliseconds since 1970: clients that keep files see by it that there are others now.
+Only the current content of the folder can be read. So there is one version, whose number is the time of the latest
+change, in milliseconds since the epoch: clients that cache files notice changes by it.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from odfpy.sharing.tables.remote import BucketFile, table_folder
 _SUFFIXES: Final = (".parquet", ".parq", ".pq")
 _HIDDEN: Final = (".", "_")
 _THREADS: Final = 4
-_COLUMNS: Final[LruCache[bytes, pa.Schema]] = LruCache(200)  # of folders, as long as no file of them changes
+_COLUMNS: Final[LruCache[bytes, pa.Schema]] = LruCache(200)  # by folder, as long as its files are unchanged
 
 
 class _Listed(NamedTuple):
-    """A file by the name that it is found under, which may be a link, and by its own."""
+    """A file with the name it is found under, which may be a link, and its real path."""
 
     name: str
     file: LocalFile | BucketFile
 
 
 class ParquetTable(NumberedTable):
-    """The Parquet files below a folder; hidden ones, and files of other kinds, are passed over."""
+    """The Parquet files below a folder; hidden files, and other file types, are skipped."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         """
         Args:
-            folder: where the files are: a path, or the URL of a folder in an object store.
+            folder: folder of the files: a path, or the URL of a folder in an object store.
 
         Raises:
-            CannotShare: there is no such folder, or the store refuses.
+            CannotShare: the folder does not exist, or the store refuses.
         """
         self._folder = table_folder(folder)
 
@@ -65,7 +65,7 @@ class ParquetTable(NumberedTable):
         return Timestamp.from_millis(number)
 
     def schema(self, version: TableVersion) -> pa.Schema:
-        del version  # there is only one
+        del version  # there is only one version
         columns = self._stored_columns
         if len(set(columns.names)) < len(columns.names):
             raise CannotShare(
@@ -107,18 +107,18 @@ class ParquetTable(NumberedTable):
         del first, last
         raise UsageError("This table keeps no changes", hint="Read its newest version.")
 
-    # --- What is there ---
+    # --- Content ---
 
     @cached_property
     def _listing(self) -> tuple[Sequence[_Listed], int]:
-        """The files, and when they or a folder of them have changed last, in nanoseconds."""
+        """Return the files, and the latest modification time of any of them or their folders, in nanoseconds."""
         found, newest = self._folder.walk(lambda name: name.lower().endswith(_SUFFIXES), _HIDDEN)
         files = sorted((_Listed(*one) for one in found), key=lambda one: one.name)
         return files, max([newest, *(one.file.mtime_ns for one in files)])
 
     @property
     def _stored_columns(self) -> pa.Schema:
-        """The columns of all files together; found out again where a file has changed."""
+        """Return the unified columns of all files; recomputed when a file has changed."""
         files = self._listing[0]
         key = hashlib.sha256("\0".join(one.file.identity for one in files).encode()).digest()
         try:
@@ -135,14 +135,14 @@ class ParquetTable(NumberedTable):
 
     @cached_property
     def _partitions(self) -> tuple[Mapping[str, pa.DataType], Mapping[str, Mapping[str, Any]]]:
-        """Types of the partition columns, and their values by name of a file."""
+        """Return the types of the partition columns, and their values by file name."""
         names = [one.name for one in self._listing[0]]
         options = ds.FileSystemFactoryOptions(
             partition_base_dir=str(self._folder.path), partitioning=ds.HivePartitioning.discover()
         )
         try:
             factory = ds.FileSystemDatasetFactory(pyarrow.fs.LocalFileSystem(), names, ds.ParquetFileFormat(), options)
-            schema = factory.inspect(fragments=0)  # of the names of folders alone
+            schema = factory.inspect(fragments=0)  # from folder names alone
             fragments = factory.finish(schema).get_fragments()
             values = {one.path: ds.get_partition_keys(one.partition_expression) for one in fragments}
         except (pa.ArrowException, ValueError, OSError) as error:
@@ -154,18 +154,18 @@ class ParquetTable(NumberedTable):
 
 
 def _unified(places: Sequence[FilePlace]) -> pa.Schema:
-    """The columns of some files together.
+    """Return the unified columns of some files.
 
     Raises:
         CannotShare: a file cannot be read.
-        pa.ArrowException: they do not fit each other.
+        pa.ArrowException: they are incompatible.
     """
     if not places:
         return pa.schema([])
     local = [str(place) for place in places if isinstance(place, Path)]
-    with suppress(pa.ArrowException, OSError):  # the way below says which file it is
+    with suppress(pa.ArrowException, OSError):  # the slow path below determines which file it is
         if len(local) == len(places):
-            size = -(-len(local) // _THREADS)  # in order, so that columns come as the first file has them
+            size = -(-len(local) // _THREADS)  # in order, so that columns have the order of the first file
             parts = [local[start : start + size] for start in range(0, len(local), size)]
             with ThreadPoolExecutor(_THREADS) as pool:
                 return pa.unify_schemas(list(pool.map(_inspected, parts)), promote_options="permissive")
@@ -178,6 +178,6 @@ def _unified(places: Sequence[FilePlace]) -> pa.Schema:
 
 
 def _inspected(paths: Sequence[str]) -> pa.Schema:
-    """The columns of local files together, found without a step of Python for each."""
+    """Return the unified columns of local files, computed without a Python step for each."""
     factory = ds.FileSystemDatasetFactory(pyarrow.fs.LocalFileSystem(), paths, ds.ParquetFileFormat())
     return factory.inspect(promote_options="permissive").remove_metadata()

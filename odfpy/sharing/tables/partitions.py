@@ -1,4 +1,4 @@
-"""Values of partition columns as text (Delta protocol, "Partition Value Serialization"), and back."""
+"""Conversion of partition values to and from text (Delta protocol, "Partition Value Serialization")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def partition_text(value: Any) -> str | None:
-    """A value as the protocol writes it; None for NULL, which the empty text is, too."""
+    """Return a value in the protocol's format; None for NULL and for the empty text."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -28,14 +28,14 @@ def partition_text(value: Any) -> str | None:
 
 
 def partition_scalars(values: Mapping[str, str | None], types: Mapping[str, pa.DataType]) -> dict[str, pa.Scalar]:
-    """Values as they are in all rows of a file.
+    """Parse the partition values of a file.
 
     Args:
-        values: as the protocol writes them.
-        types: of the columns.
+        values: values in the protocol's format.
+        types: types of the columns.
 
     Raises:
-        CannotShare: a text is not such a value.
+        CannotShare: a text is not a valid value.
     """
     return {name: _scalar(name, values[name], kind) for name, kind in types.items() if name in values}
 

@@ -1,7 +1,7 @@
-"""Folders of buckets that hold tables: nothing outside of them is read, whatever a table says.
+"""Folders of buckets that contain tables: nothing outside of them is read, whatever a table refers to.
 
-What is there is found by listing, once for each folder of a table: its sizes and versions say whether a file is still
-the same. So a table whose log names thousands of files costs no request for each of them.
+Their content is determined by listing, once for each folder of a table: sizes and versions tell whether a file is
+unchanged. So a table whose log names thousands of files costs no request for each of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from odfpy.sharing.tables.local import LocalFolder
 _REMOTE: Final = re.compile(r"(s3|gs|az|s3\+https?)://", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _SAME_STORE: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "wasb": "az", "wasbs": "az"}
-_MAX_DEPTH: Final = 1000  # folders of one table
+_MAX_DEPTH: Final = 1000  # folder depth of a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class BucketFile:
     """An object in the folder of a table.
 
     Attributes:
-        url: of the object, for people.
-        size: bytes.
-        mtime_ns: when it was written.
-        version: what the store knows its content by.
-        bucket: where it is.
-        key: its name there.
+        url: URL of the object, for messages.
+        size: size in bytes.
+        mtime_ns: modification time.
+        version: the store's version of its content.
+        bucket: the bucket.
+        key: its key there.
     """
 
     url: str
@@ -48,30 +48,30 @@ class BucketFile:
 
     @property
     def identity(self) -> str:
-        """Return a text that changes when the object is written anew."""
+        """Return a text that changes when the object is rewritten."""
         return f"{self.url}:{self.size}:{self.version}"
 
     @property
     def path(self) -> BucketFile:
-        """Return where it is, as `TableFile` has it."""
+        """Return its location, in the form of `TableFile`."""
         return self
 
     @property
     def name(self) -> str:
-        """Return the last part of its name."""
+        """Return the last segment of its key."""
         return self.key.rpartition("/")[2]
 
     def read(self, start: int, end: int) -> bytes:
-        """Some bytes, up to an offset or the end.
+        """Read bytes from an offset up to another, or to the end.
 
         Raises:
-            CannotShare: it is not there any more, or the store refuses.
+            CannotShare: it no longer exists, or the store refuses.
         """
         with _asking(self.url):
             return self.bucket.ask(self.key, self.bucket.client.get, self.key, start, min(end, self.size))
 
     def pieces(self, start: int, end: int) -> Iterator[bytes]:
-        """The bytes from an offset up to another one, in parts as large as a request.
+        """Yield the bytes between two offsets, in pieces of one request each.
 
         Raises:
             CannotShare: as `read`.
@@ -81,11 +81,11 @@ class BucketFile:
             start += len(part)
 
     def open(self) -> BinaryIO:
-        """The bytes, read by ranges as they are asked for."""
+        """Open the object for random access; reads become range requests."""
         return cast("BinaryIO", _Stream(self))
 
     def presigned(self, seconds: int) -> str | None:
-        """A URL of the store by which anybody can read it for a while; None if nothing is there to sign with.
+        """Return a presigned URL, valid for a while; None without credentials to sign with.
 
         Raises:
             CannotShare: the store's library cannot sign.
@@ -95,7 +95,7 @@ class BucketFile:
 
 
 class _Stream(io.RawIOBase):
-    """An object that is read at any place; each read is a request for as much."""
+    """A stream with random access; each read is one range request."""
 
     def __init__(self, file: BucketFile) -> None:
         super().__init__()
@@ -129,20 +129,20 @@ class _Stream(io.RawIOBase):
 
 
 class BucketFolder:
-    """A folder of a bucket that a table is in.
+    """A folder of a bucket that contains a table.
 
     Attributes:
-        url: of the folder, without a slash at its end.
+        url: URL of the folder, without a trailing slash.
         path: the same without the scheme, beginning with a slash.
     """
 
     def __init__(self, url: str) -> None:
         """
         Args:
-            url: of the folder; nothing is asked yet.
+            url: URL of the folder; nothing is requested yet.
 
         Raises:
-            CannotShare: it is not a URL of a folder, or the library of the store is not installed.
+            CannotShare: it is not the URL of a folder, or the library of the store is not installed.
         """
         with _asking(url):
             self._place = parse_place(url)
@@ -155,13 +155,13 @@ class BucketFolder:
         return self.url
 
     def file(self, name: str) -> BucketFile:
-        """An object of the folder.
+        """Return an object of the folder.
 
         Args:
-            name: path inside of the folder, or a URL that leads into it.
+            name: relative path, or a URL that leads into the folder.
 
         Raises:
-            CannotShare: it is outside, or not there.
+            CannotShare: it is outside, or missing.
         """
         path = self._inside(name)
         parts = path.split("/")
@@ -177,22 +177,22 @@ class BucketFolder:
         return self._found(path, last, listing)
 
     def files(self, folder: str = "") -> Iterator[tuple[str, BucketFile]]:
-        """The objects directly in a folder, which is empty or ends in a slash, with their paths."""
+        """Return the objects directly in a folder, which is empty or ends in a slash, with their paths."""
         listing = self._listing(folder)
         for name in sorted(listing.objects):
-            if name:  # some tools make an object for a folder
+            if name:  # some tools create an object for a folder
                 yield folder + name, self._found(folder + name, name, listing)
 
     def folders(self, folder: str = "") -> Iterator[str]:
-        """The folders in a folder, each with a slash at its end."""
+        """Return the subfolders of a folder, each with a trailing slash."""
         return (f"{folder}{name}/" for name in sorted(self._listing(folder).folders) if name)
 
     def walk(self, wanted: Callable[[str], bool], hidden: tuple[str, ...]) -> tuple[list[tuple[str, BucketFile]], int]:
-        """The objects below, each with its path; as `LocalFolder.walk`, but that folders of buckets have no times.
+        """Return the objects below, each with its path; like `LocalFolder.walk`, but folders of buckets have no times.
 
         Args:
-            wanted: tells by the last part of a name whether it counts.
-            hidden: beginnings of names of objects and folders that are passed over.
+            wanted: returns whether an object is wanted, by the last segment of its name.
+            hidden: prefixes of names of objects and folders that are skipped.
 
         Raises:
             CannotShare: there is nothing, or it cannot be read.
@@ -226,10 +226,10 @@ class BucketFolder:
         return found
 
     def _inside(self, name: str) -> str:
-        """The path of a name inside of the folder.
+        """Return the path of a name inside the folder.
 
         Raises:
-            CannotShare: it leads elsewhere.
+            CannotShare: it is outside.
         """
         scheme = _SCHEME.match(name)
         if scheme is None:
@@ -253,14 +253,14 @@ class BucketFolder:
 
 
 def known_object(bucket: str, key: str) -> BucketFile:
-    """An object as it is now.
+    """Return an object in its current version.
 
     Args:
         bucket: URL of its bucket.
-        key: its name there.
+        key: its key there.
 
     Raises:
-        CannotShare: it is not there any more, or the store refuses.
+        CannotShare: it no longer exists, or the store refuses.
     """
     url = f"{bucket}/{key}"
     with _asking(url):
@@ -274,7 +274,7 @@ def is_remote(location: str | os.PathLike[str]) -> bool:
 
 
 def store_url(location: str) -> str | None:
-    """A location as URL of an object store, however other programs write that; None if it is not such a place."""
+    """Normalize the URL of an object store, in the notation of any program; None if it is not one."""
     scheme, separator, rest = location.partition("://")
     kind = _SAME_STORE.get(scheme.lower(), scheme)
     container, _, key = rest.partition("/")
@@ -283,17 +283,17 @@ def store_url(location: str) -> str | None:
 
 
 def table_folder(location: str | os.PathLike[str]) -> LocalFolder | BucketFolder:
-    """The folder of a table, by its path or URL.
+    """Return the folder of a table, by its path or URL.
 
     Raises:
-        CannotShare: there is no such folder; of one in a bucket, this is found out when it is listed.
+        CannotShare: the folder does not exist; for a bucket, that is only noticed when it is listed.
     """
     return BucketFolder(str(location)) if is_remote(location) else LocalFolder(location)
 
 
 @contextmanager
 def _asking(url: str) -> Iterator[None]:
-    """Turn what a store says into what can be said of a shared table."""
+    """Translate errors of a store to errors of a shared table."""
     try:
         yield
     except CannotShare:

@@ -1,4 +1,4 @@
-"""Statistics that a table keeps about its files, and bounds as the protocol writes them ("Per-file Statistics")."""
+"""File statistics stored in a table's metadata, and bounds in the protocol's form ("Per-file Statistics")."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any, Final
 
-_MAX_LENGTH: Final = 256  # characters of a bound; writers may cut longer ones off
+_MAX_LENGTH: Final = 256  # characters of a bound; writers may truncate longer ones
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 
 
@@ -16,13 +16,13 @@ def table_statistics(
     least: Mapping[str, Any] | None,
     greatest: Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
-    """The statistics of a file by what a table keeps of it; None if it does not keep enough.
+    """Return the statistics of a file from a table's metadata; None if these are not sufficient.
 
     Args:
-        rows: how many the file has.
-        nulls: by column, how many there are.
-        least: by column, the least value, or one that is less.
-        greatest: by column, the greatest value, or one that is greater; of instants, cut to milliseconds.
+        rows: number of rows in the file.
+        nulls: number of nulls by column.
+        least: lower bound by column.
+        greatest: upper bound by column; of timestamps, truncated to milliseconds.
     """
     if rows is None:
         return None
@@ -43,7 +43,7 @@ def table_statistics(
 
 
 def bounds(low: Any, high: Any) -> tuple[Any, Any]:
-    """Both as the protocol writes them, None where they cannot be told."""
+    """Return both bounds in the protocol's form, None where unknown."""
     if isinstance(low, (bool, float)):
         return None, None
     if isinstance(low, int):

@@ -1,6 +1,6 @@
-"""A table as somebody sees it who sees only some of its rows: its versions are those that have changed such rows.
+"""A table as seen by a caller who may only see some of its rows: its versions are those that change such rows.
 
-Otherwise the number of versions, and when they were made, would tell of rows that are hidden.
+Otherwise the number of versions, and their times, would reveal hidden rows.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class VisibleTable(NumberedTable):
     def __init__(self, table: ReadableTable, shows: Callable[[TableFile], bool]) -> None:
         """
         Args:
-            table: the whole table.
-            shows: tells whether any row of a file shows.
+            table: the complete table.
+            shows: returns whether any row of a file is visible.
         """
         self._table = table
         self._shows = shows
@@ -74,7 +74,7 @@ class VisibleTable(NumberedTable):
 
     @cached_property
     def _places(self) -> Sequence[int]:
-        """Of each version that shows, its number in the whole table."""
+        """Return for each visible version its number in the complete table."""
         table = self._table
         if table.latest.number == table.base:
             return [table.base]
@@ -85,6 +85,6 @@ class VisibleTable(NumberedTable):
         return self._table.version(self._places[version.number - self.base])
 
     def _seen(self, version: TableVersion) -> TableVersion:
-        """The version that shows in which a version of the whole table is seen first."""
+        """Return the first visible version that includes a version of the complete table."""
         place = min(bisect.bisect_left(self._places, version.number), len(self._places) - 1)
         return self.version(self.base + place)

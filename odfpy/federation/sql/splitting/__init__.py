@@ -1,1 +1,1 @@
-"""Parts of splitting a query: its tree, its tables, its conditions, its aggregates."""
+"""Steps of splitting a query: name resolution, tables, conditions, and aggregates."""

@@ -1,18 +1,18 @@
-"""Aggregates in two parts: what each source gives for its rows, and what the asker makes of all of these.
+"""Aggregates in two phases: partial aggregates of each source, and how the client combines them.
 
-    sum(x)            sum(x), exact numbers with 38 digits  sum(partial), as the type that the engine gives sum(x)
-    count(x)          count(x)                              sum(partial), 0 if nothing has come
+    sum(x)            sum(x), exact numbers with 38 digits  sum(partial), cast to the engine's type of sum(x)
+    count(x)          count(x)                              sum(partial), 0 without any rows
     min(x), max(x)    min(x), max(x)                        min(partial), max(partial)
     avg(x)            sum(x), count(x)                      sum(sums) / sum(counts)
-    count(DISTINCT x) x as one more group                   count(DISTINCT x)
-    approx_distinct(x) the least hash of each bucket        an estimate (`sketches`)
+    count(DISTINCT x) x as an additional group              count(DISTINCT x)
+    approx_distinct(x) the minimum hash of each bucket      an estimate (`sketches`)
 
-One sketch goes along with the sums and counts, which are then of each bucket, so that a source reads its rows once. If
-several values are counted, each sketch is a fragment of its own: buckets of one beside those of another would be far
-more groups. What counting exactly moves less for, or engines write in different ways, is counted exactly.
+One sketch can be combined with sums and counts, which are then per bucket, so that a source reads its rows once. If
+several values are counted, each sketch is a fragment of its own, since combined buckets would multiply the number of
+groups. Values are counted exactly where that transfers less, or where engines write them differently.
 
-The mean of whole numbers and doubles is a quotient of doubles; that of decimal numbers has four more digits, as in the
-engines: the quotient is that of the engine itself.
+The mean of integers and doubles is a quotient of doubles; that of decimals has four more digits, as in the engines: the
+division is done by the engine itself.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def partial_aggregates(
 ) -> Fragment | SketchTable | None:
     """Split the aggregates of a query over one table; return None where a source cannot do its part.
 
-    The query is changed, if this succeeds: what it reads are columns of the fragment, or of what sketches are.
+    If this succeeds, the query is modified: it then reads columns of the fragment, or tables built from sketches.
 
     Args:
-        select: the query, whose conditions have all been taken out.
-        alias: of its table.
-        relation: what the table is.
-        conditions: those taken out.
-        flavor: of the query.
+        select: the query, from which all conditions have been removed.
+        alias: alias of its table.
+        relation: the relation behind the table.
+        conditions: the removed conditions.
+        flavor: flavor of the query.
     """
     from sqlglot import exp
 
@@ -69,7 +69,7 @@ def partial_aggregates(
         return None
     fragments = [one for one, _ in found.parts] if isinstance(found, SketchTable) else [found]
     if any(one.dtype is None for fragment in fragments for one in fragment.outputs):
-        return None  # NULL has no type that sources agree on
+        return None  # engines do not agree on the type of NULL
     for key, value in changed.items():
         select.set(key, value)
     if group is not None:
@@ -78,7 +78,7 @@ def partial_aggregates(
 
 
 class _Parts:
-    """The outputs of the sources, as they come up."""
+    """Collects the outputs of the sources' fragments."""
 
     def __init__(self, alias: str, find: FindColumn, flavor: Flavor) -> None:
         self.groups: list[Expression] = []
@@ -90,14 +90,14 @@ class _Parts:
         self._flavor = flavor
 
     def found(self, entity: str, where: Expression | None) -> Fragment | SketchTable:
-        """The fragments that sources are asked for, and how their answers are one table.
+        """Return the fragments for the sources, and the table built from their answers.
 
         Args:
             entity: the entity.
             where: conditions on its rows.
 
         Raises:
-            InvalidFragment: they do not fit together.
+            InvalidFragment: they cannot be combined.
         """
 
         def grouped(outputs: Sequence[Output], groups: Sequence[Expression]) -> Fragment:
@@ -123,16 +123,16 @@ class _Parts:
         return SketchTable((*outputs, *self.sketches.values()), tuple(one.name for one in keys), tuple(parts))
 
     def key(self, node: Any) -> Any:
-        """A column of the fragment for what rows are grouped by."""
+        """Return a fragment column for a GROUP BY key."""
         expression = self._read(node)
         self.groups.append(expression)
         return self._column("g", expression)
 
     def changed(self, node: Any, places: Sequence[tuple[Any, Any]]) -> Any:
-        """A part of the query over columns of the fragment.
+        """Rewrite a part of the query over columns of the fragment.
 
         Raises:
-            InvalidFragment: something in it needs the rows themselves.
+            InvalidFragment: it needs the rows themselves.
         """
         from sqlglot import exp
 
@@ -167,10 +167,10 @@ class _Parts:
                 node.set(key, changed)
         return node
 
-    # --- One aggregate ---
+    # --- Single aggregates ---
 
     def _combined(self, node: Any) -> Any:
-        """The expression that the asker makes of the parts of an aggregate."""
+        """Return the expression with which the client combines the partial results of an aggregate."""
         from sqlglot import exp
 
         condition = None
@@ -214,7 +214,7 @@ class _Parts:
         return self._counted(found) if is_estimate else found
 
     def _counted(self, found: Any) -> Any:
-        """An estimate as the type that the engine has for it."""
+        """Cast an estimate to the engine's type."""
         from sqlglot import exp
 
         return exp.cast(found, "BIGINT" if self._flavor.zero_fails else _unsigned(), copy=False)
@@ -261,7 +261,7 @@ class _Parts:
         return read_tree(node, self._find, self._flavor)
 
     def _column(self, prefix: str, expression: Expression) -> Any:
-        """A column of the fragment for an expression: the same one for the same."""
+        """Return a fragment column for an expression; equal expressions share it."""
         return self._named(self.outputs.setdefault((prefix, expression), f"{prefix}{len(self.outputs)}"))
 
     def _named(self, name: str) -> Any:
@@ -279,14 +279,14 @@ def _quotient(one: Any, other: Any) -> Any:
 
 
 def _unsigned() -> Any:
-    """The type of unsigned numbers as DataFusion writes it, which no dialect of sqlglot does."""
+    """Return DataFusion's name of the unsigned type, which no dialect of sqlglot has."""
     from sqlglot import exp
 
     return exp.DataType(this=exp.DType.USERDEFINED, kind="BIGINT UNSIGNED")
 
 
 def _is_met(accuracy: Any) -> bool:
-    """Return whether a sketch is as exact as a query wants it."""
+    """Return whether a sketch is as accurate as the query demands."""
     from sqlglot import exp
 
     if not isinstance(accuracy, exp.Literal) or accuracy.is_string:

@@ -1,7 +1,7 @@
-"""Conditions of a query that go to the entities they are about.
+"""Conditions of a query that are pushed down to the entities that they involve.
 
-A condition is of one table if it names columns of no other one. It may go to where the table's rows come from unless
-an outer join makes rows of NULL afterwards, on which it would have had a say.
+A condition involves one table if it uses columns of no other. It can be pushed below a join unless an outer join
+produces NULL rows afterwards, which it would have filtered.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _KINDS: Final = ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI")
 
 
 def taken_conditions(select: Any, relations: Mapping[str, Relation], flavor: Flavor) -> dict[str, list[Expression]]:
-    """Take out of a query the conditions that can go to the tables; return these by alias.
+    """Remove the conditions from a query that can be pushed down; return them by alias.
 
     Args:
-        select: the query, which is changed.
+        select: the query, which is modified.
         relations: its tables that are rows of an entity, by alias.
-        flavor: of the query.
+        flavor: flavor of the query.
     """
     taken: dict[str, list[Expression]] = {alias: [] for alias in relations}
     joins = select.args.get("joins") or []
@@ -53,7 +53,7 @@ def taken_conditions(select: Any, relations: Mapping[str, Relation], flavor: Fla
         own = join.this.alias
         if condition is None or join.side in ("FULL", "RIGHT"):
             continue
-        # Afterwards nothing may be left that was not a condition before: an inner join without ON is a cross join.
+        # The clause must not disappear: an inner join without ON is a cross join.
         left = _without(condition, take(lambda alias, own=own: alias == own))  # type: ignore[misc]
         join.set("on", _true() if left is None else left)
 
@@ -70,7 +70,7 @@ def _is_strange(join: Any) -> bool:
 
 
 def _nullable(select: Any, joins: Sequence[Any]) -> set[str]:
-    """Aliases of the tables in whose place a join may put NULL."""
+    """Return aliases of the tables for which a join may produce NULL rows."""
     before = {select.args["from_"].this.alias} if select.args.get("from_") is not None else set()
     nullable: set[str] = set()
     for join in joins:
@@ -83,7 +83,7 @@ def _nullable(select: Any, joins: Sequence[Any]) -> set[str]:
 
 
 def _without(condition: Any, is_taken: Callable[[Any], bool]) -> Any:
-    """The rest of a condition after those of its parts that are taken; None for nothing."""
+    """Return the condition without the conjuncts that are removed; None if nothing is left."""
     from sqlglot import exp
 
     parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
@@ -105,7 +105,7 @@ def _true() -> Any:
 
 
 def _of_one(condition: Any, relations: Mapping[str, Relation], flavor: Flavor) -> tuple[str, Expression] | None:
-    """The table that a condition is of, and the condition in the words of its entity."""
+    """Return the table that a condition involves, and the condition over its entity's columns."""
     from sqlglot import exp
 
     aliases = {column.table for column in condition.find_all(exp.Column)}

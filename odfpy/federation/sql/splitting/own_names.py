@@ -1,8 +1,8 @@
-"""Names of their own for the columns of joins, without which DataFusion gives wrong answers.
+"""Unique names for the columns of joined tables, without which DataFusion returns wrong answers.
 
-DataFusion 55 pushes conditions below joins by the names of columns: of two tables that both have an `id`, it may take
-the other one's (its issues 21246 and 25244; most often above RIGHT and FULL JOIN, or with LIMIT). So every table of a
-join is read as a query that names its columns after the table, and no two columns have the same name.
+DataFusion 55 pushes conditions below joins by column name: of two tables that both have an `id`, it may pick the wrong
+one (its issues 21246 and 25244; mostly above RIGHT and FULL JOIN, or with LIMIT). So every table of a join is wrapped
+in a subquery that prefixes its columns with the table's name, so that no two columns have the same name.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _PLAIN: Final = frozenset(("this", "alias", "db", "catalog"))
 
 
 def with_own_names(sql: str) -> str:
-    """A query that means the same, in which no join has two columns of one name.
+    """Return an equivalent query in which no join has two columns of the same name.
 
     Args:
-        sql: of DataFusion, as `split` gives it: every table has an alias of its own, every column that of its table.
+        sql: a query from `split` in DataFusion's SQL: every table has a unique alias, every column is qualified.
     """
     from sqlglot import exp, parse_one
 
@@ -32,7 +32,7 @@ def with_own_names(sql: str) -> str:
 
 
 def _name_columns(select: Any, item: Any) -> None:
-    """Name the columns of one table of a join after it."""
+    """Rename the columns of one joined table after it."""
     from sqlglot import exp
 
     alias = item.alias

@@ -1,6 +1,6 @@
-"""A query as a tree in which every name is known: of which table it is, and of which entity the table.
+"""A query as a tree in which all names are resolved: each column to its table, each table to its entity.
 
-Every table has an alias of its own, wherever it stands, so that no name in the tree means two things.
+Every occurrence of a table gets a unique alias, so that no name in the tree is ambiguous.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _PLAIN: Final = frozenset(("this", "alias", "db", "catalog", "joins"))
 
 @dataclass(frozen=True, slots=True)
 class QueryTree:
-    """A query whose names are known.
+    """A query with resolved names.
 
     Attributes:
         tree: the query.
-        entities: for the name of each table in it, the entity that it is; one name for each place.
-        columns: for each entity, its columns by the names that the query has for them.
-        scopes: its parts, the inner ones first.
+        entities: the entity behind each table name; each occurrence has its own name.
+        columns: for each entity, its columns by the names that the query uses for them.
+        scopes: its SELECTs, inner ones first.
     """
 
     tree: Any
@@ -40,16 +40,16 @@ class QueryTree:
 
 
 def query_tree(sql: str, entities: Mapping[str, pa.Schema], dialect: str) -> QueryTree:
-    """The tree of a query.
+    """Parse a query and resolve its names.
 
     Args:
         sql: the query.
-        entities: names and schemas.
-        dialect: of sqlglot.
+        entities: names and schemas of entities.
+        dialect: sqlglot dialect.
 
     Raises:
-        InvalidQuery: it is not a query, or names what is not there.
-        UnsupportedQuery: it reads an entity in a way that cannot travel.
+        InvalidQuery: it is not a query, or refers to something that does not exist.
+        UnsupportedQuery: it uses an entity in a way that cannot be sent to relays.
     """
     from sqlglot import exp
     from sqlglot.errors import OptimizeError, ParseError, SqlglotError
@@ -68,7 +68,7 @@ def query_tree(sql: str, entities: Mapping[str, pa.Schema], dialect: str) -> Que
         known: dict[str, object] = {place: dict.fromkeys(named[entity], "unknown") for place, entity in places.items()}
         schema = MappingSchema(known or {_TABLE: {"x": "int"}}, dialect=dialect, normalize=False)
         if any(star.table for star in tree.find_all(exp.Column) if isinstance(star.this, exp.Star)):
-            tree = qualify(tree, dialect=dialect, schema=schema)  # with other aliases, `x.*` would be of nobody
+            tree = qualify(tree, dialect=dialect, schema=schema)  # with other aliases, `x.*` would not resolve
         tree = qualify(tree, dialect=dialect, schema=schema, canonicalize_table_aliases=True)
         tree = pushdown_projections(tree)
         for unnamed in tree.find_all(exp.Table):
@@ -104,7 +104,7 @@ def _parsed(sql: str, dialect: str) -> Any:
 
 
 def _name_expressions(tree: Any, dialect: str) -> None:
-    """Name what has no name by its text, as engines do, before the text changes."""
+    """Name unnamed outputs by their text, as engines do, before the text changes."""
     from sqlglot import exp
 
     for select in tree.find_all(exp.Select):
@@ -120,7 +120,7 @@ def _name_expressions(tree: Any, dialect: str) -> None:
 
 
 def _column_names(schema: pa.Schema, dialect: str) -> dict[str, tuple[str, pa.DataType]]:
-    """Columns by the names that a query has for them: Spark does not care about capitals."""
+    """Return columns by the names that a query uses for them: Spark is case-insensitive."""
     found: dict[str, tuple[str, pa.DataType]] = {}
     for field in schema:
         name = field.name.lower() if dialect == "spark" else field.name
@@ -129,7 +129,7 @@ def _column_names(schema: pa.Schema, dialect: str) -> dict[str, tuple[str, pa.Da
 
 
 def _place_entities(tree: Any, entities: Mapping[str, Any]) -> dict[str, str]:
-    """Give each place of an entity a table of its own; return which is which."""
+    """Give each occurrence of an entity its own table name; return the mapping."""
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope
 

@@ -1,4 +1,4 @@
-"""Tables of a query that are nothing but rows of one entity: an entity itself, or a plain query over one."""
+"""Tables of a query that are just rows of one entity: an entity itself, or a simple subquery over one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Relation:
     """Rows of one entity.
 
     Attributes:
-        entity: its name.
-        columns: what its columns are.
-        conditions: those that its rows fulfil.
+        entity: name of the entity.
+        columns: the entity's column behind each column.
+        conditions: conditions that its rows fulfil.
     """
 
     entity: str
@@ -34,10 +34,10 @@ class Relation:
     conditions: tuple[Expression, ...] = ()
 
     def finder(self, alias: str) -> FindColumn:
-        """A finder for the columns of the table with some alias, which refuses all others.
+        """Return a lookup for the columns of the table with an alias, which rejects all others.
 
         Args:
-            alias: of the table in the query.
+            alias: alias of the table in the query.
         """
 
         def find(node: exp.Column) -> Expression:
@@ -49,13 +49,13 @@ class Relation:
 
 
 class Relations:
-    """The tables of a query, by their aliases."""
+    """The tables of a query, resolved to relations by alias."""
 
     def __init__(self, query: QueryTree, flavor: Flavor) -> None:
         """
         Args:
             query: the query.
-            flavor: of the query.
+            flavor: flavor of the query.
         """
         from sqlglot import exp
 
@@ -65,10 +65,10 @@ class Relations:
         self._sources = {alias: source for scope in query.scopes for alias, source in scope.sources.items()}
 
     def relation(self, alias: str) -> Relation | None:
-        """The rows that an alias stands for, None where these are not rows of one entity.
+        """Return the rows behind an alias, None if these are not simply rows of one entity.
 
         Args:
-            alias: of a table.
+            alias: alias of a table.
         """
         from sqlglot import exp
 
@@ -81,11 +81,11 @@ class Relations:
             return Relation(entity, {name: Column(real, plain(dtype)) for name, (real, dtype) in columns.items()})
         inner = getattr(source, "expression", None)
         if self._is_recursive:
-            return None  # a table may be more than its first rows
+            return None  # LIMIT, for instance, cannot be merged
         return self._of_select(inner) if isinstance(inner, exp.Select) else None
 
     def _of_select(self, select: Any) -> Relation | None:
-        """The rows of a query that selects and renames, and nothing else."""
+        """Return the rows of a subquery that only filters, selects and renames."""
         if any(value for key, value in select.args.items() if key not in PLAIN_SELECT):
             return None
         source = select.args.get("from_")

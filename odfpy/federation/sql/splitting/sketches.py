@@ -1,17 +1,17 @@
-"""Sketches: how many different values there are, about, from at most 4 096 hashes of each source and group.
+"""Sketches: estimates of the number of distinct values, from at most 4 096 hashes for each source and group.
 
-A value is hashed (MD5 of its text, which is the same in every engine). The first three hexadecimal digits of a hash are
-one of 4 096 buckets. Of each bucket, the least hash travels, eleven digits of it. The eight after the bucket are a
-fraction from 0 to 1, which is less the more values there are. With m buckets, k of them not empty, and the sum s of
-their least fractions, the most likely number of values is
+A value is hashed (MD5 of its text, which is the same in every engine). The first three hexadecimal digits of the hash
+select one of 4 096 buckets. For each bucket, the minimum hash is sent, eleven digits of it. The eight digits after the
+bucket are a fraction between 0 and 1, whose minimum shrinks as the number of values grows. With m buckets, k of them
+not empty, and the sum s of their minimum fractions, the maximum likelihood estimate is
 
     m * k / (m - k + s)
 
-since the least of many fractions is distributed exponentially, and what is not there counts as 1. Its standard error
-is 1 / sqrt(m) = 1.6 % for many values, less for few, and none for one. It needs no correction and no second formula
-for few values, as those of HyperLogLog do. The least hash of several sources is the least of theirs: so the estimate
-is that of all rows together, however they are divided, and what several sources have counts once. All sums are of
-whole numbers below 2^53, so that their order changes nothing.
+since the minimum of many fractions is distributed exponentially, and empty buckets count as 1. Its standard error
+is 1 / sqrt(m) = 1.6 % for many values, less for few, and none for one. Unlike HyperLogLog, it needs no bias correction
+and no second formula for few values. The minimum hash of several sources is the minimum of theirs: so the estimate is
+that of all rows together, however they are distributed, and duplicates across sources count once. All sums are of
+integers below 2^53, so that their order does not matter.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _FRACTION: Final = " + ".join(
 
 
 def sketch_hash(value: Expression) -> Expression | None:
-    """The hash of a value; None where counting exactly moves less, or engines write the value in different ways.
+    """Return the hash of a value; None where exact counting transfers less, or engines write the value differently.
 
     Args:
-        value: what is counted.
+        value: the expression that is counted.
     """
     text = _text_of(value)
     return None if text is None else call("md5", text)
@@ -64,10 +64,10 @@ def _text_of(value: Expression) -> Expression | None:
     match kind_of(value.dtype):
         case "text":
             return value
-        case "int" if value.dtype.bit_width > 8:  # there are no more than 256 others
+        case "int" if value.dtype.bit_width > 8:  # smaller integers have at most 256 values
             return cast(value, TEXT)
         case "decimal" if value.dtype.scale < MAX_DIGITS:
-            # Some engines leave out a 0 before the point where there is no room for one.
+            # Some engines omit a 0 before the decimal point if the type has no digit for it.
             return cast(cast(value, pa.decimal128(MAX_DIGITS, value.dtype.scale)), TEXT)
         case "date":
             year, month, day = (cast(call(part, value), TEXT) for part in ("year", "month", "day"))
@@ -77,7 +77,7 @@ def _text_of(value: Expression) -> Expression | None:
 
 
 def bucket_of(hashed: Expression) -> Expression:
-    """The bucket of a hash: what rows are grouped by.
+    """Return the bucket of a hash: an additional GROUP BY key.
 
     Args:
         hashed: the hash.
@@ -86,7 +86,7 @@ def bucket_of(hashed: Expression) -> Expression:
 
 
 def least_of(hashed: Expression) -> Expression:
-    """The least hash of a bucket, as many digits of it as are needed.
+    """Return the minimum hash of a bucket, with the digits that are needed.
 
     Args:
         hashed: the hash.
@@ -96,17 +96,17 @@ def least_of(hashed: Expression) -> Expression:
 
 
 def estimate(column: Any, dialect: str) -> Any:
-    """The estimate over the rows of a sketch: a whole number, as a double.
+    """Return the estimate over the rows of a sketch: an integer, as a double.
 
     Args:
-        column: of the least fractions.
-        dialect: of sqlglot.
+        column: column of the minimum fractions.
+        dialect: sqlglot dialect.
     """
     return _over(_ESTIMATE, column, dialect)
 
 
 def _over(text: str, column: Any, dialect: str) -> Any:
-    """The tree of a text, with a column in the place of the one in it."""
+    """Parse a text, and replace the column in it."""
     from sqlglot import exp, parse_one
 
     tree = parse_one(text, dialect=dialect)
@@ -115,12 +115,12 @@ def _over(text: str, column: Any, dialect: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SketchTable:
-    """A table of the rest that is made of sketches, and of what else was asked of the same rows.
+    """A table of the rest that combines sketches with other aggregates of the same rows.
 
     Attributes:
-        columns: of the table.
-        keys: those of them that rows are grouped by.
-        parts: the fragments that its rows are of; each with the column of its sketch, None for its rows as they are.
+        columns: columns of the table.
+        keys: the GROUP BY keys among them.
+        parts: the fragments that its rows come from; each with the column of its sketch, None for its rows as they are.
     """
 
     columns: tuple[str, ...]
@@ -128,11 +128,11 @@ class SketchTable:
     parts: tuple[tuple[Fragment, str | None], ...]
 
     def query(self, names: Mapping[Fragment, str], dialect: str) -> Any:
-        """The rows of all parts, one below the other; what a part does not have is NULL.
+        """Return a UNION ALL of the rows of all parts; columns that a part lacks are NULL.
 
         Args:
-            names: of the tables that the answers to the fragments are.
-            dialect: of sqlglot.
+            names: names of the answers to the fragments.
+            dialect: sqlglot dialect.
         """
         from sqlglot import exp
 
@@ -142,7 +142,7 @@ class SketchTable:
         return first
 
     def _part(self, fragment: Fragment, sketch: str | None, table: str, dialect: str) -> Any:
-        """The rows of a part; those of a sketch are the buckets of all sources, each once."""
+        """Return the rows of a part; those of a sketch are the buckets of all sources, each once."""
         from sqlglot import exp
 
         there = {*self.keys, sketch} if sketch is not None else {one.name for one in fragment.outputs}
@@ -152,7 +152,7 @@ class SketchTable:
             if name == sketch:
                 value = _over(_FRACTION, value, dialect)
             elif name in self._sketches:
-                value = exp.cast(exp.Null(), "DOUBLE")  # DataFusion has no sum of what has no type
+                value = exp.cast(exp.Null(), "DOUBLE")  # DataFusion has no sum of untyped NULL
             elif name not in there:
                 value = exp.Null()
             shown.append(exp.alias_(value, name, quoted=True))

@@ -1,6 +1,6 @@
 """Administration over REST: shares, principals, grants, access tokens, the audit log, repositories, the machine.
 
-Only admins get in. What is changed or previewed here is an access in the audit log, refused or not.
+Only admins have access. Every change or preview is recorded in the audit log, permitted or not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Admins: who they are, what their calls have in common, and the audit log of what they do."""
+"""Admins: their authentication, common behaviour of their endpoints, and the audit log of what they do."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Admin:
 
     @property
     def sharing(self) -> Sharing:
-        """The shares of the workspace.
+        """Return the shares of the workspace.
 
         Raises:
             SharingDatabaseError: their database cannot be used.
@@ -63,20 +63,20 @@ class Admin:
         return opened_sharing(self.workspace.storage)
 
     def require_scope(self, what: str) -> None:
-        """Check that they may do what reaches beyond reading the datasets of the workspace.
+        """Check that the admin may do what goes beyond reading the datasets of the workspace.
 
         Args:
-            what: what they want, as the subject of a sentence.
+            what: the operation, as the subject of a sentence.
 
         Raises:
-            HTTPException: 403, they are a user who is an admin, and nobody gives others more than they have.
+            HTTPException: 403, they are an admin by user account, and cannot grant others more than they have.
         """
         if not self.has_scope:
             raise HTTPException(403, f"{what} needs an access token with the scope admin")
 
 
 def admin(request: Request, caller: AnyCaller) -> Admin:
-    """Return the admin who asks.
+    """Return the admin who makes the request.
 
     Raises:
         HTTPException: 401 or 403, they are not an admin.
@@ -89,8 +89,8 @@ def required_admin(caller: Caller, workspace: Workspace) -> str:
     """Return the name of an admin.
 
     Args:
-        caller: who asks.
-        workspace: what they want to administer.
+        caller: who makes the request.
+        workspace: the workspace to administer.
 
     Raises:
         HTTPException: 401 or 403, they are not an admin of it.
@@ -109,7 +109,7 @@ class AdministrationRoute(APIRoute):
     """A call of admins: errors say all that there is to say, and whatever is changed or refused is audited."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what handles a request."""
+        """Return the handler of a request, with audit logging."""
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:
@@ -136,7 +136,7 @@ class AdministrationRoute(APIRoute):
 
 
 def _is_audited(request: Request, status: int) -> bool:
-    """Return whether a request goes into the audit log: all but those that only list what there is."""
+    """Return whether a request is logged: all except those that only list."""
     is_noted = "audit" in request.scope.get("state", {})
     return is_noted or status in _REFUSED or request.method not in ("GET", "HEAD")
 

@@ -1,4 +1,4 @@
-"""`/platform/audit`: who has read what, and what admins have changed here, the newest first."""
+"""`/platform/audit`: who has read what, and what admins have changed, newest first."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _model(row: dict[str, Any]) -> AccessModel:
 
 
 def _time(text: str) -> str:
-    """A time as a constant of SQL.
+    """Return a time as an SQL literal.
 
     Raises:
         InvalidValue: the text is invalid.

@@ -1,4 +1,4 @@
-"""Forms that the calls of admins have in common: texts, names in paths, and pages of lists."""
+"""Common parts of admin requests: texts, names in paths, and pagination."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_NUMBER: Final = 2**31 - 1
 
 
 def _checked(text: str) -> str:
-    """Return a text that every database takes: no halves of surrogate pairs, which JSON may have, and no NUL."""
+    """Check that a text is valid in every database: no lone surrogates, which JSON permits, and no NUL."""
     if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
         raise ValueError("this is not text")
     return text
@@ -46,7 +46,7 @@ Lifetime = Annotated[str, Field(max_length=100, description=f"{DURATION_FORM[1].
 
 
 def lifetime(text: str | None) -> Duration | None:
-    """A length of time; None for none.
+    """Parse a duration; None for none.
 
     Raises:
         InvalidValue: the text is invalid.
@@ -69,12 +69,12 @@ class Page:
     offset: int
 
     def of(self, response: Response, items: Sequence[T], speaks: Callable[[T], Sequence[str | None]]) -> Sequence[T]:
-        """The items that are wanted; a header tells how many there are on all pages.
+        """Return the items of the requested page; a header has the total count.
 
         Args:
-            response: gets the header.
-            items: the whole list, in order.
-            speaks: the texts of an item that the search looks at.
+            response: response that receives the header.
+            items: the complete list, in order.
+            speaks: returns the texts of an item that are searched.
         """
         if self.search:
             items = [one for one in items if any(self.search in (text or "").lower() for text in speaks(one))]
@@ -99,7 +99,7 @@ PAGED: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Refusals of the calls of admins, as the OpenAPI lists them: those that all of them have, and some more."""
+    """Return error responses of admin endpoints for the OpenAPI: the common ones, and additional ones."""
     why = {
         400: "The request is invalid; the message says why.",
         404: "There is nothing of that name.",
@@ -113,5 +113,5 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def like(*examples: Any) -> ConfigDict:
-    """The configuration of a model that refuses unknown fields, with examples."""
+    """Return the configuration of a model that rejects unknown fields, with examples."""
     return ConfigDict(extra="forbid", json_schema_extra={"examples": list(examples)})

@@ -1,4 +1,4 @@
-"""`/platform/grants`: who may read which columns and rows of what is shared."""
+"""`/platform/grants`: which columns and rows of shared tables principals may read."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def remove_grant(request: Request, admin: AnAdmin, number: Number) -> GrantModel
 
 
 def grant_model(one: Grant) -> GrantModel:
-    """A grant as answers have it."""
+    """Convert a grant for a response."""
     return GrantModel(
         number=one.id,
         principal=one.principal,
@@ -101,7 +101,7 @@ def grant_model(one: Grant) -> GrantModel:
 
 
 def words_of(one: Grant) -> str:
-    """The columns and rows of a grant, for people."""
+    """Describe the columns and rows of a grant in words."""
     columns = "all columns" if one.columns is None else f"columns {', '.join(one.columns)}"
     rows = "all rows" if one.rows is None else f"rows where {one.rows}"
     return "everything" if one.columns is None and one.rows is None else f"{columns} of {rows}"

@@ -1,7 +1,7 @@
-"""`/platform/recipients`, `/platform/users`, `/platform/groups`: to whom something can be granted.
+"""`/platform/recipients`, `/platform/users`, `/platform/groups`: the principals that can receive grants.
 
-All three are principals, and most calls are for any of them. So the kind is a part of the path, `{kind}`, which is one
-of these three words and nothing else.
+All three are principals, and most endpoints accept any of them. So the kind is a path parameter, `{kind}`, with exactly
+these three values.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Kinds(Enum):
 
     @property
     def one(self) -> PrincipalKind:
-        """One of them."""
+        """Return the singular."""
         return PrincipalKind(self.value.removesuffix("s"))
 
 
@@ -133,10 +133,10 @@ class PasswordModel(BaseModel):
 
 
 def _principal(request: Request, admin: AnAdmin, kind: Kind, name: PrincipalName) -> Principal:
-    """The principal that the path names.
+    """Return the principal that the path names.
 
     Raises:
-        SharedObjectNotFound: with a suggestion.
+        SharedObjectNotFound: it does not exist; the message suggests a similar name.
     """
     found = admin.sharing.principals.get(name, kind.one)
     if request.method != "GET":
@@ -230,7 +230,7 @@ def remove_password(request: Request, admin: AnAdmin, name: PrincipalName) -> Re
 
 
 def token_model(one: PrincipalToken, now: Timestamp) -> PrincipalTokenModel:
-    """A token as answers have it."""
+    """Convert a token for a response."""
     return PrincipalTokenModel(
         number=one.id,
         createdAt=str(one.created_at),

@@ -1,4 +1,4 @@
-"""Profile files, activation links and tokens of recipients and users. A secret is in one answer, and nowhere else."""
+"""Profile files, activation links and tokens of recipients and users. A secret is only returned once."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _require_tokens(found: Principal) -> None:
 
 
 def _endpoint(request: Request, admin: Admin, url: str | None) -> str:
-    """The URL that a profile file names: as the request says, as the setting says, or as the admin has come here."""
+    """Return the URL for a profile file: from the request, from the setting, or the URL of this request."""
     known = url or admin.workspace.config.section(SharingSection).url or base_of(request)
     found = checked_url(known)
     return found if found.endswith(PREFIX) else f"{found}{PREFIX}"

@@ -1,4 +1,4 @@
-"""`/{dataset}/readers`: who may read a dataset, and what of it."""
+"""`/{dataset}/readers`: who may read a dataset, and which part of it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class ReadersModel(BaseModel):
 
 
 def _asked(request: Request, caller: AnyCaller) -> StoredDataset:
-    """The dataset that the path names, for an admin; others learn what they would learn of it anyway."""
+    """Return the dataset that the path names, for an admin; others get the same errors as for any dataset."""
     workspace: Workspace = request.app.state.workspaces[0]
     found = registry_of(request).find(alias_in(request))
     if found is not None and (is_admin(caller, workspace.storage) or is_readable(found, caller)):
@@ -175,14 +175,14 @@ class _Tables:
                 self._places[folded(str(place))].append(one)
 
     def are_seen(self, reach: CallerAccess) -> bool:
-        """Return whether somebody sees something of any."""
+        """Return whether the principal may see a part of any table."""
         return any(map(reach.sees, self._granted(reach)))
 
     def seen(self, reach: CallerAccess) -> list[tuple[SharedTable, View]]:
-        """Those that somebody sees something of, by path, with what that is.
+        """Return the tables of which a principal may see a part, by path, with that part.
 
         Args:
-            reach: of somebody.
+            reach: permissions of the principal.
         """
         views = ((one, reach.view(one)) for one in {one.id: one for one in self._granted(reach)}.values())
         found = [(one, view) for one, view in views if view is not None]

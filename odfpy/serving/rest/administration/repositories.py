@@ -1,4 +1,4 @@
-"""`/platform/repositories` and `/platform/servers`: places where datasets are exchanged, and servers with a login."""
+"""`/platform/repositories` and `/platform/servers`: remote repositories of datasets, and servers with a login."""
 
 from __future__ import annotations
 

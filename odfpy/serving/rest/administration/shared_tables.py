@@ -1,4 +1,4 @@
-"""`/platform/tables`: the tables of all shares, and what is behind them."""
+"""`/platform/tables`: the tables of all shares, and their sources."""
 
 from __future__ import annotations
 
@@ -137,18 +137,18 @@ def remove_table(request: Request, admin: AnAdmin, share: ShareName, schema: Sch
 
 
 def source_of(admin: Admin, kind: SourceKind, place: str, shown: SharedView, at: str | None) -> TableSource:
-    """The source of a shared table, once all of it can be shared.
+    """Return the source of a shared table, after checking that all of it can be shared.
 
     Args:
-        admin: who wants to share it.
-        kind: what it is.
-        place: name of a dataset, or where other tables are.
-        shown: of a dataset, its current state or all changes.
+        admin: the admin who shares it.
+        kind: kind of the source.
+        place: name of a dataset, or location of another kind of table.
+        shown: of a dataset, its current state or its changelog.
         at: of a dataset, a tag or branch; None for the head.
 
     Raises:
-        DatasetNotFound, BlockNotFound, CannotShare: there is nothing that could be shared.
-        HTTPException: 403, it is outside of the workspace, and they are not trusted with that.
+        DatasetNotFound, BlockNotFound, CannotShare: there is nothing that can be shared.
+        HTTPException: 403, it is outside of the workspace, and the admin lacks the permission for that.
     """
     if kind is SourceKind.DATASET:
         return shared_dataset(admin.workspace.storage.get(place), shown, at)
@@ -157,11 +157,11 @@ def source_of(admin: Admin, kind: SourceKind, place: str, shown: SharedView, at:
 
 
 def described(one: SharedTable, storages: tuple[Storage, ...]) -> SharedTableModel:
-    """A table as answers have it.
+    """Convert a table for a response.
 
     Args:
         one: the table.
-        storages: where its dataset is looked for.
+        storages: workspaces in which its dataset is looked up.
     """
     source = one.source
     is_dataset = source.kind is SourceKind.DATASET
@@ -181,10 +181,10 @@ def described(one: SharedTable, storages: tuple[Storage, ...]) -> SharedTableMod
 
 
 def dataset_name(dataset_id: str, storages: tuple[Storage, ...]) -> str | None:
-    """The name of a dataset here, None if it is not here any more.
+    """Return the current name of a dataset, None if it no longer exists here.
 
     Args:
-        dataset_id: its id.
+        dataset_id: id of the dataset.
         storages: the workspaces.
     """
     for storage in storages:

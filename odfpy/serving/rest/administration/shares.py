@@ -1,4 +1,4 @@
-"""`/platform/shares` and `/platform/sharing`: shares and their schemas, and files that declare all of it."""
+"""`/platform/shares` and `/platform/sharing`: shares and their schemas, and declarative files of all of it."""
 
 from __future__ import annotations
 

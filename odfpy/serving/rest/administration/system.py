@@ -1,6 +1,6 @@
-"""`/platform/system`, `/platform/engine`, `/platform/settings`: the machine, the Spark engine, and what is set where.
+"""`/platform/system`, `/platform/engine`, `/platform/settings`: the machine, the Spark engine, and the settings.
 
-Settings can be looked at, not changed: some of them let sources run commands or reach files, and no token may do that.
+Settings are read-only here: some let sources run commands or access files, which no token may permit.
 """
 
 from __future__ import annotations

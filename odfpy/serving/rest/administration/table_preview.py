@@ -1,7 +1,7 @@
 """`/platform/recipients/{name}/tables`: the shared tables as a recipient or user sees them.
 
-What they see is decided where it is decided for them. They are not told, and their token is not needed; in the audit
-log, it is the admin who has looked.
+The same code decides what is visible as for the recipient's own requests. Recipients are not notified, and their token
+is not needed; in the audit log, the access is the admin's.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def tables_seen(
     wanted = page.of(response, there, lambda one: (str(one.path), one.comment))
     last = time.monotonic() + _PATIENCE
     seen = [_described(request, found, reach, one, last) for one in wanted]
-    note(request.scope, path=None)  # each of them was noted; it is about all
+    note(request.scope, path=None)  # each table was noted; the request is about all of them
     return seen
 
 
@@ -167,7 +167,7 @@ def _reach(admin: Admin, found: Principal) -> CallerAccess:
 
 
 def _question(request: Request, found: Principal, reach: CallerAccess, path: SharePath) -> TableQuestion:
-    """The question as if they had asked: whatever is decided for them is decided here."""
+    """Build the question as if the recipient had sent it, so that the same permissions apply."""
     return question_of(request, SharingCaller(found.name, reach, found.id), path, None)
 
 
@@ -203,7 +203,7 @@ def _type(kind: Any) -> str:
 
 
 def _words(found: Principal, reach: CallerAccess, table: SharedTable) -> list[str]:
-    """The grants by which somebody sees a table, in words."""
+    """Describe the grants by which a principal sees a table."""
     return [
         words_of(grant) + ("" if grant.principal == found.name else f", by the group {grant.principal}")
         for grant in reach.grants_on(table)
@@ -211,7 +211,7 @@ def _words(found: Principal, reach: CallerAccess, table: SharedTable) -> list[st
 
 
 def _num_rows(question: TableQuestion, control: CancellationToken | None, last: float | None = None) -> int | None:
-    """Count the rows that show; None if that is not done by then."""
+    """Count the visible rows; None if that takes until the deadline."""
     count = 0
     for file in question.table.files(question.table.latest):
         if control is not None:

@@ -1,1 +1,1 @@
-"""Schedules, runs and the scheduler, over REST."""
+"""REST endpoints for schedules, runs and the scheduler."""

@@ -1,4 +1,4 @@
-"""Answers about runs and schedules, for the OpenAPI."""
+"""Response models for runs and schedules, for the OpenAPI."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class RunModel(BaseModel):
 
 
 def run_model(row: Mapping[str, Any], *, is_own: bool) -> RunModel:
-    """Return a run as REST tells it.
+    """Convert a run for a response.
 
     Args:
-        row: the run, as in `odf.runs`.
+        row: row of the run in `odf.runs`.
         is_own: whether the caller may read the whole workspace.
     """
     return RunModel(

@@ -1,4 +1,4 @@
-"""`/platform/automation`, `/platform/runs` and `/platform/schedules`: what runs, for all datasets of a server."""
+"""`/platform/automation`, `/platform/runs` and `/platform/schedules`: automation of all datasets of a server."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def schedules(
 
 
 def _scheduled(request: Request, caller: Caller) -> list[CatalogEntry]:
-    """Return the datasets that somebody may read, and that have a schedule, also one that cannot be read."""
+    """Return the datasets that the caller may read and that have a schedule, including unreadable schedules."""
     catalog: Catalog = request.app.state.catalog
     return [one for one in catalog.visible_to(caller) if one.schedule is not None or one.schedule_fault is not None]
 
@@ -99,13 +99,13 @@ def _last_runs(
     since: Timestamp | None = None,
     until: Timestamp | None = None,
 ) -> list[RunModel]:
-    """Return the last runs of all workspaces that somebody may see."""
+    """Return the last runs of all workspaces that the caller may see."""
     known: Automations = request.app.state.automations
     found: list[RunModel] = []
     for workspace in known.workspaces:
         ids, name = _chosen(request, caller, workspace, dataset)
         chosen = RunFilter(dataset_ids=ids, name=name, only_failed=only_failed, since=since, until=until)
-        is_own = caller.may(Scope.READ, workspace.storage)  # who may read `odf.runs`, too
+        is_own = caller.may(Scope.READ, workspace.storage)  # callers who may read `odf.runs`, too
         if ids is None or ids or name is not None:
             found += [run_model(row, is_own=is_own) for row in last_runs(workspace, chosen, num=num)]
     if len(known.workspaces) > 1:
@@ -116,7 +116,7 @@ def _last_runs(
 def _chosen(
     request: Request, caller: Caller, workspace: Workspace, dataset: str | None
 ) -> tuple[set[str] | None, str | None]:
-    """Return ids of the datasets whose runs are meant, None for all, and the name of one that may be gone."""
+    """Return ids of the datasets whose runs are requested, None for all, and the name of one that may be deleted."""
     may_all = caller.may(Scope.READ, workspace.storage)
     if dataset is None and may_all:
         return None, None
@@ -132,7 +132,7 @@ def _chosen(
 
 
 def _scheduler(known: Automations, caller: Caller) -> str | None:
-    """Return the scheduler that works, where it runs only for those who may write there."""
+    """Return the running scheduler; where it runs is only shown to callers with write access."""
     for workspace in known.workspaces:
         holder = known.holder(workspace.storage)
         if holder is not None:

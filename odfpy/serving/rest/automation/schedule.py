@@ -1,4 +1,4 @@
-"""`/{dataset}/schedule` and `/{dataset}/runs`: the schedule of a dataset, and runs that somebody asks for."""
+"""`/{dataset}/schedule` and `/{dataset}/runs`: the schedule of a dataset, and manually started runs."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def ask(
 
 @contextmanager
 def faults_told() -> Iterator[None]:
-    """Let the client know what is wrong with what they have written.
+    """Translate errors in a client's schedule into responses.
 
     Raises:
-        Refused: 400, with what is wrong, where, and what to try.
+        Refused: 400, with the error, its position, and a remedy.
     """
     try:
         yield
@@ -105,7 +105,7 @@ def faults_told() -> Iterator[None]:
 
 
 def schedule_models(automations: Automations, entries: Sequence[CatalogEntry]) -> list[ScheduleModel]:
-    """Return schedules as REST tells them, with the next run of each job.
+    """Convert schedules for a response, with the next run of each job.
 
     Args:
         automations: the schedulers of the server.
@@ -131,7 +131,7 @@ def schedule_models(automations: Automations, entries: Sequence[CatalogEntry]) -
 
 
 def _paused_jobs(entry: CatalogEntry) -> list[UpcomingModel]:
-    """Return the jobs of a schedule that is paused: none of them has a time."""
+    """Return the jobs of a paused schedule: none of them has a next run."""
     if entry.schedule is None or not entry.schedule.is_paused:
         return []
     jobs = entry.schedule.jobs.items()
@@ -154,7 +154,7 @@ def _existing(place: DatasetPlace) -> StoredDataset:
 
 
 def _require_repository(schedule: DatasetSchedule) -> None:
-    """Check that a schedule from elsewhere lets this machine neither write to its own folders nor call any server."""
+    """Check that an uploaded schedule lets this machine neither write to its own folders nor call arbitrary servers."""
     to = schedule.push.to if schedule.push is not None else None
     if to is not None and (is_url(to) or is_path(to)):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Schedulers, as a server knows them."""
+"""The schedulers of a server's workspaces."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Automations:
         self.workspaces = tuple(workspaces)
 
     def holder(self, storage: Storage) -> str | None:
-        """Return the scheduler that works in a workspace, in words."""
+        """Describe the scheduler that runs in a workspace."""
         return SchedulerLock(storage.odf / "automation").holder
 
     def failing(self, workspace: Workspace) -> set[str]:
-        """Return ids of jobs' last runs that failed, as far as the scheduler remembers them.
+        """Return ids of jobs whose last run failed, as far as the scheduler remembers.
 
         Args:
             workspace: the workspace.
@@ -33,16 +33,16 @@ class Automations:
         return {row["id"] for row in last_failures(workspace)}
 
     def upcoming(self, datasets: Iterable[StoredDataset]) -> dict[str, list[Upcoming]]:
-        """Return the next run of each job of some datasets, by their names.
+        """Return the next run of each job of some datasets, by name.
 
         Args:
             datasets: the datasets.
         """
         found: dict[str, list[Upcoming]] = {}
         chosen = list(datasets)
-        for workspace in self.workspaces:  # each one's memory of runs is read once
+        for workspace in self.workspaces:  # each one's history of runs is read once
             own = [one for one in chosen if one.workspace_folder is workspace.storage]
-            with suppress(OdfError):  # without that memory, nobody knows
+            with suppress(OdfError):  # without that history, the next runs are unknown
                 for run in upcoming_of(workspace, own, 1) if own else ():
                     found.setdefault(run.dataset, []).append(run)
         return found

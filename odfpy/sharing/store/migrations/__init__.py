@@ -1,1 +1,1 @@
-"""Migrations of the database. One that was released never changes: there is a new one."""
+"""Migrations of the database. Released migrations never change; further changes need a new one."""

@@ -1,1 +1,1 @@
-"""One module for each form of the database, the oldest first."""
+"""One module for each version of the database schema, oldest first."""

@@ -1,4 +1,4 @@
-"""The first form."""
+"""The first version of the schema."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Make all tables."""
+    """Create all tables."""
     op.create_table(
         "principals",
         sa.Column("id", sa.Integer, nullable=False),

@@ -1,4 +1,4 @@
-"""Tokens that came of a password, and end with it."""
+"""Tokens that were issued for a password, and end with it."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,5 +8,5 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add the column; the tokens that there are came of no password."""
+    """Add the column; existing tokens were not issued for a password."""
     op.add_column("tokens", sa.Column("is_login", sa.Boolean, nullable=False, server_default=sa.false()))

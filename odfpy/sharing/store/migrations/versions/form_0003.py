@@ -8,7 +8,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Make the tables of relays; those of sharing stay as they are."""
+    """Create the tables of relays; those of sharing are unchanged."""
     op.create_table(
         "web_objects",
         sa.Column("kind", sa.String(20), nullable=False),

@@ -8,7 +8,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Make the table; what was served until now begins at version 0."""
+    """Create the table; versions of datasets served so far begin at 0."""
     op.create_table(
         "served_histories",
         sa.Column("dataset_id", sa.String(255), nullable=False),
