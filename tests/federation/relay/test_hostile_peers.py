@@ -163,10 +163,10 @@ def test_rows_that_lead_to_other_memory_are_not_taken(web: ServedWeb, ann: Issue
     with web.asks(ann, "na").sql("SELECT flag FROM item", seconds=20) as answer:
         assert sorted(answer.to_arrow()["flag"].to_pylist()) == ["N", "N", "R", "R"]
         [missing] = answer.missing
-    assert (missing.relay, "contradict" in missing.why) == (peer.name, True)
+    assert (missing.relay, "malformed" in missing.why) == (peer.name, True)
     connections, answer = ask(web, ann, with_token=False)  # na reads it, and passes it on
     [part] = [one for one in answer.parts if one.relay == peer.name]
-    with pytest.raises(RelayRefused, match="contradict"), connections.rows(part, 10) as reader:
+    with pytest.raises(RelayRefused, match="malformed"), connections.rows(part, 10) as reader:
         list(reader)
     connections.close()
 
