@@ -45,7 +45,7 @@ def test_only_regular_files_are_read(podman: PodmanStandIn, trick: str, path: st
         (root / "secret").write_text("2024-01-31T12:00:00Z")
         script = TRICKS[trick].format(secret=root / "secret", path=path, python=sys.executable)
         podman.image(IMAGE, f"echo a; {script}")
-        with pytest.raises(FetchError, match="no regular file"):
+        with pytest.raises(FetchError, match="not a regular file"):
             list(fetch(FetchContainer(IMAGE), FetchContext(now=NOW, root=root, scratch=root / "scratch")))
 
 

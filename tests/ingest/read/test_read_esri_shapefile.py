@@ -310,7 +310,7 @@ def test_names_may_be_in_capitals(read_input: Reader):
 
 
 def test_a_shapefile_that_is_not_packed(read_input: Reader):
-    with pytest.raises(IngestError, match="no zip file") as caught:
+    with pytest.raises(IngestError, match="not a zip file") as caught:
         read_input(ReadEsriShapefile(), files("null", [(None, ONE)])["data.shp"])
     assert caught.value.hint == "It is a part of a shapefile: put its .shp, .dbf and .shx into one zip file."
 
