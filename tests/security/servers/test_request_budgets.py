@@ -81,7 +81,7 @@ def test_a_caller_has_his_share_and_strangers_leave_the_rest_to_others() -> None
     with pytest.raises(OverBudget, match="one caller") as own:
         budget.reserve(BudgetHolder.at("192.0.2.1"), 1)
     budget.reserve(BudgetHolder.at("192.0.2.2"), 512 * 1024)
-    with pytest.raises(OverBudget, match="memory for") as all_of_it:
+    with pytest.raises(OverBudget, match="memory left") as all_of_it:
         budget.reserve(BudgetHolder.at("192.0.2.3"), 1)
     assert (own.value.is_own, all_of_it.value.is_own) == (True, False)
     with budget.reserve(BudgetHolder.of_token("me"), 1 << 20) as held:
