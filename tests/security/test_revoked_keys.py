@@ -619,7 +619,7 @@ def test_a_statement_for_which_there_is_no_room_is_told(
         early = Timestamp(TIME.nanos + number * 1_000_000)
         revocations.add(dataset.layout.side, [KeyRevocation.made_by(pair, pair.actor, Reason.RETIRED, early)])
     assert odf("key", "revoke", "--reason", "superseded", "--yes") == 1
-    assert f"in {NAME} already" in capsys.readouterr().err
+    assert f"in {NAME} is full" in capsys.readouterr().err
 
 
 def test_what_a_thief_pushes_to_a_shared_folder_is_not_pulled(
