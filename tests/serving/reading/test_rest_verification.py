@@ -128,7 +128,7 @@ def test_findings_are_kept_with_hint_and_explanation_and_only_writers_see_places
         assert finding["severity"] == "error"
         assert finding["check"] == "slice"
         assert finding["file"] == str(file)
-        assert "odf verify --repair" in finding["hint"]
+        assert "--repair` fetches it" in finding["hint"]
         answer = call(server, None)
         found = answer.json["report"]
         assert found["explanations"][finding["code"]]["title"] == "bytes do not have the hash that they are named by"
