@@ -72,7 +72,7 @@ def test_a_finding_says_what_it_means_and_what_to_try(writer: Visit) -> None:
     expect(found).to_have_count(1)
     expect(found).to_contain_text("Damaged slice")
     expect(found).to_contain_text("A file of rows is missing, or not what the history says.")
-    expect(found).to_contain_text("odf verify --repair fetches it")
+    expect(found).to_contain_text("--repair fetches it")
     found.get_by_role("button", name="E221").click()
     explanation = page.get_by_role("dialog", name="E221")
     expect(explanation).to_contain_text("bytes do not have the hash that they are named by")
