@@ -2,8 +2,7 @@
 
 Flight does not guarantee that a ticket returns the same rows in the same order when it is redeemed again. So a stream
 that breaks off cannot be resumed: it is restarted, which is only possible before any of its rows was passed on. Rows
-    are
-buffered until the endpoint is complete, or the buffer is full.
+are buffered until the endpoint is complete, or the buffer is full.
 """
 
 from __future__ import annotations

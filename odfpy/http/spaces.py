@@ -1,9 +1,8 @@
 """Address spaces: how close an address is to this machine, and where an untrusted server may lead.
 
 Servers name further locations: by a redirect, or by the URL of a file. These must not be services that only this
-    machine
-can reach, such as on loopback, or the credentials that clouds serve at 169.254.169.254. So they must be in an address
-space that is as public as the server's own, or more (Fetch standard, "Private network access").
+machine can reach, such as on loopback, or the credentials that clouds serve at 169.254.169.254. So they must be in an
+address space that is as public as the server's own, or more (Fetch standard, "Private network access").
 """
 
 from __future__ import annotations

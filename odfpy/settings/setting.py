@@ -2,8 +2,7 @@
 
 Declarations are plain classes, so that defaults cost nothing when a command starts. pydantic validates values, and is
 only loaded if there is one: in a file, or from `odf config set`. pydantic-core suffices for single values, and loads in
-    a
-third of the time of pydantic's models (docs/adr/0032-settings.md).
+a third of the time of pydantic's models (docs/adr/0032-settings.md).
 """
 
 from __future__ import annotations
@@ -73,8 +72,7 @@ class Section:
     """A group of settings, with the values in force.
 
     Subclasses declare each setting as an attribute: its name in snake case, `Annotated` with `Help` and perhaps more,
-        and its
-    default. Their order is that of `odf config list`.
+    and its default. Their order is that of `odf config list`.
     """
 
     NAME: ClassVar[str]

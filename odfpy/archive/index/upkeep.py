@@ -1,9 +1,8 @@
 """Maintenance of an index in the dataset's cache: it is bound to a block of the chain, and updated to the head.
 
 Readers take no lock: segments are immutable, and their list is replaced atomically. Writers hold the lock of the
-    folder,
-check again, and only advance the index, so that concurrent processes build it once. An index that is missing, damaged,
-of another chain or release, or behind a rewritten history, is rebuilt from the slices.
+folder, check again, and only advance the index, so that concurrent processes build it once. An index that is missing,
+damaged, of another chain or release, or behind a rewritten history, is rebuilt from the slices.
 """
 
 from __future__ import annotations

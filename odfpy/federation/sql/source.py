@@ -221,8 +221,7 @@ class _Query:
         """Choose names of the columns to order by, by the index of the sort key.
 
         They differ from those of the relation: DataFusion confuses these with outputs of the same name. Constants are
-            left
-        out, since `ORDER BY 1` would refer to the first column.
+        left out, since `ORDER BY 1` would refer to the first column.
         """
         if self.asked.fragment.is_distinct:
             outputs = {one.expression: one.name for one in self.asked.fragment.outputs}

@@ -195,7 +195,7 @@ def fitting(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch
     """Split a batch into batches of limited size, with exactly the columns of a schema.
 
     Values under NULLs are cleared: cells that the caller may not see are NULL, and engines leave their values in
-        memory.
+    memory.
     """
     if batch.schema != schema:
         arrays = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]

@@ -135,7 +135,7 @@ class RowFilter:
         """Return the kind of change of each visible row of a file, in order.
 
         Of a correction that moves a row into the view, or out of it, only one half is visible: that is an insert or
-            delete.
+        delete.
         """
         import numpy as np
         import pyarrow as pa

@@ -3,8 +3,7 @@
 Version 0 is before any data; version N is after the N-th block that adds rows. (In a history that has replaced another
 one, numbers begin elsewhere: `odfpy.sharing.tables.numbering`.) Files are slices of the dataset, unchanged. In the
 current state, superseded rows are removed: a slice all of whose rows are live is served unchanged, and of the others
-    only
-those that changed since the last version are produced anew.
+only those that changed since the last version are produced anew.
 """
 
 from __future__ import annotations

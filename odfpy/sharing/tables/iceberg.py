@@ -3,8 +3,7 @@
 Versions are the ancestors of the current snapshot, never snapshots of other branches, which are not published yet. The
 number of a version is the sequence number of its snapshot, which equals its index in the list of snapshots if there are
 no other branches: so numbers are stable when old snapshots expire. Version 0 is before the first one. Tables of format
-    1
-have no sequence numbers; there, it is the index in the list.
+1 have no sequence numbers; there, it is the index in the list.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ dataset, tag and branch before it is served:
     - any other head is of another history, whose numbers begin after all numbers used before
 
 One more number is skipped: followers that have seen everything request it next. And the first number of a new history
-    is
-rounded up: a count of all versions would reveal other versions to readers who may only see some rows.
+is rounded up: a count of all versions would reveal other versions to readers who may only see some rows.
 """
 
 from __future__ import annotations
