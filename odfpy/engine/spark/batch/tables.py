@@ -19,7 +19,7 @@ from odfpy.engine.bounds import bounds_of
 from odfpy.engine.lateness.policy import Late
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
-from odfpy.engine.spark.plan.same_bytes import summed_by_row, with_fence
+from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.rows.tables import Table, scan
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ def state_of(catalyst: Catalyst, log: Log) -> DataFrame:
     rows = normalize_floats(catalyst, rows)
     if log.is_append_only:
         return rows
-    return with_fence(net(rows))
+    # Below the fence, a condition of the query could fail for a row that was retracted.
+    return catalyst.dataframe(Builder(catalyst).fence(catalyst.plan(net(rows))))
 
 
 def net(rows: DataFrame) -> DataFrame:

@@ -215,6 +215,11 @@ class Builder:
         generate = self._class(_PACKAGE + "plans.logical.Generate")
         return generate(generator, seq([]), outer, none, seq(made), child)
 
+    def fence(self, plan: Node) -> Node:
+        """Return the same rows behind a filter that passes all of them, and below which the optimizer moves nothing."""
+        partition = self.expression("SparkPartitionID")
+        return self.catalyst.filter(self.expression("GreaterThanOrEqual", partition, self.catalyst.integer(0)), plan)
+
     # --- Aggregates ---
 
     def count_all(self) -> Node:

@@ -36,13 +36,6 @@ def summed_by_row(rows: DataFrame, names: Sequence[str], totals: Mapping[str, Co
     return summed.select(*restored, *totals)
 
 
-def with_fence(rows: DataFrame) -> DataFrame:
-    """Return the same rows behind a fence through which Spark pushes no filter: it may fail for a removed row."""
-    from pyspark.sql import functions
-
-    return rows.where(functions.monotonically_increasing_id() >= 0)  # Spark takes it for nondeterministic
-
-
 def _by_bytes(data_type: DataType) -> DataType:
     """Return a type in which texts are compared by their bytes."""
     from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType

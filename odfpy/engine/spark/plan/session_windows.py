@@ -132,15 +132,10 @@ def needs_whole_sessions(plan: Node) -> bool:
     )
 
 
-def fence(catalyst: Catalyst, plan: Node) -> Node:
-    """Return the same rows behind a filter that passes all of them, and through which the optimizer pushes nothing."""
-    partition = catalyst.expression("SparkPartitionID")
-    return catalyst.filter(catalyst.expression("GreaterThanOrEqual", partition, catalyst.integer(0)), plan)
-
-
 def fenced_sessions(catalyst: Catalyst, plan: Node) -> Node:
-    """Return an `Aggregate` in which rows become sessions, so that Spark computes what the query says (see `fence`)."""
-    return fence(catalyst, whole_sessions(Builder(catalyst), plan) if needs_whole_sessions(plan) else plan)
+    """Return an `Aggregate` over sessions behind a fence, so that Spark computes what the query says."""
+    build = Builder(catalyst)
+    return build.fence(whole_sessions(build, plan) if needs_whole_sessions(plan) else plan)
 
 
 def with_fences(catalyst: Catalyst, plan: Node) -> Node:

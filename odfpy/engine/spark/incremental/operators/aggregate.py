@@ -31,7 +31,7 @@ from odfpy.engine.spark.incremental.state.changes import no_rows
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns_read, expression_name, items
 from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds
-from odfpy.engine.spark.plan.session_windows import fence, is_session
+from odfpy.engine.spark.plan.session_windows import is_session
 from odfpy.engine.spark.plan.storable_types import can_be_grouped, can_be_key, unsortable_beside_text
 from odfpy.engine.spark.plan.templates import Template
 from odfpy.engine.spark.plan.times import MILLISECOND, DerivedWatermark, FirstOpenWindow, FunctionOf, ShiftedBy
@@ -210,7 +210,7 @@ def _session(
 
     def made_by(make: Callable[[Catalyst, Node], Node]) -> _MadeOnce:
         def sessions(rows: Node) -> Node:
-            return fence(catalyst, make(catalyst, catalyst.aggregate(expressions, [*outputs, shown], rows)))
+            return Builder(catalyst).fence(make(catalyst, catalyst.aggregate(expressions, [*outputs, shown], rows)))
 
         return _MadeOnce(catalyst, below.columns, sessions)
 
@@ -271,7 +271,7 @@ def _grouped(
 
     def aggregated(rows: Node) -> Node:
         made = ordered_aggregate(planner.catalyst, plan.withNewChildren(planner.catalyst.seq([rows])))
-        return fence(planner.catalyst, made) if any(one.is_session for one in groupings) else made
+        return Builder(planner.catalyst).fence(made) if any(one.is_session for one in groupings) else made
 
     of_rows = _MadeOnce(planner.catalyst, child.columns, aggregated)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WEIGHT: Final = "__odf_weight"
+_TIMES: Final = "__odf_times"
 _TEMPLATES: Final = Templates()
 _LESS: Final = (int(OperationType.RETRACT), int(OperationType.CORRECT_FROM))
 
@@ -124,9 +125,15 @@ def _each(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
     # Negative weights are cut off only here, for queries: in the state they stay negative until the row comes.
-    there = _left(rows).where(functions.col(WEIGHT) > 0)
-    times = functions.sequence(functions.lit(1), functions.col(WEIGHT))
-    return there.withColumn(WEIGHT, functions.explode(times))
+    return repeated(_left(rows).where(functions.col(WEIGHT) > 0))
+
+
+def repeated(rows: DataFrame) -> DataFrame:
+    """Return each row as often as its weight says, whose sign stays; a further column counts these."""
+    from pyspark.sql import functions
+
+    times = functions.sequence(functions.lit(1), functions.abs(functions.col(WEIGHT)))
+    return rows.withColumn(_TIMES, functions.explode(times))
 
 
 def renamed(catalyst: Catalyst, plan: Node, wanted: Iterable[Node]) -> Node:

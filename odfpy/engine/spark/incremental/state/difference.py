@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.incremental.state.changes import WEIGHT
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, repeated
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.same_bytes import sortable, summed_by_row
 from odfpy.engine.spark.plan.step import CARRIED_OFFSET, CARRIED_OPERATION
@@ -25,7 +25,6 @@ OPERATION: Final = CARRIED_OPERATION
 OFFSET: Final = CARRIED_OFFSET
 _PAIR: Final = "__odf_pair"
 _TIME: Final = "__odf_time"
-_TIMES: Final = "__odf_times"
 
 
 _TEMPLATES: Final = Templates()
@@ -110,7 +109,7 @@ def _in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | N
         order = _sort_keys(rows, [*(key or ()), *names], event_time)
     elif key is None:
         plain = functions.when(weight > 0, int(OperationType.APPEND)).otherwise(int(OperationType.RETRACT))
-        rows = _each(rows.withColumn(OPERATION, plain))
+        rows = repeated(rows.withColumn(OPERATION, plain))
         order = [*_sort_keys(rows, names, event_time), functions.col(OPERATION)]
     else:
         same = Window.partitionBy(*key) if key else Window.partitionBy(functions.lit(0))
@@ -118,7 +117,7 @@ def _in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | N
         gained, lost = (
             functions.sum(functions.greatest(sign * weight, functions.lit(0))).over(same) for sign in (1, -1)
         )
-        rows = _each(rows.withColumn(_PAIR, (gained == 1) & (lost == 1)))
+        rows = repeated(rows.withColumn(_PAIR, (gained == 1) & (lost == 1)))
         pair = functions.col(_PAIR)
         operation = (
             functions.when(pair & (weight < 0), int(OperationType.CORRECT_FROM))
@@ -141,14 +140,6 @@ def _in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | N
     # rows, and partition them differently each time.
     whole = rows.coalesce(1) if is_gathered(rows.sparkSession) else rows.repartition(1)
     return whole.sortWithinPartitions(*order).select(*names, OPERATION)
-
-
-def _each(rows: DataFrame) -> DataFrame:
-    """Return each row as often as its weight says."""
-    from pyspark.sql import functions
-
-    times = functions.sequence(functions.lit(1), functions.abs(functions.col(WEIGHT)))
-    return rows.withColumn(_TIMES, functions.explode(times))
 
 
 def _sort_keys(rows: DataFrame, names: Sequence[str], first: str | None) -> list[Column]:

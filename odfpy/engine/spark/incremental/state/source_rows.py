@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.analysis.normal_form import has_forms
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, same_nulls, weight_of
+from odfpy.engine.spark.incremental.state.changes import net_rows, repeated, same_nulls, weight_of
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, selected, type_of
-from odfpy.engine.spark.plan.same_bytes import summed_by_row, with_fence
 from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION, RESERVED_PREFIX
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.types import struct_of
@@ -63,23 +62,17 @@ def net_source_rows(catalyst: Catalyst, leaf: Node, rows: SourceRows) -> SourceR
     found = columns(rows.plan)
     data = found[: sum(not column.name().startswith(RESERVED_PREFIX) for column in selected(leaf))]
     weighted = catalyst.project([*data, weight_of(catalyst, found[-1])], rows.plan)
-    names = [*(f"c{at}" for at in range(len(data))), WEIGHT]
-    return replace(rows, plan=_TEMPLATES.over(catalyst, weighted, "net source", _net, names=names))
+    net = Builder(catalyst).fence(net_rows(catalyst, weighted))  # or filters of the query would move below it
+    return replace(rows, plan=_TEMPLATES.over(catalyst, net, "with operations", _with_operations))
 
 
-def _net(rows: DataFrame) -> DataFrame:
+def _with_operations(net: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
-    *data, weight = rows.columns
-    total = functions.col(weight)
-    kind = functions.when(total > 0, int(OperationType.APPEND)).otherwise(int(OperationType.RETRACT))
-    times = functions.sequence(functions.lit(1), functions.abs(total))
-    summed = summed_by_row(rows, data, {weight: functions.sum(weight)}).where(total != 0)
-    marked = with_fence(summed).select(*data, times.alias(weight), kind.alias(CARRIED_OPERATION))
-    offset = functions.lit(0).cast("bigint").alias(CARRIED_OFFSET)
-    return marked.select(*data, functions.explode(weight), offset, CARRIED_OPERATION).select(
-        *data, CARRIED_OFFSET, CARRIED_OPERATION
-    )
+    *data, weight = net.columns
+    kind = functions.when(functions.col(weight) > 0, int(OperationType.APPEND)).otherwise(int(OperationType.RETRACT))
+    offset = functions.lit(0).cast("bigint")
+    return repeated(net).select(*data, offset.alias(CARRIED_OFFSET), kind.alias(CARRIED_OPERATION))
 
 
 def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
