@@ -53,19 +53,15 @@ def warnings_of_cut_times(cut: Mapping[str, int], strategy: MergeStrategy) -> tu
         strategy: merge strategy of the source.
     """
     keys = [name for name in primary_key(strategy) if cut.get(name)]
-    if keys:
-        count = sum(cut[name] for name in keys)
-        one = count == 1
-        message = (
-            f"{count_of(count, 'time')} of the primary key ({', '.join(keys)}) {'is' if one else 'are'} finer than a"
-            " millisecond, and cut: rows whose keys differ in that only have the same key. To tell them apart, declare"
-            " the column as String, or make whole microseconds of it in `preprocess`"
-        )
-        return (DataWarning(WarningKind.CUT_TIMES, message, count, tuple(keys)),)
-    names = [name for name, number in cut.items() if number]
+    names = keys or [name for name, number in cut.items() if number]
     if not names:
         return ()
-    count = sum(cut.values())
-    what = f"{count_of(count, 'time')} in {', '.join(names)} {'is' if count == 1 else 'are'}"
-    message = f"{what} finer than a millisecond, and cut"
+    count = sum(cut[name] for name in names)
+    where = f"of the primary key ({', '.join(keys)})" if keys else f"in {', '.join(names)}"
+    message = f"{count_of(count, 'time')} {where} {'is' if count == 1 else 'are'} finer than a millisecond, and cut"
+    if keys:
+        message += (
+            ": rows whose keys differ in that only have the same key. To tell them apart, declare the column as String,"
+            " or make whole microseconds of it in `preprocess`"
+        )
     return (DataWarning(WarningKind.CUT_TIMES, message, count, tuple(names)),)

@@ -103,11 +103,11 @@ def _rewritten_and_own(
     """
     own = 0
     there = slices_of(head_blocks)
-    for at, hashed in enumerate(blocks):
-        for item in slices_of([hashed]):
-            if not _has_rows_of(dataset, there, item):
-                return tuple(blocks[:own]), tuple(blocks[own:])
-            own = at + 1
+    for number, hashed in enumerate(blocks, start=1):
+        slices = slices_of([hashed])
+        if not all(_has_rows_of(dataset, there, item) for item in slices):
+            break
+        own = number if slices else own
     return tuple(blocks[:own]), tuple(blocks[own:])
 
 
