@@ -12,7 +12,7 @@ from odfpy.values import dataclass
 SUMMARY: Final = "opendatafabric.org/linkedObjects"
 """The attribute of an AddData that says how many objects its rows link to."""
 
-_MAX_COUNT: Final = 1 << 56
+_IMPLAUSIBLE: Final = 1 << 56
 """More than there can be; what says so is passed over."""
 
 _MAX_VALUE: Final = (1 << 63) - 1
@@ -42,7 +42,7 @@ class LinkedObjects:
             return cls()
         match extra.to_dict().get(SUMMARY):
             case {"numObjectsNaive": int(count), "sizeNaive": int(size)} if (
-                0 <= count < _MAX_COUNT and 0 <= size < _MAX_COUNT
+                0 <= count < _IMPLAUSIBLE and 0 <= size < _IMPLAUSIBLE
             ):
                 return cls(count, size)
         return cls()

@@ -27,7 +27,7 @@ from odfpy.files import open_regular
 _NEWEST: Final = 1 << 16
 """Bytes at the end of the record that are read first: a pull asks for the slices that came last."""
 
-_MAX_COUNT: Final = 1 << 26
+_MAX_SIZE: Final = 1 << 26
 """Bytes of the record that are ever read: some half a million lines."""
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
@@ -44,7 +44,7 @@ class CheckedFiles:
         self._record = record
         self._lock = Lock()
         self._known: set[bytes] = set()
-        self._to_read = [_MAX_COUNT, _NEWEST]
+        self._to_read = [_MAX_SIZE, _NEWEST]
 
     def check(self, name: Multihash, path: Path) -> None:
         """Compare a file with its name, unless that was done since it has changed last.

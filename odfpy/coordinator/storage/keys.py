@@ -36,7 +36,7 @@ from odfpy.values import dataclass
 OWNER: Final = "owner"
 ME: Final = "me"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
-_MAX_COUNT: Final = 1000
+_MAX_SIZE: Final = 1000
 
 
 class UnusableKey(OdfError, code="E652"):
@@ -275,7 +275,7 @@ def _key_in(path: Path) -> KeyPair | None:
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            text = file.read(_MAX_COUNT).strip()
+            text = file.read(_MAX_SIZE).strip()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

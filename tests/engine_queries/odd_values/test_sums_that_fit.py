@@ -13,7 +13,7 @@ from support.queries.oracle import state_of
 
 pytestmark = pytest.mark.spark
 
-LEAST, MAX_COUNT = -(1 << 63), (1 << 63) - 1
+MIN_LONG, MAX_LONG = -(1 << 63), (1 << 63) - 1
 FIELDS = [
     pa.field("k", pa.string()),
     pa.field("v", pa.int64()),
@@ -21,7 +21,7 @@ FIELDS = [
     pa.field("p", pa.decimal128(10, 2)),
 ]
 PULLS = (
-    f"+A 2024-01-01T01:00 low {LEAST} 1e16 1.00\n+A 2024-01-01T01:00 high {MAX_COUNT} 1.5 1.00",
+    f"+A 2024-01-01T01:00 low {MIN_LONG} 1e16 1.00\n+A 2024-01-01T01:00 high {MAX_LONG} 1.5 1.00",
     "+A 2024-01-01T01:00 low 1 1.0 2.00\n+A 2024-01-01T01:00 high -1 0.5 2.00",
     "+A 2024-01-01T01:00 low -1 -1e16 3.00\n+A 2024-01-01T01:00 high 1 2.5 3.00",
 )
@@ -59,13 +59,13 @@ def test_a_sum_that_fits_is_there_whatever_stands_beside_it(beside: str, spark: 
     for pull in tried.case.pulls:
         emitted.extend(tried.pull(pull).rows)
     rows = sorted(line.split()[1 : 2 + len(SUMS)] for line in state_of(emitted))
-    assert rows == [["high", *[str(MAX_COUNT)] * len(SUMS)], ["low", *[str(LEAST)] * len(SUMS)]]
+    assert rows == [["high", *[str(MAX_LONG)] * len(SUMS)], ["low", *[str(MIN_LONG)] * len(SUMS)]]
     assert tried.compare().obstacle is None
 
 
 @pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE)
 def test_a_sum_that_does_not_fit_is_null_or_told(beside: str, spark: Any, tmp_path: Path) -> None:
-    pulls = (f"+A 2024-01-01T01:00 low {LEAST} 1 1.00\n+A 2024-01-01T01:00 low -1 1.5 1.00",)
+    pulls = (f"+A 2024-01-01T01:00 low {MIN_LONG} 1 1.00\n+A 2024-01-01T01:00 low -1 1.5 1.00",)
     tried = runner(spark, f"try_sum(v) AS s, {beside} AS x", tmp_path, pulls)
     assert [row[3] for row in tried.pull(tried.case.pulls[0]).rows] == [None]
     (tmp_path / "told").mkdir()
