@@ -33,7 +33,7 @@ PROMISES = {
         "SELECT event_time, k FROM a EXCEPT SELECT event_time, k FROM b": f"the least of: {A}, {B}",
         "SELECT event_time, k FROM a UNION ALL SELECT event_time, k FROM b": f"the least of: {A}, {B}",
     },
-    "`date_trunc(...)`, plus an interval, or any function that never decreases": {
+    "`date_trunc(...)`, plus an interval, or any non-decreasing function": {
         "SELECT date_trunc('day', event_time) AS event_time, k FROM a": f"just before `date_trunc('day', a.event_time)` at {A}",
         "SELECT DISTINCT event_time + INTERVAL 1 HOUR AS event_time, k FROM a": f"1 h after {A}",
         "SELECT to_date(event_time) AS event_time, count(*) AS n FROM a GROUP BY to_date(event_time)": (
