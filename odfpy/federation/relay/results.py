@@ -26,29 +26,27 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, ResultTooLarge
 from odfpy.federation.errors import WebObjectNotFound
-from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import TicketRefused
-from odfpy.federation.relay.flight import Connections
-from odfpy.federation.relay.reading import SourceReader
 from odfpy.federation.relay.result_files import ResultFile, written_files
 from odfpy.federation.relay.result_store import ResultStore
-from odfpy.federation.relay.rows import HashedRows, PassedRows
-from odfpy.federation.relay.statements import RowsSigner
-from odfpy.federation.relay.tickets import PassedTicket, Ticket, Tickets
+from odfpy.federation.relay.rows import TicketReader
+from odfpy.federation.relay.tickets import PassedTicket, Ticket
 from odfpy.federation.store.results import Result, Results, ResultState
 from odfpy.files import make_folder
 
-AT_ONCE: Final = 2
-"""Results that are made at the same time."""
+MAX_CONCURRENT: Final = 2
+"""Maximum number of results that are made at the same time."""
 
 _NANOS: Final = 1_000_000_000
-_TRIES: Final = 3
-_MAX_COUNT: Final = 1_000
-"""Results of one user."""
+_MAX_ATTEMPTS: Final = 3
+_MAX_RESULTS: Final = 1_000
+"""Maximum number of results of one user."""
 
-_BETWEEN: Final = 600.0
-_MAKING: Final = "result-"
-"""Seconds between two looks at which results are over."""
+_CLEAN_INTERVAL: Final = 600.0
+"""Seconds between two removals of expired results."""
+
+_PREFIX: Final = "result-"
+"""Prefix of the folder of a result that is being made."""
 
 _LOGGER = logging.getLogger("odf.relay")
 
@@ -59,36 +57,29 @@ class ResultMaker:
     def __init__(
         self,
         results: Results,
-        tickets: Tickets,
-        reader: SourceReader,
-        connections: Connections,
+        reader: TicketReader,
         store: ResultStore,
         *,
         work: Path,
         lifetime: float,
         seconds: float,
         largest: int,
-        signer: RowsSigner,
     ) -> None:
         """
         Args:
             results: states of results, in the relay's database.
-            tickets: opens the relay's tickets.
-            reader: reads the relay's sources.
-            connections: connections to other relays, for tickets of theirs.
+            reader: reads the rows of tickets.
             store: stores the files.
             work: folder for files that are being written.
             lifetime: seconds for which a result is kept.
             seconds: time limit for making one.
             largest: maximum bytes of Arrow data of a result; the same limit applies to all files of a user.
-            signer: signs the rows of a ticket.
         """
-        self._results, self._tickets, self._reader, self._connections = results, tickets, reader, connections
-        self._store, self._work, self._lifetime, self._largest = store, work, lifetime, largest
-        self._seconds, self._signer = seconds, signer
+        self._results, self._reader, self._store, self._work = results, reader, store, work
+        self._lifetime, self._seconds, self._largest = lifetime, seconds, largest
         self._lock = threading.Lock()
         self._running: dict[str, CancellationToken] = {}
-        self._threads = ThreadPoolExecutor(AT_ONCE, "results")
+        self._threads = ThreadPoolExecutor(MAX_CONCURRENT, "results")
         self._over = threading.Event()
         threading.Thread(target=self._clean_now_and_then, name="old results", daemon=True).start()
 
@@ -133,7 +124,7 @@ class ResultMaker:
         """Check that an owner may have another result."""
         kept = [one for one in self._results.owned_by(owner) if "ticket" in one.detail]
         size = sum(file["bytes"] for one in kept for file in one.detail.get("files", []))
-        if len(kept) >= _MAX_COUNT or size >= self._largest:
+        if len(kept) >= _MAX_RESULTS or size >= self._largest:
             raise ResultTooLarge(
                 f"This relay keeps {len(kept):,} results of you already, of {size:,} bytes",
                 hint="They go after some time. Ask for less, or read the rows at once.",
@@ -182,7 +173,7 @@ class ResultMaker:
         files = found.detail.get("files", [])
         if found.state is not ResultState.DONE or not 0 <= number < len(files):
             raise WebObjectNotFound("The result has no such file", hint="`odf web status` tells what it has.")
-        if self._seen(self._tickets.reopen(found.detail["ticket"])) != found.detail["seen"]:
+        if self._seen(self._reader.tickets.reopen(found.detail["ticket"])) != found.detail["seen"]:
             raise TicketRefused("What you may see has changed since the result was made", hint="Ask again.")
         return self._store.get(name).open(ResultFile.parse(files[number]).hash)
 
@@ -190,7 +181,7 @@ class ResultMaker:
         """Return a hash of the cells that the holder of a ticket may see; None where another relay decides."""
         if isinstance(ticket, PassedTicket):
             return None
-        return hashlib.sha256(repr(self._reader.view(ticket)).encode()).hexdigest()
+        return hashlib.sha256(repr(self._reader.sources.view(ticket)).encode()).hexdigest()
 
     # --- Making a result ---
 
@@ -220,7 +211,7 @@ class ResultMaker:
                 self._store.remove(result.id)
 
     def _made(self, result: Result, control: CancellationToken) -> Mapping[str, Any]:
-        ticket = self._tickets.reopen(result.detail["ticket"])
+        ticket = self._reader.tickets.reopen(result.detail["ticket"])
         store = self._store.get(result.id)
 
         def keep(path: Path, made: ResultFile) -> None:
@@ -228,28 +219,16 @@ class ResultMaker:
 
         with ExitStack() as stack:
             make_folder(self._work)
-            folder = Path(stack.enter_context(TemporaryDirectory(dir=self._work, prefix=_MAKING)))
+            folder = Path(stack.enter_context(TemporaryDirectory(dir=self._work, prefix=_PREFIX)))
             seen = self._seen(ticket)
-            if isinstance(ticket, PassedTicket):
-                stream = self._connections.rows(ticket.part, self._seconds, reader=ticket.holder.fingerprint)
-                rows: BatchStream = PassedRows(stack.enter_context(stream), Received(self._largest))
-            else:
-                rows = self._reader.read(ticket, control)
-                rows = HashedRows(rows) if ticket.is_signed else rows
+            rows = stack.enter_context(self._reader.rows(ticket, control, self._seconds, self._largest))
             files = written_files(_bounded(rows, self._largest), rows.schema, folder, keep)
         return {
             "files": [one.to_json() for one in files],
             "rows": sum(one.rows for one in files),
             "seen": seen,
-            "statement": self._stated(ticket, rows),
+            "statement": rows.statement,
         }
-
-    def _stated(self, ticket: Ticket | PassedTicket, rows: BatchStream) -> str | None:
-        if isinstance(rows, PassedRows):
-            return rows.statement
-        if isinstance(rows, HashedRows) and rows.found is not None and isinstance(ticket, Ticket):
-            return self._signer.signed(ticket, *rows.found)
-        return None
 
     def _fail(self, result: Result, detail: Mapping[str, Any], error: Exception) -> None:
         if not isinstance(error, OdfError):
@@ -281,7 +260,7 @@ class ResultMaker:
                 self.clean()
             except Exception:  # retried the next time
                 _LOGGER.exception("old results cannot be removed")
-            if self._over.wait(_BETWEEN):
+            if self._over.wait(_CLEAN_INTERVAL):
                 return
 
     def clean(self) -> None:
@@ -297,14 +276,14 @@ class ResultMaker:
                 self._store.remove(one.id)
                 self._results.remove(one.id)
         too_old = time.time() - 2 * self._seconds  # its maker was killed: nothing takes longer
-        for folder in self._work.glob(f"{_MAKING}*"):
+        for folder in self._work.glob(f"{_PREFIX}*"):
             with suppress(OSError):
                 if folder.stat().st_mtime < too_old:
                     shutil.rmtree(folder)
 
 
 def _check_tries(tries: int) -> None:
-    if tries > _TRIES:
+    if tries > _MAX_ATTEMPTS:
         raise OdfError("The relay has ended each time that it made this result")
 
 

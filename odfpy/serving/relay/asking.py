@@ -21,13 +21,13 @@ from odfpy.federation.execution.execute import execute
 from odfpy.federation.execution.options import QueryOptions
 from odfpy.federation.execution.relay_client import Chunk, PartRows, RelayClient
 from odfpy.federation.relay.errors import RelayUnavailable
-from odfpy.federation.relay.flight import Connections
 from odfpy.federation.relay.question import Answer, AnswerOptions, Cancellation, Part, Question, SentFragment
-from odfpy.federation.relay.reading import SourceReader, entities_of
+from odfpy.federation.relay.reading import entities_of
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity
+from odfpy.federation.relay.rows import TicketReader
 from odfpy.federation.relay.stored_catalog import StoredCatalog
-from odfpy.federation.relay.tickets import PassedTicket, Tickets
+from odfpy.federation.relay.tickets import PassedTicket
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.serving.flight.streams import CallCancellation, RunningQueries
 
@@ -45,9 +45,7 @@ class LocalRelayClient(RelayClient):
         self,
         relay: Relay,
         catalog: StoredCatalog,
-        reader: SourceReader,
-        tickets: Tickets,
-        connections: Connections,
+        reader: TicketReader,
         running: RunningQueries,
         caller: Identity,
     ) -> None:
@@ -55,17 +53,13 @@ class LocalRelayClient(RelayClient):
         Args:
             relay: the relay.
             catalog: catalog of the relay.
-            reader: reads its sources.
-            tickets: opens its tickets.
-            connections: connections to other relays.
+            reader: reads the rows of tickets.
             running: limits on concurrent computations.
             caller: the client.
         """
         self._relay = relay
         self._catalog = catalog
         self._reader = reader
-        self._tickets = tickets
-        self._connections = connections
         self._running = running
         self._caller = caller
 
@@ -114,14 +108,14 @@ class LocalRelayClient(RelayClient):
             TicketRefused: the client may no longer see them.
             OdfError: they cannot be read.
         """
-        opened = self._tickets.open(part.ticket, self._caller)
+        opened = self._reader.tickets.open(part.ticket, self._caller)
         if isinstance(opened, PassedTicket):
-            with self._connections.rows(opened.part, seconds, reader=opened.holder.fingerprint) as found:
+            with self._reader.connections.rows(opened.part, seconds, reader=opened.holder.fingerprint) as found:
                 yield found
             return
         with CancellationToken(seconds) as control:
             with self._running.working():
-                rows = self._reader.read(opened, control)
+                rows = self._reader.sources.read(opened, control)
             yield _OwnRows(rows, control, self._running)
 
     def cancel(self, query: str) -> None:

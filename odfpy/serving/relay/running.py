@@ -13,6 +13,7 @@ from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity
 from odfpy.federation.relay.result_store import ResultStore
 from odfpy.federation.relay.results import ResultMaker
+from odfpy.federation.relay.rows import TicketReader
 from odfpy.federation.relay.statements import RowsSigner
 from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import Tickets
@@ -65,22 +66,19 @@ def relay_server(
     key = hashlib.sha256(b"tickets\0" + credentials.key).digest()
     tickets = Tickets(key, is_first=catalog.redeem)
     context = SourceContext(workspace.queries.service, workspace.odf, settings.query_memory)
-    reader = SourceReader(catalog, context, ReadLimits(seconds=settings.flight_timeout))
-    signer = RowsSigner(identity.name, credentials)
+    sources = SourceReader(catalog, context, ReadLimits(seconds=settings.flight_timeout))
     with ExitStack() as stack:
-        stack.callback(reader.close)
+        stack.callback(sources.close)
         connections = Connections(credentials, trusted)
         stack.callback(connections.close)
-        maker = _result_maker(workspace, store, settings, tickets, reader, connections, signer)
+        reader = TicketReader(tickets, sources, connections, RowsSigner(identity.name, credentials))
+        maker = _result_maker(workspace, store, settings, reader)
         stack.callback(maker.close)
         server = RelayServer(
             _relay_maker(identity, catalog, tickets, connections, credentials, trusted),
             catalog,
             reader,
-            tickets,
-            connections,
             ResultCalls(maker, store.results, tickets, workspace.config.section(RelaySection).result_lifetime),
-            signer,
             host=host,
             port=port,
             tls=tls,
@@ -129,23 +127,17 @@ def _result_maker(
     workspace: Workspace,
     store: WebStore,
     settings: ServeSettings,
-    tickets: Tickets,
-    reader: SourceReader,
-    connections: Connections,
-    signer: RowsSigner,
+    reader: TicketReader,
 ) -> ResultMaker:
     """Return the maker of deferred results."""
     section = workspace.config.section(RelaySection)
     folder = workspace.odf / "relay"
     return ResultMaker(
         store.results,
-        tickets,
         reader,
-        connections,
         ResultStore(section.results or str(folder / "results")),
         work=folder / "work",
         lifetime=section.result_lifetime,
         seconds=settings.flight_timeout,
         largest=section.max_result,
-        signer=signer,
     )

@@ -21,20 +21,16 @@ from typing import Any, Final
 
 import pyarrow.flight as fl
 
-from odfpy.data.rows.batch_stream import BatchStream
 from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.relay.actions import CANCEL, body_of, tree_of
-from odfpy.federation.relay.bounds import Received
-from odfpy.federation.relay.flight import Connections, info_of, query_of, question_of
+from odfpy.federation.relay.flight import info_of, query_of, question_of
 from odfpy.federation.relay.query_registry import QueryKey
 from odfpy.federation.relay.question import Cancellation, Question, SentFragment
-from odfpy.federation.relay.reading import SourceReader, columns_of, entities_of, whole_entity
+from odfpy.federation.relay.reading import columns_of, entities_of, whole_entity
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity, identity_of
-from odfpy.federation.relay.rows import HashedRows, PassedRows
-from odfpy.federation.relay.statements import RowsSigner
+from odfpy.federation.relay.rows import TicketReader
 from odfpy.federation.relay.stored_catalog import StoredCatalog
-from odfpy.federation.relay.tickets import PassedTicket, Tickets
 from odfpy.serving.flight.commands import CANCELLED, no_action
 from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, as_arrow, guarded
 from odfpy.serving.flight.guard import AcceptAnyHandshake, FlightGuard
@@ -62,11 +58,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         self,
         relay: Callable[[str], Relay],
         catalog: StoredCatalog,
-        reader: SourceReader,
-        tickets: Tickets,
-        connections: Connections,
+        reader: TicketReader,
         results: ResultCalls,
-        signer: RowsSigner,
         *,
         host: str,
         port: int,
@@ -78,11 +71,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         Args:
             relay: makes the relay, when it is known where its rows are read.
             catalog: of the relay.
-            reader: reads its sources.
-            tickets: opens its tickets.
-            connections: to other relays, for tickets of theirs that are passed on.
+            reader: reads the rows of tickets.
             results: the calls that concern results which are fetched later.
-            signer: signs what was given, where that is wanted.
             host: name or address to listen at.
             port: port to listen at; 0 for any that is free.
             tls: certificate and key, and the authorities of clients.
@@ -92,15 +82,13 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         Raises:
             ArrowException, OSError: it cannot listen there.
         """
-        self._catalog, self._reader, self._tickets, self._connections = catalog, reader, tickets, connections
-        self._settings = settings
-        self._results, self._signer = results, signer
+        self._catalog, self._reader, self._results, self._settings = catalog, reader, results, settings
         self._has_ended = False
         self.running = RunningQueries(settings.flight_queries, settings.flight_working, settings.patience)
         # Answering a question waits for other relays, which may wait for this one: so it does not occupy a slot for
         # computations.
         self._answering = RunningQueries(0, settings.flight_queries, settings.patience)
-        self._sql = FlightSql(self._client, SqlTickets(tickets.seal), self.running, settings, self._check)
+        self._sql = FlightSql(self._client, SqlTickets(reader.tickets.seal), self.running, settings, self._check)
         self._actions: Mapping[str, Callable[[Identity, bytes], bytes]] = {
             "CancelFlightInfo": self._cancel_info,
             "CancelQuery": self._cancel_sql,
@@ -173,27 +161,18 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             return self._results.file(ticket.ticket, caller, partial(self._check, caller))
         if ticket.ticket.startswith(_MESSAGE):
             return self._sql.rows(context, caller, ticket.ticket)
-        opened = self._tickets.open(ticket.ticket.decode("ascii", "replace"), caller)
+        opened = self._reader.tickets.open(ticket.ticket.decode("ascii", "replace"), caller)
         seconds = self._settings.flight_timeout
         control = CallCancellation(context, seconds)
         with ExitStack() as stack:
             stack.callback(control.close)  # otherwise its timer would keep running
             stack.callback(self.running.end, control)
             self.running.begin(str(QueryKey(opened.holder.fingerprint, opened.id.partition(" ")[0])), control)
-            rows: BatchStream
-            statement: Callable[[], str | None]
-            if isinstance(opened, PassedTicket):
-                stream = self._connections.rows(opened.part, seconds, reader=opened.holder.fingerprint)
-                rows = passed = PassedRows(stack.enter_context(stream), Received(self._settings.passed_bytes))
-                statement = lambda: passed.statement  # noqa: E731
-            elif opened.is_signed:
-                rows = hashed = HashedRows(self._reader.read(opened, control))
-                statement = lambda: self._signer.signed(opened, *hashed.found) if hashed.found else None  # noqa: E731
-            else:
-                rows, statement = self._reader.read(opened, control), lambda: None
+            rows = stack.enter_context(self._reader.rows(opened, control, seconds, self._settings.passed_bytes))
             report = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
             batches = CallBatches(rows, self.running, control, stack.pop_all(), report)
-            return fl.GeneratorStream(batches.schema, StatedRows(batches, statement, partial(self._check, caller)))
+            stated = StatedRows(batches, lambda: rows.statement, partial(self._check, caller))
+            return fl.GeneratorStream(batches.schema, stated)
 
     @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
@@ -257,8 +236,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         self.running.cancel(str(self._relay.cancel(cancellation, caller)))
 
     def _client(self, caller: Identity) -> LocalRelayClient:
-        found = self._relay, self._catalog, self._reader, self._tickets, self._connections, self.running
-        return LocalRelayClient(*found, caller)
+        return LocalRelayClient(self._relay, self._catalog, self._reader, self.running, caller)
 
     def _caller(self, context: Any) -> Identity:
         certificate = self._guard.certificate_of(context.peer())

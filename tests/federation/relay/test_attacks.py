@@ -180,9 +180,9 @@ def _read(web: ServedWeb, relay: ServedRelay, who: Issued) -> Any:
     connections.close()
     server = relay.server
     me = identity_of(load_pem(who.facts.pem).public_bytes(Encoding.DER))
-    opened = server._tickets.open(part.ticket, me)
+    opened = server._reader.tickets.open(part.ticket, me)
     assert isinstance(opened, Ticket)
-    return server._reader.read(opened, CancellationToken())
+    return server._reader.sources.read(opened, CancellationToken())
 
 
 # --- Topologies -------------------------------------------------------------------------------------------------------

@@ -234,7 +234,7 @@ def test_the_results_of_one_user_have_a_bound(tmp_path: Path) -> None:
             one for one in relay.store.results.old(Timestamp.parse("2200-01-01T00:00:00Z")) if "ticket" in one.detail
         ]
         maker = relay.server._results._maker
-        again = maker.start(kept.detail["ticket"], maker._tickets.reopen(kept.detail["ticket"]))
+        again = maker.start(kept.detail["ticket"], maker._reader.tickets.reopen(kept.detail["ticket"]))
         assert again.id == kept.id, "a ticket that is shown again is not a result more"
         other = made.asks(made.user("bob"), "alone").later
         assert finished(other, other.start("SELECT id FROM item").query).state == "done"
