@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.required_signers import RequiredSigners
-from odfpy.data.multihash import Multihash
-from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.identity import DatasetId
 from odfpy.repository.objects import BytesProgress
 from odfpy.repository.places.open import open_dataset, smart_base
 from odfpy.repository.transfer.linked import ALL_FILES, WantedFiles
+from odfpy.repository.transfer.options import DEFAULTS, TransferOptions
 from odfpy.repository.transfer.simple import TransferResult, transfer
 
 
 def fetch_dataset(
     url: str,
     target: DatasetLayout,
+    options: TransferOptions = DEFAULTS,
     *,
-    force: bool = False,
-    expected_id: DatasetId | None = None,
-    seen: Multihash | None = None,
-    required: RequiredSigners | None = None,
-    clock: Timestamp | None = None,
-    files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Update a dataset from the one at a URL; see `transfer`.
@@ -30,40 +22,15 @@ def fetch_dataset(
     Args:
         url: URL of the dataset.
         target: the local dataset.
-        force: whether to overwrite a diverged history.
-        expected_id: required id of the dataset, None for any.
-        seen: the remote's head when last seen, None if never.
-        required: signers required for the head, None for none.
-        clock: current time; blocks must not be far ahead of it; None for no check.
-        files: which linked objects to transfer.
+        options: what is required of the source, and what is copied.
         progress: called with the number of bytes received.
     """
     base = smart_base(url)
     if base is None:
-        return transfer(
-            open_dataset(url),
-            target,
-            force=force,
-            expected_id=expected_id,
-            seen=seen,
-            required=required,
-            clock=clock,
-            files=files,
-            progress=progress,
-        )
+        return transfer(open_dataset(url), target, options, progress=progress)
     from odfpy.repository.smart_transfer.client import pull_from_node  # only imports it for nodes
 
-    return pull_from_node(
-        base,
-        target,
-        force=force,
-        expected_id=expected_id,
-        seen=seen,
-        required=required,
-        clock=clock,
-        files=files,
-        progress=progress,
-    )
+    return pull_from_node(base, target, options, progress=progress)
 
 
 def send_dataset(
@@ -87,7 +54,8 @@ def send_dataset(
     """
     base = smart_base(url)
     if base is None:
-        return transfer(source, open_dataset(url), force=force, is_ours=True, files=files, progress=progress)
+        options = TransferOptions(force=force, files=files)
+        return transfer(source, open_dataset(url), options, is_ours=True, progress=progress)
     from odfpy.repository.smart_transfer.client import push_to_node
     from odfpy.repository.smart_transfer.messages import Visibility
 

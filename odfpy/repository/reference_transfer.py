@@ -8,16 +8,14 @@ from typing import TypeAlias
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.stores.ref_store import HEAD
-from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.identity import DatasetId
 from odfpy.errors import AlreadyExists, NotFound, TransferError
 from odfpy.http.url import without_user
 from odfpy.repository.objects import BytesProgress
 from odfpy.repository.places.http import http_dataset
 from odfpy.repository.places.open import open_dataset, smart_base
 from odfpy.repository.transfer.linked import ALL_FILES, WantedFiles
+from odfpy.repository.transfer.options import DEFAULTS, TransferOptions
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult, transfer
 
 _Carry: TypeAlias = Callable[[DatasetLayout, bool], TransferResult]
@@ -32,12 +30,8 @@ def fetch_reference(
     url: str,
     target: DatasetLayout,
     name: ReferenceName,
+    options: TransferOptions = DEFAULTS,
     *,
-    force: bool = False,
-    expected_id: DatasetId | None = None,
-    required: RequiredSigners | None = None,
-    clock: Timestamp | None = None,
-    files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Fetch a branch or tag of the dataset at a URL; see `copy_reference`.
@@ -46,26 +40,12 @@ def fetch_reference(
         url: URL of the dataset.
         target: the local dataset.
         name: the branch or tag.
-        force: whether to overwrite a diverged history.
-        expected_id: required id of the dataset, None for any.
-        required: signers required for the head, None for none.
-        clock: current time; blocks must not be far ahead of it; None for no check.
-        files: which linked objects to transfer.
+        options: what is required of the source, and what is copied.
         progress: called with the number of bytes received.
     """
     base = smart_base(url)  # nodes are read like other servers
     source = open_dataset(url) if base is None else http_dataset(base)
-    return copy_reference(
-        source,
-        target,
-        name,
-        force=force,
-        expected_id=expected_id,
-        required=required,
-        clock=clock,
-        files=files,
-        progress=progress,
-    )
+    return copy_reference(source, target, name, options, progress=progress)
 
 
 def send_reference(
@@ -92,7 +72,8 @@ def send_reference(
     """
     base = smart_base(url)
     if base is None:
-        return copy_reference(source, open_dataset(url), name, force=force, files=files, progress=progress)
+        options = TransferOptions(force=force, files=files)
+        return copy_reference(source, open_dataset(url), name, options, progress=progress)
     from odfpy.repository.places.node import TAKES_REFERENCES, node_dataset, summary_of
     from odfpy.repository.smart_transfer.client import push_to_node  # only imports it for nodes
 
@@ -114,12 +95,8 @@ def copy_reference(
     source: DatasetLayout,
     target: DatasetLayout,
     name: ReferenceName,
+    options: TransferOptions = DEFAULTS,
     *,
-    force: bool = False,
-    expected_id: DatasetId | None = None,
-    required: RequiredSigners | None = None,
-    clock: Timestamp | None = None,
-    files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Copy a branch or tag from one dataset to another, with everything that it leads to.
@@ -128,11 +105,7 @@ def copy_reference(
         source: only read, and not trusted.
         target: has the dataset already; its head is not moved.
         name: the branch or tag.
-        force: whether to move a tag, or a diverged branch.
-        expected_id: required id of the dataset.
-        required: signers required for the copied blocks.
-        clock: as in `transfer`.
-        files: which linked objects to transfer.
+        options: what is required of the source, and what is copied; `force` also moves a tag.
         progress: called with the transferred and the total number of bytes.
 
     Raises:
@@ -142,19 +115,9 @@ def copy_reference(
     """
 
     def carry(at: DatasetLayout, force: bool) -> TransferResult:
-        place = target.on(name)
-        return transfer(
-            at,
-            place,
-            force=force,
-            expected_id=expected_id,
-            required=required,
-            clock=clock,
-            files=files,
-            progress=progress,
-        )
+        return transfer(at, target.on(name), replace(options, force=force), progress=progress)
 
-    return _copied(source, target, name, carry, force=force)
+    return _copied(source, target, name, carry, force=options.force)
 
 
 def _copied(

@@ -15,6 +15,7 @@ from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import AlreadyExists, HashMismatch, TransferError
 from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.reference_transfer import ReferenceNotThere, copy_reference, fetch_reference, send_reference
+from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, transfer
 
 TAG = ReferenceName.of(ReferenceKind.TAG, "v1")
@@ -76,7 +77,7 @@ def test_a_reference_at_the_head_is_made(there: DatasetLayout, here: DatasetLayo
 def test_a_name_means_either_a_branch_or_a_tag(there: DatasetLayout, here: DatasetLayout, tmp_path: Path):
     here.refs.compare_and_swap(STAGING.other.reference, None, here.chain.head())
     for carry in (
-        lambda: copy_reference(there, here, STAGING, force=True),
+        lambda: copy_reference(there, here, STAGING, TransferOptions(force=True)),
         lambda: send_reference(there, str(tmp_path / "here"), STAGING),
     ):
         with pytest.raises(AlreadyExists, match="the tag staging already exists"):
@@ -92,7 +93,7 @@ def test_a_branch_goes_on_and_a_diverged_one_is_refused(there: DatasetLayout, he
     add_info(here.on(STAGING), "ours")
     with pytest.raises(DatasetsDiverged):
         copy_reference(there, here, STAGING)
-    assert copy_reference(there, here, STAGING, force=True).num_dropped == 1
+    assert copy_reference(there, here, STAGING, TransferOptions(force=True)).num_dropped == 1
 
 
 def test_a_branch_comes_to_a_head_that_has_moved_on(there: DatasetLayout, here: DatasetLayout):
@@ -110,7 +111,7 @@ def test_a_tag_is_only_moved_by_force(there: DatasetLayout, here: DatasetLayout)
     with pytest.raises(AlreadyExists, match="tag v1 already exists"):
         copy_reference(there, here, TAG)
     assert here.refs.get(TAG.reference) == before
-    copy_reference(there, here, TAG, force=True)
+    copy_reference(there, here, TAG, TransferOptions(force=True))
     assert here.refs.get(TAG.reference) == there.chain.head()
 
 

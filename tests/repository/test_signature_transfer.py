@@ -26,6 +26,7 @@ from odfpy.chain.signatures import (
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import ObjectNotFound
 from odfpy.repository.places.http import http_dataset
+from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import transfer
 
 BY_ALICE = RequiredSigners("alice", frozenset({ALICE.actor}), owner=False)
@@ -54,12 +55,14 @@ def test_signatures_come_with_their_blocks_and_are_told(
     through: str, there: DatasetLayout, here: DatasetLayout, server: StaticServer
 ):
     source = there if through == "folder" else http_dataset(f"{server.url}/there")
-    result = transfer(source, here, required=BY_ALICE)
+    result = transfer(source, here, TransferOptions(required=BY_ALICE))
     assert result.signatures == SignatureReport(3, 0, (ALICE.actor,))
     assert_signed(here)
     add_info(there, "three")
     sign(there, there.chain.in_order()[-1])
-    assert transfer(source, here, required=BY_ALICE).signatures == SignatureReport(1, 0, (ALICE.actor,))
+    assert transfer(source, here, TransferOptions(required=BY_ALICE)).signatures == SignatureReport(
+        1, 0, (ALICE.actor,)
+    )
     assert_signed(here)
 
 
@@ -91,7 +94,7 @@ def test_a_branch_that_comes_leaves_the_signatures_of_the_head(there: DatasetLay
     before = here.side.read(HEAD_PATH, 10_000)
     add_info(there, "three")
     sign(there, there.chain.in_order()[-1])
-    transfer(there, here.on(ReferenceName.of(ReferenceKind.BRANCH, "review")), force=True)
+    transfer(there, here.on(ReferenceName.of(ReferenceKind.BRANCH, "review")), TransferOptions(force=True))
     assert here.side.read(HEAD_PATH, 10_000) == before
     assert_signed(there)
 
@@ -129,17 +132,17 @@ def test_a_copy_that_is_not_signed_by_whom_it_must_be_is_refused(there: DatasetL
     add_info(there, "by mallory")
     sign(there, there.chain.in_order()[-1], pair=MALLORY)
     with pytest.raises(NotSigned, match="demands alice"):
-        transfer(there, here, required=BY_ALICE)
+        transfer(there, here, TransferOptions(required=BY_ALICE))
     add_info(there, "by nobody")
     with pytest.raises(NotSigned, match=r"is not signed; .* demands alice"):
-        transfer(there, here, required=BY_ALICE)
+        transfer(there, here, TransferOptions(required=BY_ALICE))
     assert here.refs.get(HEAD) is None
 
 
 def test_one_signature_vouches_for_all_before_it(here: DatasetLayout):
     there = make_dataset(DatasetLayout.in_memory(), "one", "two")
     sign(there, there.chain.in_order()[-1])
-    assert transfer(there, here, required=BY_ALICE).signatures == SignatureReport(1, 2, (ALICE.actor,))
+    assert transfer(there, here, TransferOptions(required=BY_ALICE)).signatures == SignatureReport(1, 2, (ALICE.actor,))
 
 
 def test_places_without_room_for_signatures_still_take_and_give_blocks(there: DatasetLayout, here: DatasetLayout):
@@ -151,7 +154,7 @@ def test_places_without_room_for_signatures_still_take_and_give_blocks(there: Da
 def test_going_back_by_force_brings_no_signatures(there: DatasetLayout, here: DatasetLayout):
     transfer(there, here)
     add_info(here, "more")
-    result = transfer(there, here, force=True)
+    result = transfer(there, here, TransferOptions(force=True))
     assert (result.num_dropped, result.signatures) == (1, SignatureReport())
 
 

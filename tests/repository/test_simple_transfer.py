@@ -22,6 +22,7 @@ from odfpy.errors import ConcurrentUpdate, DatasetNotFound, OdfError, TransferEr
 from odfpy.repository import objects
 from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.places.open import open_dataset
+from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import (
     ForeignDataset,
     HistoryRewritten,
@@ -174,16 +175,20 @@ def test_place_that_does_not_have_any_more_what_it_had(here: DatasetLayout, ther
     with pytest.raises(
         HistoryRewritten, match=r"was at block 3 \(f1620.*2 blocks that were there have been taken back"
     ):
-        transfer(there, here, seen=seen)
+        transfer(there, here, TransferOptions(seen=seen))
     assert image(here) == before
-    assert transfer(there, here, seen=seen, force=True).new_head == here.chain.head() == there.chain.head()
+    assert (
+        transfer(there, here, TransferOptions(seen=seen, force=True)).new_head
+        == here.chain.head()
+        == there.chain.head()
+    )
 
 
 def test_blocks_of_our_own_on_top_of_what_was_seen_are_not_missed(here: DatasetLayout, there: DatasetLayout):
     make_dataset(there, "a")
     seen = transfer(there, here).source_head
     add_info(here, "mine")
-    assert transfer(there, here, seen=seen).outcome is TransferOutcome.TARGET_AHEAD
+    assert transfer(there, here, TransferOptions(seen=seen)).outcome is TransferOutcome.TARGET_AHEAD
 
 
 def test_diverged_sides_are_refused_with_both_heads_and_the_common_ancestor(here: DatasetLayout, there: DatasetLayout):
@@ -209,7 +214,7 @@ def test_force_makes_the_target_the_same_as_the_source(here: DatasetLayout, ther
     add_info(here, "mine", "mine too")
     add_info(there, "theirs")
     old_head = here.chain.head()
-    result = transfer(there, here, force=True)
+    result = transfer(there, here, TransferOptions(force=True))
     assert (result.outcome, result.num_blocks, result.num_dropped) == (TransferOutcome.UPDATED, 1, 2)
     assert (result.old_head, result.new_head) == (old_head, there.chain.head())
     assert here.chain.state() == there.chain.state()
@@ -219,7 +224,7 @@ def test_force_takes_a_target_back_that_is_ahead(here: DatasetLayout, there: Dat
     make_dataset(there, "a")
     transfer(there, here)
     add_info(here, "b")
-    result = transfer(there, here, force=True)
+    result = transfer(there, here, TransferOptions(force=True))
     assert (result.num_blocks, result.num_dropped) == (0, 1)
     assert here.chain.head() == there.chain.head()
 
@@ -230,7 +235,7 @@ def test_another_dataset_is_refused(here: DatasetLayout, there: DatasetLayout, f
     make_dataset(there, "a", "b", number=2)
     before = image(here)
     with pytest.raises(ForeignDataset, match=str(dataset_id(2))):
-        transfer(there, here, force=force)
+        transfer(there, here, TransferOptions(force=force))
     assert image(here) == before
 
 
@@ -246,9 +251,9 @@ def test_empty_target_takes_only_the_expected_id(here: DatasetLayout, there: Dat
     make_dataset(there, "a")
     add_slice(there, b"row")
     with pytest.raises(ForeignDataset, match=f"{dataset_id(1)}, not {dataset_id(2)}"):
-        transfer(there, here, expected_id=dataset_id(2))
+        transfer(there, here, TransferOptions(expected_id=dataset_id(2)))
     assert not (tmp_path / "here").exists()
-    assert transfer(there, here, expected_id=dataset_id(1)).num_blocks == 4
+    assert transfer(there, here, TransferOptions(expected_id=dataset_id(1))).num_blocks == 4
 
 
 @pytest.mark.parametrize("place", ["{folder}/nothing", "{url}/nothing"])
@@ -336,7 +341,7 @@ def test_head_that_moved_meanwhile_is_not_overwritten(here: DatasetLayout, there
             moved.append(here.chain.head())
 
     with pytest.raises(ConcurrentUpdate):
-        transfer(there, here, progress=somebody_else, force=True)
+        transfer(there, here, TransferOptions(force=True), progress=somebody_else)
     assert here.chain.head() == moved[0]
 
 

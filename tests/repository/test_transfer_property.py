@@ -11,6 +11,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import OdfError
 from odfpy.repository.divergence import DatasetsDiverged
+from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, transfer
 
 
@@ -28,7 +29,7 @@ def expected(source: Chain, target: Chain, *, force: bool) -> TransferOutcome | 
 
 def outcome(source: DatasetLayout, target: DatasetLayout, *, force: bool) -> TransferOutcome | type[OdfError]:
     try:
-        return transfer(source, target, force=force).outcome
+        return transfer(source, target, TransferOptions(force=force)).outcome
     except OdfError as error:
         return type(error)
 
@@ -59,7 +60,7 @@ def test_numbers_are_those_of_the_blocks_that_differ(pair: tuple[Chain, Chain]):
         return
     ours, theirs = ({block.hash for block in side.chain.iter_blocks()} for side in (source, target))
     files_before = sum(len(list(store)) for store in stores(target)[1:])
-    result = transfer(source, target, force=True)
+    result = transfer(source, target, TransferOptions(force=True))
     assert result.num_blocks == len(ours - theirs)
     assert result.num_dropped == len(theirs - ours)
     assert result.num_objects == sum(len(list(store)) for store in stores(target)[1:]) - files_before

@@ -60,6 +60,7 @@ from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.peer_errors import PeerFailed
 from odfpy.repository.places.http import http_dataset
 from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
+from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import HistoryRewritten, transfer
 from odfpy.serving.callers.tokens import Scope, Tokens
 
@@ -160,12 +161,12 @@ def test_a_head_that_a_stolen_key_signs_after_it_was_revoked_is_refused(
 
 def test_what_was_signed_before_stays_signed_unless_the_key_was_stolen(there: DatasetLayout, tmp_path: Path) -> None:
     revoke(there)
-    result = transfer(there, DatasetLayout.in_memory(), required=BY_ALICE)
+    result = transfer(there, DatasetLayout.in_memory(), TransferOptions(required=BY_ALICE))
     assert result.signatures == SignatureReport(3, 0, (ALICE.actor,))
     revoke(there, reason=Reason.COMPROMISED)
     ended = rf"signed with no key that counts; the key {ALICE.actor} was revoked at {LATER} \(compromised\), by itself;"
     with pytest.raises(NotSigned, match=ended) as caught:
-        transfer(there, DatasetLayout.in_memory(), required=BY_ALICE)
+        transfer(there, DatasetLayout.in_memory(), TransferOptions(required=BY_ALICE))
     assert "commit once more" in str(caught.value.hint)
     result = transfer(there, DatasetLayout.in_memory())
     assert result.signatures == SignatureReport(0, 3, ()), "the blocks are what they are, by nobody"
@@ -197,7 +198,9 @@ def test_a_stale_copy_without_the_revocation_does_not_help(
         transfer(stale, here)
     with pytest.raises(RevokedKey):  # and where it was learnt by whoever pulls
         transfer(
-            stale, DatasetLayout.in_memory(), required=replace(ANYBODY, revoked=KnownRevocations((), tuple(statements)))
+            stale,
+            DatasetLayout.in_memory(),
+            TransferOptions(required=replace(ANYBODY, revoked=KnownRevocations((), tuple(statements)))),
         )
     transfer(stale, DatasetLayout.in_memory())  # who has never seen it cannot know
 
@@ -206,13 +209,13 @@ def test_a_refused_transfer_tells_of_the_revocation_that_it_saw(there: DatasetLa
     learnt: list[KeyRevocation] = []
     statements = revoke(there, reason=Reason.COMPROMISED)
     with pytest.raises(NotSigned):
-        transfer(there, DatasetLayout.in_memory(), required=replace(BY_ALICE, learn=learnt.extend))
+        transfer(there, DatasetLayout.in_memory(), TransferOptions(required=replace(BY_ALICE, learn=learnt.extend)))
     assert learnt == statements
     learnt.clear()
     add_info(there, "by the thief")
     sign(there, ALICE)
     with pytest.raises(RevokedKey):
-        transfer(there, DatasetLayout.in_memory(), required=replace(ANYBODY, learn=learnt.extend))
+        transfer(there, DatasetLayout.in_memory(), TransferOptions(required=replace(ANYBODY, learn=learnt.extend)))
     assert learnt == statements
 
 
@@ -229,9 +232,9 @@ def test_an_old_head_that_is_replayed_is_noticed(there: DatasetLayout, here: Dat
     assert read_head_signatures(there.side, ID, there.chain.in_order()[-1]) is None, "it is of another head"
     there.refs.compare_and_swap("head", seen, old.hash)
     with pytest.raises(HistoryRewritten):
-        transfer(there, here, seen=seen)
+        transfer(there, here, TransferOptions(seen=seen))
     with pytest.raises(NotSigned):
-        transfer(there, DatasetLayout.in_memory(), required=BY_ALICE)
+        transfer(there, DatasetLayout.in_memory(), TransferOptions(required=BY_ALICE))
 
 
 def test_nothing_that_is_said_later_revives_a_key(there: DatasetLayout) -> None:
@@ -302,7 +305,7 @@ def test_a_forged_revocation_is_honoured_by_nobody(which: int, there: DatasetLay
     assert there.side is not None
     there.side.write(revocations.path_of(ALICE.actor), revocations.encode([statement]))
     learnt: list[KeyRevocation] = []
-    result = transfer(there, here, required=replace(BY_ALICE, learn=learnt.extend))
+    result = transfer(there, here, TransferOptions(required=replace(BY_ALICE, learn=learnt.extend)))
     assert result.signatures == SignatureReport(3, 0, (ALICE.actor,)), name
     assert learnt == []
     with pytest.raises(UnentitledRevocation):
@@ -315,7 +318,7 @@ def test_a_forged_revocation_is_honoured_by_nobody(which: int, there: DatasetLay
 def test_damaged_revocations_say_nothing_and_are_told_where_they_are_checked(data: bytes, there: DatasetLayout) -> None:
     assert there.side is not None
     there.side.write(revocations.path_of(ALICE.actor), data)
-    transfer(there, DatasetLayout.in_memory(), required=BY_ALICE)
+    transfer(there, DatasetLayout.in_memory(), TransferOptions(required=BY_ALICE))
     with pytest.raises(MalformedSignature):
         revocations.decode(data, "file")
 
@@ -339,7 +342,7 @@ def test_members_twice_and_more_are_refused(there: DatasetLayout) -> None:
 
 def test_what_an_expired_key_signs_is_refused_by_the_time_of_the_block(there: DatasetLayout) -> None:
     put(there, KeyRevocation.made_by(ALICE, ALICE.actor, Reason.RETIRED, TIME, expires=LATER))
-    assert transfer(there, DatasetLayout.in_memory(), required=BY_ALICE).signatures is not None
+    assert transfer(there, DatasetLayout.in_memory(), TransferOptions(required=BY_ALICE)).signatures is not None
     chain = there.chain
     chain.commit(chain.prepare(chain.state(), [SetInfo(description="late")], Timestamp.parse("2024-06-02T00:00:00Z")))
     sign(there, ALICE)
@@ -395,7 +398,7 @@ def test_a_node_refuses_a_push_that_is_signed_with_a_revoked_key(
     assert send_dataset(there, node.url).num_blocks == 0
     assert honoured_in(node.layout.side, ID, [ALICE.actor]), "it goes along, also where nothing else is new"
     learnt: list[KeyRevocation] = []
-    fetch_dataset(node.url, here, required=replace(ANYBODY, learn=learnt.extend))
+    fetch_dataset(node.url, here, TransferOptions(required=replace(ANYBODY, learn=learnt.extend)))
     assert learnt, "and comes with a pull"
     assert there.side is not None
     there.side.delete(revocations.path_of(ALICE.actor))  # the thief does not tell
@@ -415,7 +418,7 @@ def test_a_pull_from_a_node_that_is_refused_tells_of_the_revocation_that_it_saw(
     send_dataset(there, node.url)
     learnt: list[KeyRevocation] = []
     with pytest.raises(NotSigned, match="compromised"):
-        fetch_dataset(node.url, here, required=replace(BY_ALICE, learn=learnt.extend))
+        fetch_dataset(node.url, here, TransferOptions(required=replace(BY_ALICE, learn=learnt.extend)))
     assert learnt == statements
 
 

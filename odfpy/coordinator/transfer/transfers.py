@@ -41,7 +41,8 @@ from odfpy.repository.places.open import is_path, normalize_url
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.registry import Aliases, normalize_remote, resolve_remote
 from odfpy.repository.transfer.linked import WantedFiles
-from odfpy.repository.transfer.simple import HistoryRewritten, TransferResult
+from odfpy.repository.transfer.options import TransferOptions
+from odfpy.repository.transfer.simple import HistoryRewritten
 from odfpy.settings.sections import SignaturesSection
 from odfpy.values import dataclass
 
@@ -91,26 +92,23 @@ class Transfers(KnownPlaces):
         name, place = str(dataset.handle), without_user(url)
         seen, files = heads_seen(dataset.folder), wanted_here(dataset.folder, taking.files)
 
-        def fetch(*, force: bool) -> TransferResult:
-            return fetch_dataset(
-                url,
-                dataset.layout,
-                force=force,
-                clock=taking.clock,
-                expected_id=dataset.handle.id,
-                seen=seen.get(url),
-                required=self.required,
-                files=files,
-                progress=bytes_reporter(name, "pulling", progress),
-            )
+        options = TransferOptions(
+            clock=taking.clock,
+            expected_id=dataset.handle.id,
+            seen=seen.get(url),
+            required=self.required,
+            files=files,
+        )
+        reporter = bytes_reporter(name, "pulling", progress)
 
         with hint_if_diverged(dataset, url, self.pull_command(dataset, url)):
             try:
-                result = fetch(force=False)
+                result = fetch_dataset(url, dataset.layout, options, progress=reporter)
             except (DatasetsDiverged, HistoryRewritten):
                 if not taking.force:
                     raise
-                result = fetch(force=True)  # only now: a copy that is merely ahead loses nothing
+                # Only now: a copy that is merely ahead loses nothing.
+                result = fetch_dataset(url, dataset.layout, replace(options, force=True), progress=reporter)
         remember_choice(dataset.folder, files.choice)
         seen.remember(url, result.source_head)
         undo = f"`odf reset {name} {result.old_head}` takes it back there, until `odf gc` has run"
@@ -133,17 +131,15 @@ class Transfers(KnownPlaces):
             AlreadyExists: the tag exists here, at another block.
         """
         name, layout = str(dataset.handle), dataset.on(None).layout
-        result = fetch_reference(
-            url,
-            layout,
-            reference,
+        options = TransferOptions(
             force=taking.force,
             clock=taking.clock,
             expected_id=dataset.handle.id,
             required=self.required,
             files=wanted_here(dataset.folder, taking.files),
-            progress=bytes_reporter(name, f"pulling {reference}", progress),
         )
+        reporter = bytes_reporter(name, f"pulling {reference}", progress)
+        result = fetch_reference(url, layout, reference, options, progress=reporter)
         return with_reference(pull_result(name, result, layout.on(reference).chain.state), reference)
 
     def push_reference(
@@ -235,15 +231,10 @@ class Transfers(KnownPlaces):
                 # An attempt that was interrupted before the dataset appeared may have asked for less: without a head,
                 # everything is checked again, but no object is fetched twice.
                 layout.refs.delete(HEAD, left)
-            moved = fetch_dataset(
-                url,
-                layout,
-                clock=taking.clock,
-                expected_id=expected_id,
-                required=self.required,
-                files=WantedFiles(choice),
-                progress=bytes_reporter(str(alias), "pulling", progress),
+            options = TransferOptions(
+                clock=taking.clock, expected_id=expected_id, required=self.required, files=WantedFiles(choice)
             )
+            moved = fetch_dataset(url, layout, options, progress=bytes_reporter(str(alias), "pulling", progress))
             remember_choice(folder, choice)
             state = moved.state or layout.chain.state()
             result = pull_result(str(alias), moved, lambda: state)

@@ -6,11 +6,7 @@ from dataclasses import replace
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceName
-from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.stores.ref_store import HEAD
-from odfpy.data.multihash import Multihash
-from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.identity import DatasetId
 from odfpy.repository.divergence import compare_chains, records_of
 from odfpy.repository.objects import BytesProgress
 from odfpy.repository.places.http import http_dataset
@@ -21,7 +17,8 @@ from odfpy.repository.smart_transfer.push import push, push_missing
 from odfpy.repository.smart_transfer.push_links import says_of_links
 from odfpy.repository.smart_transfer.session import Conversation
 from odfpy.repository.smart_transfer.websocket import converse
-from odfpy.repository.transfer.linked import ALL_FILES, NO_FILES, LinkedResult, WantedFiles
+from odfpy.repository.transfer.linked import ALL_FILES, NO_FILES, WantedFiles
+from odfpy.repository.transfer.options import DEFAULTS, TransferOptions
 from odfpy.repository.transfer.signatures import carry_revocations
 from odfpy.repository.transfer.simple import (
     TransferOutcome,
@@ -36,13 +33,8 @@ from odfpy.repository.transfer.simple import (
 def pull_from_node(
     base: str,
     target: DatasetLayout,
+    options: TransferOptions = DEFAULTS,
     *,
-    force: bool = False,
-    expected_id: DatasetId | None = None,
-    seen: Multihash | None = None,
-    required: RequiredSigners | None = None,
-    clock: Timestamp | None = None,
-    files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Update a dataset from a node, whose http or https URL is `base`; otherwise like `transfer`.
@@ -50,37 +42,21 @@ def pull_from_node(
     Args:
         base: http or https URL of the dataset on the node.
         target: the local dataset.
-        force: whether to overwrite a diverged history.
-        expected_id: required id of the dataset, None for any.
-        seen: the remote's head when last seen, None if never.
-        required: signers required for the head, None for none.
-        clock: current time; blocks must not be far ahead of it; None for no check.
-        files: which linked objects to transfer.
+        options: what is required of the source, and what is copied.
         progress: called with the number of bytes received.
     """
     node = http_dataset(base)
     node_head, head = head_of_source(node), target.refs.get(HEAD)
     if node_head == head:
-        carry_revocations(node, target, head, required)
-        links = (
-            copy_missing_linked_objects(node, target, node_head, files, progress) if files.complete else LinkedResult()
-        )
+        carry_revocations(node, target, head, options.required)
+        links = copy_missing_linked_objects(node, target, node_head, options.files, progress)
         return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head, links=links)
-    talk = pull(target, force=force, expected_id=expected_id, required=required, clock=clock, files=files)
+    talk = pull(target, options)
     try:
         return converse(base, "pull", talk, target, progress)
     except IntervalRefused:
         # It is behind, or they have diverged: walking both chains back to their common ancestor tells.
-        return transfer(
-            node,
-            target,
-            expected_id=expected_id,
-            seen=seen,
-            required=required,
-            clock=clock,
-            files=files,
-            progress=progress,
-        )
+        return transfer(node, target, replace(options, force=False), progress=progress)
 
 
 def push_to_node(
@@ -136,7 +112,7 @@ def _pushed(
     found = None
     if blocks is None:
         found = compare_chains(source, head, node, node_head)
-        decided = resolve_divergence(found, source, head, node, node_head, force=force)
+        decided = resolve_divergence(found, source, head, node, node_head, TransferOptions(force=force))
         if decided is not None:
             return decided
         blocks = source.chain.in_order(head)

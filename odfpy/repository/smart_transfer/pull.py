@@ -17,11 +17,8 @@ from dataclasses import dataclass, replace
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain
-from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
-from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.identity import DatasetId
 from odfpy.errors import ObjectNotFound, OdfError, TransferError
 from odfpy.repository.divergence import records_of
 from odfpy.repository.objects import ObjectKind, ObjectOfBlock, objects_of_blocks
@@ -64,7 +61,7 @@ from odfpy.repository.smart_transfer.session import (
     send,
 )
 from odfpy.repository.transfer.clock import require_past
-from odfpy.repository.transfer.linked import ALL_FILES, WantedFiles
+from odfpy.repository.transfer.options import DEFAULTS, TransferOptions
 from odfpy.repository.transfer.signatures import CollectedSignatures
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
 
@@ -81,29 +78,21 @@ class IntervalRefused(TransferError, code="E626"):
 
 def pull(
     target: DatasetLayout,
+    options: TransferOptions = DEFAULTS,
     *,
-    force: bool = False,
-    expected_id: DatasetId | None = None,
-    required: RequiredSigners | None = None,
-    clock: Timestamp | None = None,
     limits: ArchiveLimits | None = None,
-    files: WantedFiles = ALL_FILES,
 ) -> Conversation[TransferResult]:
     """Update a dataset to the server's.
 
     Args:
         target: the dataset to update; the caller holds its lock, if any.
-        force: whether to replace its chain by the server's, even if that drops blocks.
-        expected_id: required id of the dataset.
-        required: signers required for the server's head.
-        clock: current time; blocks must not be far ahead of it; None for no check.
+        options: what is required of the server, and what is copied; `seen` is not used.
         limits: limits on what the server sends.
-        files: which linked objects to transfer.
 
     Raises:
         IntervalRefused: the server's chain does not continue this one: it is behind, or they have diverged.
         ForeignDataset: it is another dataset.
-        FromTheFuture: blocks are more than a day ahead of `clock`.
+        FromTheFuture: blocks are more than a day ahead of `options.clock`.
         ForgedSignature, NotSigned: a signature is invalid, or a required one is missing.
         IntegrityError, MalformedData, ProtocolViolation: something received is invalid.
         ConcurrentUpdate: another process has moved the target's head.
@@ -111,7 +100,7 @@ def pull(
     """
     old_head = target.refs.get(HEAD)
     # 1.
-    yield from send(PullRequest(old_head, None, force))
+    yield from send(PullRequest(old_head, None, options.force))
     accepted, error = yield from receive_result(PullAccepted)
     if accepted is None:
         raise _refusal(error, old_head)
@@ -123,18 +112,18 @@ def pull(
     yield from send(BlocksRequest())
     blocks = read_blocks((yield from receive(BlocksReply)).blocks, limits or ArchiveLimits())
     here = target.chain.in_order(old_head) if old_head else []
-    incoming = place(blocks, here, force=force)
-    require_id(incoming, expected_id)
-    require_past(incoming.state.system_time, incoming.base.system_time, clock, "The server")
+    incoming = place(blocks, here, force=options.force)
+    require_id(incoming, options.expected_id)
+    require_past(incoming.state.system_time, incoming.base.system_time, options.clock, "The server")
     new = tuple(block.hashed for block in incoming.blocks)
-    signatures: CollectedSignatures = yield TakeSignatures(new, incoming.state.dataset_id, required)
+    signatures: CollectedSignatures = yield TakeSignatures(new, incoming.state.dataset_id, options.required)
     # 3.
     missing = incoming.missing(target)
     for some in rounds_of(missing):
         yield from _fetch(some)
     require_files(incoming, target, {item.name for item in missing})
     # 4.
-    links = yield from pull_links(incoming, target, files)
+    links = yield from pull_links(incoming, target, options.files)
     # 5.
     signatures.store(target)
     commit(incoming, target, old_head)

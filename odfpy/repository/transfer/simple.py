@@ -13,20 +13,18 @@ from functools import partial
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.new_blocks import validate
-from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.chain.stores.object_store import LocalObjectStore
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.amounts import count_of
 from odfpy.data.multihash import Multihash
-from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, TransferError
 from odfpy.repository.divergence import DatasetsDiverged, Divergence, compare_chains, records_of
 from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, missing_objects, objects_of_blocks
 from odfpy.repository.transfer.clock import require_past
-from odfpy.repository.transfer.linked import ALL_FILES, LinkedResult, WantedFiles, copy_linked
+from odfpy.repository.transfer.linked import LinkedResult, WantedFiles, copy_linked
+from odfpy.repository.transfer.options import DEFAULTS, TransferOptions
 from odfpy.repository.transfer.signatures import carry_revocations, collect_signatures
 from odfpy.repository.transfer.slice_checks import check_slices
 from odfpy.values import dataclass
@@ -94,13 +92,8 @@ class TransferResult:
 def transfer(
     source: DatasetLayout,
     target: DatasetLayout,
+    options: TransferOptions = DEFAULTS,
     *,
-    force: bool = False,
-    expected_id: DatasetId | None = None,
-    seen: Multihash | None = None,
-    required: RequiredSigners | None = None,
-    clock: Timestamp | None = None,
-    files: WantedFiles = ALL_FILES,
     is_ours: bool = False,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
@@ -118,12 +111,7 @@ def transfer(
     Args:
         source: only read, and not trusted.
         target: the dataset to update; the caller holds its lock, if any.
-        force: whether to replace the target's chain by the source's, even if that drops blocks of the target.
-        expected_id: required id of the dataset; a target that is not empty implies it anyway.
-        seen: the source's head when last seen; without `force`, the source must not be behind it.
-        required: signers required for the source's head; records which keys are revoked or expired.
-        clock: current time; blocks must not be far ahead of it; None for no check.
-        files: which linked objects to transfer.
+        options: what is required of the source, and what is copied.
         is_ours: whether the source is a workspace of this machine: its data files were checked when they arrived.
         progress: called with the transferred and the total number of bytes, while files are copied.
 
@@ -131,10 +119,10 @@ def transfer(
         DatasetNotFound: the source has no head.
         DatasetsDiverged: both have blocks that the other lacks.
         HistoryRewritten: the source no longer has all blocks that it had.
-        ForeignDataset: source and target, or source and `expected_id`, are different datasets.
+        ForeignDataset: source and target, or source and `options.expected_id`, are different datasets.
         IntegrityError, MalformedData, ObjectNotFound: something in the source is invalid or missing; the message
             names it.
-        FromTheFuture: blocks are more than a day ahead of `clock`.
+        FromTheFuture: blocks are more than a day ahead of `options.clock`.
         ForgedSignature, NotSigned: a signature is invalid, or a required one is missing.
         RevokedKey: a block is signed with a key that was revoked or expired.
         ConcurrentUpdate: another process has moved the target's head in the meantime.
@@ -144,36 +132,31 @@ def transfer(
     # 1.
     source_head, target_head = head_of_source(source), target.refs.get(HEAD)
     if source_head == target_head:
-        carry_revocations(source, target, source_head, required)
+        carry_revocations(source, target, source_head, options.required)
         return TransferResult(
             outcome=TransferOutcome.UP_TO_DATE,
             old_head=target_head,
             new_head=source_head,
-            links=copy_missing_linked_objects(source, target, source_head, files, progress)
-            if files.complete
-            else LinkedResult(),
+            links=copy_missing_linked_objects(source, target, source_head, options.files, progress),
         )
     # 2.
     found = compare_chains(source, source_head, target, target_head)
     # 3.
-    decided = resolve_divergence(found, source, source_head, target, target_head, seen=seen, force=force)
+    decided = resolve_divergence(found, source, source_head, target, target_head, options)
     if decided is not None:  # the target has more blocks, but may lack files of the common ones
-        links = (
-            copy_missing_linked_objects(source, target, source_head, files, progress)
-            if files.complete
-            else LinkedResult()
-        )
-        return replace(decided, links=links)
+        return replace(decided, links=copy_missing_linked_objects(source, target, source_head, options.files, progress))
     # 4.
     # Both have the ancestor: in a bucket, each of its blocks would cost a request.
     near = target if isinstance(target.blocks, LocalObjectStore) else source
     base = near.chain.state(found.ancestor) if found.ancestor else ChainState()
     state = validate((block.hashed for block in found.source), base)
-    if expected_id is not None and state.dataset_id != expected_id:
-        raise ForeignDataset(f"{source.refs.describe(HEAD)}: the dataset is {state.dataset_id}, not {expected_id}")
-    require_past(state.system_time, base.system_time, clock, source.refs.describe(HEAD))
+    if options.expected_id not in (None, state.dataset_id):
+        raise ForeignDataset(
+            f"{source.refs.describe(HEAD)}: the dataset is {state.dataset_id}, not {options.expected_id}"
+        )
+    require_past(state.system_time, base.system_time, options.clock, source.refs.describe(HEAD))
     new = [block.hashed for block in found.source]
-    signatures = collect_signatures(source, new, state.dataset_id, required, target)
+    signatures = collect_signatures(source, new, state.dataset_id, options.required, target)
     # 5.
     told = progress or (lambda _done, _total: None)
     objects = objects_of_blocks(block.hashed for block in found.source)
@@ -182,7 +165,7 @@ def transfer(
     if not is_ours:
         check_slices((block.hashed for block in found.source), base, target, {item.name for item in missing})
     # 6.
-    links = copy_linked(source, target, new, partial(_blocks_until, target, found.ancestor), base, files, told)
+    links = copy_linked(source, target, new, partial(_blocks_until, target, found.ancestor), base, options.files, told)
     # 7.
     copy_blocks(found.source, target)
     signatures.store(target)
@@ -219,6 +202,8 @@ def copy_missing_linked_objects(
     Raises:
         OdfError: as in `copy_linked`.
     """
+    if not files.complete:
+        return LinkedResult()
     reader = target if isinstance(target.data, LocalObjectStore) else source
     blocks = partial(_blocks_until, reader, head)
     return copy_linked(source, target, [], blocks, ChainState(), files, progress or (lambda _done, _total: None))
@@ -259,9 +244,7 @@ def resolve_divergence(
     source_head: Multihash,
     target: DatasetLayout,
     target_head: Multihash | None,
-    *,
-    seen: Multihash | None = None,
-    force: bool = False,
+    options: TransferOptions,
 ) -> TransferResult | None:
     """Decide what to do about two different chains: a result if there is nothing to transfer, else None.
 
@@ -271,8 +254,7 @@ def resolve_divergence(
         source_head: its head.
         target: the dataset to copy to.
         target_head: its head, None if it is new.
-        seen: the source's head when last seen, None if never.
-        force: whether to overwrite a diverged history.
+        options: whether to overwrite a diverged history, and which head of the source was last seen.
 
     Raises:
         DatasetsDiverged, HistoryRewritten, ForeignDataset: see `transfer`.
@@ -280,9 +262,9 @@ def resolve_divergence(
     if target_head is None:
         return None
     _require_same_dataset(found, source, target)
-    if force:
+    if options.force:
         return None
-    _require_what_was_there(found, source, source_head, seen)
+    _require_what_was_there(found, source, source_head, options.seen)
     if not found.source:
         return _target_ahead(target_head, source_head, found)
     if found.target:

@@ -44,6 +44,7 @@ from odfpy.repository.smart_transfer.pull import pull, serve_pull
 from odfpy.repository.smart_transfer.push import push
 from odfpy.repository.smart_transfer.serve_push import serve_push
 from odfpy.repository.smart_transfer.session import Conversation, PeerClosed, Receive, Refusal, Send
+from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import ForeignDataset
 
 PLAN = TransferPlan(3, 0, 0, 1000, 0)
@@ -71,12 +72,12 @@ def played(conversation: Conversation[Any], texts: Iterable[str]) -> list[Any]:
         return steps
 
 
-def refused(batch: BlocksBatch | Callable[[], BlocksBatch], here: DatasetLayout, **options: Any) -> OdfError:
+def refused(batch: BlocksBatch | Callable[[], BlocksBatch], here: DatasetLayout, *, force: bool = False) -> OdfError:
     """The error of a pull that gets an archive."""
     before = image(here)
     batch = batch() if callable(batch) else batch
     with pytest.raises(OdfError) as caught:
-        played(pull(here, **options), [ACCEPTED, encode(BlocksReply(batch))])
+        played(pull(here, TransferOptions(force=force)), [ACCEPTED, encode(BlocksReply(batch))])
     assert image(here) == before
     return caught.value
 

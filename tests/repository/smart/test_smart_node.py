@@ -17,6 +17,7 @@ from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.peer_errors import AccessRefused, PeerFailed, RemoteCollision
 from odfpy.repository.places.listing import list_datasets
+from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, visibility_of
@@ -167,7 +168,7 @@ def test_diverged_copies_are_refused_and_overwritten_by_force(node: Node, here: 
     result = send_dataset(copy, f"{node.url}/forked", force=True)
     assert (result.num_blocks, result.num_dropped) == (2, 1)
     assert node.layout("forked").chain.head() == copy.chain.head()
-    result = fetch_dataset(f"{node.url}/forked", here, force=True)
+    result = fetch_dataset(f"{node.url}/forked", here, TransferOptions(force=True))
     assert (result.num_blocks, result.num_dropped) == (2, 1)
     assert here.chain.head() == copy.chain.head()
 
@@ -227,9 +228,9 @@ def test_another_dataset_is_never_overwritten(node: Node, here: DatasetLayout, t
         with pytest.raises(ForeignDataset):
             send_dataset(here, f"{node.url}/seen", force=force)
         with pytest.raises(ForeignDataset):
-            fetch_dataset(f"{node.url}/seen", here, force=force)
+            fetch_dataset(f"{node.url}/seen", here, TransferOptions(force=force))
     with pytest.raises(ForeignDataset, match=str(dataset_id(5))):
-        fetch_dataset(f"{node.url}/seen", DatasetLayout.in_memory(), expected_id=dataset_id(5))
+        fetch_dataset(f"{node.url}/seen", DatasetLayout.in_memory(), TransferOptions(expected_id=dataset_id(5)))
     assert image(here) == before
 
 

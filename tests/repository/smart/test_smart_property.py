@@ -18,6 +18,7 @@ from odfpy.repository.smart_transfer.messages import Visibility
 from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull, serve_pull
 from odfpy.repository.smart_transfer.push import push
 from odfpy.repository.smart_transfer.serve_push import serve_push
+from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome
 
 cuts = st.none() | st.integers(0, 12)
@@ -57,7 +58,9 @@ def test_pull_comes_to_what_the_model_says_also_after_a_cut(pair, force: bool, c
     before, here_before = image(site.source()), here.refs.get(HEAD)
 
     def conversation(cut: int | None) -> Pair:
-        return Pair(pull(here, force=force), serve_pull(site.source(), site.located), here, site, cut_after=cut)
+        return Pair(
+            pull(here, TransferOptions(force=force)), serve_pull(site.source(), site.located), here, site, cut_after=cut
+        )
 
     first = conversation(cut)
     try:

@@ -30,6 +30,7 @@ from odfpy.repository.peer_errors import ConnectionLost, ProtocolViolation
 from odfpy.repository.smart_transfer import pull_links, serve_push, websocket
 from odfpy.repository.smart_transfer import push as pushes
 from odfpy.repository.smart_transfer.session import PeerClosed
+from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import HistoryRewritten
 from odfpy.serving.callers.tokens import Scope, Tokens
 
@@ -189,7 +190,7 @@ def test_place_that_has_taken_back_what_it_had_is_not_followed(workspace: Worksp
     layout = workspace.storage.get("back").layout
     layout.refs.compare_and_swap(HEAD, seen, here.chain.in_order()[1].hash)
     with pytest.raises(HistoryRewritten):
-        fetch_dataset(f"odf+{node}/back", here, seen=seen)
+        fetch_dataset(f"odf+{node}/back", here, TransferOptions(seen=seen))
     assert here.chain.head() == seen
 
 
