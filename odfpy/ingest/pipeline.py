@@ -11,7 +11,7 @@ Nothing is committed here: the coordinator does that with what it gets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,19 +93,34 @@ class IngestedData:
         return not self.slices and not self.schema_changed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestTarget:
+    """The dataset that rows are ingested into, as it was before.
+
+    Attributes:
+        vocab: names of the system columns.
+        schema: its schema, None before there is one.
+        next_offset: offset of the first new row.
+        watermark: its watermark, against which rows are late.
+        state: returns the state for lookups of keys, given the schema with the columns of the new rows; None while
+            there are no rows.
+    """
+
+    vocab: DatasetVocabulary
+    schema: DataSchema | None = None
+    next_offset: U64 = 0
+    watermark: Timestamp | None = None
+    state: Callable[[DataSchema], KeyedState] | None = None
+
+
 def ingest_rows(
     new: pa.Table,
-    *,
+    target: IngestTarget,
     strategy: MergeStrategy,
-    vocab: DatasetVocabulary,
-    schema: DataSchema | None,
-    slices: Sequence[Path] = (),
-    next_offset: int,
+    *,
     system_time: Timestamp,
     source_event_time: Timestamp,
     out: Path,
-    watermark: Timestamp | None = None,
-    state: Callable[[DataSchema], KeyedState] | None = None,
     limit: RetractionLimit | None = None,
     threads: int | None = None,
     slice_rows: int = SLICE_ROWS,
@@ -114,17 +129,12 @@ def ingest_rows(
 
     Args:
         new: rows as read and preprocessed, in the order of the input.
+        target: the dataset.
         strategy: the merge strategy.
-        vocab: names of the system columns.
-        schema: schema of the dataset, None before there is one.
-        slices: all data files of the dataset, in order; not needed where `state` is given.
-        next_offset: offset of the first new row.
         system_time: time of the commit.
         source_event_time: event time of rows that have none.
         out: file to write, replacing an existing one; further slices of a large result are written beside it, and
             temporarily a folder for data that does not fit into memory.
-        watermark: watermark of the dataset, against which rows are late.
-        state: returns the state for lookups of keys, for a dataset with that schema; by default it reads the slices.
         limit: how much a snapshot may retract; by default anything.
         threads: the maximum number of threads, by default one per processor; the result does not depend on it.
         slice_rows: the maximum number of rows of a slice.
@@ -135,6 +145,7 @@ def ingest_rows(
         SchemaError: they do not fit the schema of the dataset; the message names the field.
         IntegrityError: the history of the dataset is damaged.
     """
+    vocab, schema = target.vocab, target.schema
     if schema is None and new.num_rows == 0 and (new.num_columns == 0 or untyped_columns(new.schema)):
         return IngestedData((), None, schema_changed=False, statistics=IngestStatistics())
     known = {} if schema is None else {field.name: field.type for field in to_arrow(schema)}
@@ -153,14 +164,14 @@ def ingest_rows(
         merged = merge_locally(  # (3)
             rows,
             strategy,
-            ScannedState(slices, extended, vocab) if state is None else state(extended),
+            ScannedState([], extended, vocab) if target.state is None else target.state(extended),
             vocab,
             threads=threads,
             scratch=out.parent / f"{out.name}.scratch",
         )
     untimed = rows.event_time_given.length() - (pc.sum(rows.event_time_given).as_py() or 0)
     lacking = count_null_event_times(new, rows, strategy, vocab.event_time_column)
-    statistics = replace(_statistics(new.num_rows, merged, vocab, watermark), untimed=untimed, lacking=lacking)
+    statistics = replace(_statistics(new.num_rows, merged, vocab, target.watermark), untimed=untimed, lacking=lacking)
     warnings = (*merged.warnings, *warnings_of_cut_times(cut, strategy))
     if len(merged.rows.operations) == 0:
         return IngestedData((), extended if schema is None else schema, schema is None, statistics, warnings)
@@ -169,7 +180,9 @@ def ingest_rows(
         warnings += check_retractions(change, limit, lambda most: _retracted_keys(merged.rows, strategy, most))
     form = SliceLayout(extended, vocab, system_time)
     with stage("write"):
-        written = write_slices(out, merged.rows, form, next_offset, threads=threads, slice_rows=slice_rows)  # (4)
+        written = write_slices(
+            out, merged.rows, form, target.next_offset, threads=threads, slice_rows=slice_rows
+        )  # (4)
     return IngestedData(written, extended, extended != schema, statistics, warnings)
 
 

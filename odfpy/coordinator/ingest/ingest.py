@@ -225,21 +225,24 @@ def _ingest_here(
     limit: RetractionLimit | None,
 ) -> tuple[IngestedData, tuple[str, ...]]:
     """Run the local lane; return what to commit, and remarks for the user."""
-    from odfpy.ingest.pipeline import ingest_rows
+    from odfpy.ingest.pipeline import IngestTarget, ingest_rows
 
     state = dataset.state
     rows, remarks = read_rows(source, file.path, file.name, state.vocab, engines, scratch)
-    ingested = ingest_rows(
-        rows,
-        strategy=source.merge,
+    target = IngestTarget(
         vocab=state.vocab,
         schema=state.schema,
         next_offset=state.next_offset,
+        watermark=state.watermark,
+        state=keys.state,
+    )
+    ingested = ingest_rows(
+        rows,
+        target,
+        source.merge,
         system_time=system_time,
         source_event_time=file.event_time,
-        watermark=state.watermark,
         out=scratch / "data",
-        state=keys.state,
         limit=limit,
     )
     return ingested, remarks

@@ -44,22 +44,25 @@ def ingest_made_rows(
     Raises:
         OdfError: nothing was committed.
     """
-    from odfpy.ingest.pipeline import ingest_rows
+    from odfpy.ingest.pipeline import IngestTarget, ingest_rows
 
     state = dataset.state
     system_time = commit_time(state)
     keys = DatasetKeys(dataset, source.merge)
-    ingested = ingest_rows(
-        rows,
-        strategy=source.merge,
+    target = IngestTarget(
         vocab=state.vocab,
         schema=schema or state.schema,
         next_offset=state.next_offset,
+        watermark=state.watermark,
+        state=keys.state,
+    )
+    ingested = ingest_rows(
+        rows,
+        target,
+        source.merge,
         system_time=system_time,
         source_event_time=system_time,
-        watermark=state.watermark,
         out=scratch / "data",
-        state=keys.state,
     )
     events = [*first, *events_of(state, ingested, None, policy_of(dataset), source.read.schema)]
     written = {item.info.physical_hash: item.path for item in ingested.slices}

@@ -42,7 +42,7 @@ from odfpy.ingest.inference.formats import find_format
 from odfpy.ingest.inference.keys import Key, find_keys
 from odfpy.ingest.inference.sample import Sample, take_sample, unpacked
 from odfpy.ingest.inference.strategy import Choice, choose_strategy
-from odfpy.ingest.pipeline import ingest_rows
+from odfpy.ingest.pipeline import IngestTarget, ingest_rows
 from odfpy.ingest.read import FilePart, read_part
 from odfpy.ingest.read.part import WHOLE
 
@@ -177,10 +177,8 @@ def first_rows(
     rows = read_part(source.read, found.sample.path, found.part, name=name)
     ingested = ingest_rows(
         rows,
-        strategy=source.merge,
-        vocab=vocabulary,
-        schema=None,
-        next_offset=0,
+        IngestTarget(vocab=vocabulary),
+        source.merge,
         system_time=now,
         source_event_time=found.sample.event_time,
         out=scratch / "rows",

@@ -22,7 +22,8 @@ from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.evolution import with_attributes
 from odfpy.data.timestamp import Timestamp
-from odfpy.ingest.pipeline import ingest_rows
+from odfpy.ingest.pipeline import IngestTarget, ingest_rows
+from odfpy.state.current import ScannedState
 
 LINK = "{opendatafabric.org/type: {kind: ObjectLink, linkType: {kind: Multihash}}"
 FULL = f"{LINK}, org.odfpy/sizeColumn: size, org.odfpy/removedColumn: removed}}"
@@ -149,13 +150,17 @@ def _written(
         }
     )
     time = commit_time(state)
-    ingested = ingest_rows(
-        table,
-        strategy=source.merge,
+    slices = slice_paths(dataset.layout.data, slices_of(dataset.chain.in_order()))
+    target = IngestTarget(
         vocab=state.vocab,
         schema=state.schema,
-        slices=slice_paths(dataset.layout.data, slices_of(dataset.chain.in_order())),
         next_offset=state.next_offset,
+        state=lambda schema: ScannedState(slices, schema, state.vocab),
+    )
+    ingested = ingest_rows(
+        table,
+        target,
+        source.merge,
         system_time=time,
         source_event_time=time,
         out=scratch / "slice",

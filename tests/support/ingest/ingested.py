@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -17,7 +17,8 @@ from odfpy.data.slices.slice import read_slice
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary, OperationType
 from odfpy.ingest.normalize import coerce_inferred_event_time
-from odfpy.ingest.pipeline import IngestedData, ingest_rows
+from odfpy.ingest.pipeline import IngestedData, IngestTarget, ingest_rows
+from odfpy.state.current import KeyedState, ScannedState
 
 TIME = pa.timestamp("ms", "UTC")
 SYSTEM_TIME = Timestamp.parse("2025-01-01T00:00:00Z")
@@ -36,18 +37,32 @@ class Ingested:
     slices: list[Path] = field(default_factory=list)
     next_offset: int = 0
 
-    def ingest(self, new: pa.Table, at: str = "2024-01-01", *, inferred: bool = False, **options: Any) -> IngestedData:
-        """Take in new rows, whose source has the event time `at`, and types that were declared or `inferred`."""
+    def ingest(
+        self,
+        new: pa.Table,
+        at: str = "2024-01-01",
+        *,
+        inferred: bool = False,
+        watermark: Timestamp | None = None,
+        state: Callable[[DataSchema], KeyedState] | None = None,
+        **options: Any,
+    ) -> IngestedData:
+        """Ingest new rows, whose source has the event time `at`, and types that were declared or `inferred`."""
         if inferred:
             new = coerce_inferred_event_time(new, self.vocabulary)
         out = self.folder / f"slice-{len(self.slices)}"
-        result = ingest_rows(
-            new,
-            strategy=self.strategy,
+        slices = [*self.slices]
+        target = IngestTarget(
             vocab=self.vocabulary,
             schema=self.schema,
-            slices=self.slices,
             next_offset=self.next_offset,
+            watermark=watermark,
+            state=state or (lambda schema: ScannedState(slices, schema, self.vocabulary)),
+        )
+        result = ingest_rows(
+            new,
+            target,
+            self.strategy,
             system_time=SYSTEM_TIME,
             source_event_time=Timestamp.parse(at),
             out=out,

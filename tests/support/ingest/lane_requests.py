@@ -13,7 +13,7 @@ from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.source import open_table
 from odfpy.ingest.normalize import coerce_inferred_event_time
-from odfpy.ingest.pipeline import IngestedData, ingest_rows
+from odfpy.ingest.pipeline import IngestedData, IngestTarget, ingest_rows
 from odfpy.ingest.read import read, schema_of
 from odfpy.state.current import ScannedState
 
@@ -46,17 +46,20 @@ def locally(request: LaneRequest) -> IngestedData:
     else:
         rows = read(request.read, Path(request.path), name=request.name)
         rows = rows if schema_of(request.read) else coerce_inferred_event_time(rows, request.vocab)
-    return ingest_rows(
-        rows,
-        strategy=request.strategy,
+    target = IngestTarget(
         vocab=request.vocab,
         schema=request.schema,
         next_offset=request.next_offset,
+        watermark=request.watermark,
+        state=lambda schema: ScannedState([Path(path) for path in request.slices], schema, request.vocab),
+    )
+    return ingest_rows(
+        rows,
+        target,
+        request.strategy,
         system_time=request.system_time,
         source_event_time=request.source_event_time,
-        watermark=request.watermark,
         out=Path(request.out),
-        state=lambda schema: ScannedState([Path(path) for path in request.slices], schema, request.vocab),
         limit=request.limit,
         slice_rows=request.slice_rows,
     )
