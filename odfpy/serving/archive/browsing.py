@@ -54,9 +54,7 @@ def refused_with_codes() -> Iterator[None]:
     try:
         yield
     except (NoSuchFile, UsageError) as error:
-        status = 404 if isinstance(error, NoSuchFile) else 400
-        hint = f"\n{error.hint}" if error.hint else ""
-        raise Refused(status, f"{error.message}{hint}", None, {"code": error.code}) from error
+        raise Refused.of(404 if isinstance(error, NoSuchFile) else 400, error) from error
 
 
 @router.get("/files/names", response_model=list[NameModel], responses=_ANSWERS)

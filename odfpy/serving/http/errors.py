@@ -47,6 +47,18 @@ class Refused(Exception):
         self.headers = headers
         self.more = more
 
+    @classmethod
+    def of(cls, status: int, error: OdfError, headers: Mapping[str, str] | None = None) -> Refused:
+        """Return the refusal of a request that an error describes: its message, hint and code.
+
+        Args:
+            status: of HTTP.
+            error: an error whose texts the sender may see.
+            headers: further headers of the answer.
+        """
+        hint = f"\n{error.hint}" if error.hint else ""
+        return cls(status, f"{error.message}{hint}", headers, {"code": error.code})
+
 
 def add_handlers(app: FastAPI) -> None:
     """Register the error handlers of an application."""

@@ -178,8 +178,7 @@ def refusal(error: OdfError) -> Refused | None:
         return None
     for kind, status in _STATUSES:
         if isinstance(error, kind):
-            hint = f"\n{error.hint}" if error.hint else ""
-            return Refused(status, f"{error.message}{hint}")
+            return Refused.of(status, error)
     if type(error) is EngineError:
-        return Refused(400, error.message)
+        return Refused(400, error.message, None, {"code": error.code})
     return None

@@ -184,13 +184,13 @@ def _take_in(ingests: Ingests, dataset: StoredDataset, given: Ingest, key: str |
     try:
         return ingests.take(dataset, given, key)
     except KeyUsedAlready as error:
-        raise Refused(422, f"{error.message}\n{error.hint}") from error
+        raise Refused.of(422, error) from error
     except DatasetLocked as error:
         raise Refused(
             409, "Somebody else is writing to the dataset; try again in a moment", {"Retry-After": "1"}
         ) from error
     except IngestError as error:
-        raise Refused(400, f"{error.message}" + (f"\n{error.hint}" if error.hint else "")) from error
+        raise Refused.of(400, error) from error
     except OdfError as error:
         refused = refusal(error)
         if refused is None:

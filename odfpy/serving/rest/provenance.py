@@ -182,6 +182,5 @@ def _refused(error: OdfError) -> OdfError | Refused:
     if isinstance(error, DatasetNotFound):  # its message contains folders of the server
         return Refused(400, "An input of the dataset is not on this server, so it cannot be told what rows are made of")
     if isinstance(error, (UnknownProvenance, InputDiverged)):
-        hint = f"\n{error.hint}" if error.hint else ""
-        return Refused(400, f"{error.message}{hint}")
+        return Refused.of(400, error)
     return refusal(error) or error

@@ -185,7 +185,7 @@ def _parsed(tree: Any) -> QueryRequest:
     try:
         return QueryRequest.parse(tree)
     except TreeError as error:
-        raise Refused(400, error.message + (f"\n{error.hint}" if error.hint else "")) from error
+        raise Refused.of(400, error) from error
 
 
 def _json(text: str) -> Any:

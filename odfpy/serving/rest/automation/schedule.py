@@ -101,7 +101,7 @@ def faults_told() -> Iterator[None]:
     try:
         yield
     except (MalformedManifest, InvalidValue, UsageError) as error:
-        raise Refused(400, "\n".join(filter(None, (error.message, error.hint)))) from error
+        raise Refused.of(400, error) from error
 
 
 def schedule_models(automations: Automations, entries: Sequence[CatalogEntry]) -> list[ScheduleModel]:
