@@ -336,7 +336,7 @@ def test_what_is_wrong_with_several_in_the_same_way_is_said_once(odf: Odf, works
     lines = [line for line in pushed.err.splitlines() if line.startswith(("error:", "hint:"))]
     assert sum("not been pushed anywhere yet (E100)" in line for line in lines) <= 2
     assert "com.example.cities, com.example.empty" in pushed.err
-    assert " have not been pushed anywhere yet (E100)" in pushed.err
+    assert ": This has not been pushed anywhere yet (E100)" in pushed.err
     assert len(odf("push", "--all", "-o", "json").json) == 6
 
 

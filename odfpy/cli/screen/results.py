@@ -63,10 +63,9 @@ def report(
         for result in results:
             outcomes.append(result.outcome.value)
             progress.clear()
-            errors.tell_others(result)
+            errors.add(result)
             if result.error is not None:
                 codes.add(result.error.exit_code)
-                errors.take(result)
                 if result.num_blocks and output.for_people:
                     output.say(f"  committed before that: {_committed(result)}")
             elif output.for_people:
@@ -77,7 +76,7 @@ def report(
                 trees.append(_tree(result))
         if not outcomes and if_none and output.for_people:
             output.say(if_none)
-        errors.tell()
+        errors.flush()
         if output.for_people:
             print_counts(outcomes, output)
     finally:  # what is done is done, and a program wants to know of it too
@@ -94,44 +93,41 @@ def report(
 
 
 class _Errors:
-    """Errors of results. Identical errors of consecutive datasets are printed once."""
+    """Errors of results. The same wrong usage of consecutive datasets is printed once."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
         self._error: OdfError | None = None
         self._names: list[str] = []
 
-    def take(self, result: PullResult) -> None:
-        """Tell an error now, or with those like it."""
+    def add(self, result: PullResult) -> None:
+        """Print the error of a result, if it has one; wrong usage waits for the next result.
+
+        Args:
+            result: the next result.
+        """
         error = result.error
+        if self._error is not None and (error is None or _texts(error) != _texts(self._error)):
+            self.flush()
         if error is None:
             return
-        self._names.append(result.name)
         self._error = error
-        if not isinstance(error, UsageError) or not error.message.startswith(f"{result.name} has "):
-            self.tell()
+        self._names.append(result.name)
+        if not isinstance(error, UsageError):
+            self.flush()
 
-    def tell_others(self, result: PullResult) -> None:
-        """Tell what waits, unless the next result has the same error."""
-        error, ours = result.error, self._error
-        if ours is None:
-            return
-        last = self._names[-1]
-        if error is None or error.hint != ours.hint or error.message != result.name + ours.message[len(last) :]:
-            self.tell()
-
-    def tell(self) -> None:
-        """Tell what waits."""
+    def flush(self) -> None:
+        """Print the error that waits, if any."""
         error, names = self._error, self._names
         self._error, self._names = None, []
         if error is None:
             return
-        name, message = names[-1], error.message
-        if len(names) > 1:
-            message = f"{', '.join(names)}{message[len(name) :].replace(' has ', ' have ', 1)}"
-        elif not message.startswith(name):
-            message = f"{name}: {message}"
+        message = error.message if error.message.startswith(names[-1]) else f"{', '.join(names)}: {error.message}"
         self._output.error(message, error.hint, error.code)
+
+
+def _texts(error: OdfError) -> tuple[str, str | None, str]:
+    return error.message, error.hint, error.code
 
 
 def print_counts(outcomes: Sequence[str], output: Output) -> None:
