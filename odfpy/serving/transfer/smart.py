@@ -65,6 +65,7 @@ from odfpy.serving.callers.access import AnyCaller, Caller, Readable, Writable, 
 from odfpy.serving.callers.reachable_objects import ReachableObjects
 from odfpy.serving.http.bodies import BodyReader
 from odfpy.serving.http.budget import MemoryBudget, OverBudget, weight_of_json
+from odfpy.serving.http.limits import Streamed
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.query_limiter import who_is
 from odfpy.serving.http.ranges import FileInPieces, streamed
@@ -328,8 +329,8 @@ def get_object(request: Request, grant: Granted) -> Response:
     return FileInPieces(path, media_type=media_type, headers=headers)
 
 
-@router.put("/signed-data/{hash}", responses=_PUT_ANSWERS)  # noqa: FAST003 - in `Granted`
-@router.put("/signed-checkpoints/{hash}", responses=_PUT_ANSWERS)
+@router.put("/signed-data/{hash}", responses=_PUT_ANSWERS, dependencies=[Streamed])  # noqa: FAST003 - in `Granted`
+@router.put("/signed-checkpoints/{hash}", responses=_PUT_ANSWERS, dependencies=[Streamed])
 async def put_object(request: Request, grant: Granted) -> Response:
     """Put an object, for whoever was given the URL. It is hashed while it comes in."""
     layout = await anyio.to_thread.run_sync(store_of, registry_of(request), alias_in(request), grant)
