@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import RawIOBase
@@ -139,7 +140,8 @@ def _complete(file: RawIOBase, content: Callable[[int], BinaryIO], record: FileR
     count = _copy(file, None, hasher)
     checks = count > 0  # a content that is read from its beginning checks itself, see `Archive.open`
     with content(count) as stream:
-        count += _copy(stream, file, hasher if checks else None)
+        # One byte too many tells that it is wrong: a server might send more until the disk is full.
+        count += _copy(stream, file, hasher if checks else None, max(0, record.size + 1 - count))
     if count != record.size or (checks and hasher.digest() != record.object.digest):
         raise WrongContent(
             f"{count} bytes came that are not those of {record.path} ({record.id}); nothing was written",
@@ -147,10 +149,19 @@ def _complete(file: RawIOBase, content: Callable[[int], BinaryIO], record: FileR
         )
 
 
-def _copy(source: RawIOBase | BinaryIO, target: RawIOBase | None, hasher: Hasher | None) -> int:
-    """Read what is left of a stream, for a target, a hash or both; returns how many bytes that are."""
+def _copy(
+    source: RawIOBase | BinaryIO, target: RawIOBase | None, hasher: Hasher | None, most: int = sys.maxsize
+) -> int:
+    """Read what is left of a stream, for a target, a hash or both; returns how many bytes that are.
+
+    Args:
+        source: the stream.
+        target: takes the bytes.
+        hasher: is updated with the bytes.
+        most: maximum number of bytes.
+    """
     count = 0
-    while chunk := source.read(_CHUNK):
+    while chunk := source.read(min(_CHUNK, most - count)):
         count += len(chunk)
         if hasher is not None:
             hasher.update(chunk)

@@ -99,7 +99,7 @@ class RemoteArchive(Archive):
             if outcome is PushOutcome.REFUSED:
                 return Pushed(file=new.file, outcome=outcome, error=_error(told["error"]))
             record = self._record(told["record"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise no_archive_at(self.name) from error
         return Pushed(file=new.file, outcome=outcome, record=record, url=self.url(record))
 
@@ -208,5 +208,6 @@ def _cursor_in(url: str) -> str:
 
 def _error(tree: dict[str, Any]) -> OdfError:
     """The error for which the server has refused a record."""
-    fields = json.dumps({"reasons": tree.get("reasons", [])})
-    return error_of(RaisedError("", str(tree["message"]), tree.get("hint"), str(tree["code"]), fields), OdfError)
+    fields, hint = json.dumps({"reasons": tree.get("reasons", [])}), tree.get("hint")
+    told = RaisedError("", str(tree["message"]), None if hint is None else str(hint), str(tree["code"]), fields)
+    return error_of(told, OdfError)

@@ -32,6 +32,8 @@ from odfpy.archive.errors import (
 )
 from odfpy.archive.local import LocalArchive, init_archive
 from odfpy.archive.question import Question
+from odfpy.archive.remote.sending import Sender
+from odfpy.archive.remote.server import ArchiveServer
 from odfpy.chain.stores.object_store import ObjectTooLarge
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
@@ -163,6 +165,17 @@ def test_a_dataset_that_is_no_archive(served: Served) -> None:
     put(served.workspace, "com.example.rates", 1)
     with pytest.raises(NotAnArchive):
         open_archive(f"{served.server.url}/com.example.rates", token=served.writer.token).get("x")
+
+
+@pytest.mark.parametrize(
+    "told", [{}, [], "refused", {"outcome": "refused", "error": "no"}, {"outcome": "pushed", "record": "x"}]
+)
+def test_what_no_archive_says_is_an_error_of_the_server(told: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = REPOSITORY / "README.md"
+    monkeypatch.setattr(Sender, "add", lambda *_: None)
+    monkeypatch.setattr(ArchiveServer, "ask_with", lambda *_: {"results": [told]})
+    with pytest.raises(TransferError, match="not an answer of an archive"):
+        open_archive("http://127.0.0.1:1/logs").push([file], what="log", where="web1")
 
 
 def test_a_file_that_is_too_large_keeps_no_other_from_its_place(tmp_path: Path, content: Make) -> None:
