@@ -127,7 +127,7 @@ def pull(
     require_id(incoming, expected_id)
     require_past(incoming.state.system_time, incoming.base.system_time, clock, "The server")
     new = tuple(block.hashed for block in incoming.blocks)
-    signatures: CollectedSignatures = yield TakeSignatures(new, incoming.state.dataset_id, required)
+    signatures: CollectedSignatures = yield TakeSignatures(new, incoming.state.dataset_id, required, incoming.came[-1])
     # 3.
     missing = incoming.missing(target)
     for some in rounds_of(missing):

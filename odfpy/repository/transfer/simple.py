@@ -173,7 +173,8 @@ def transfer(
         raise ForeignDataset(f"{source.refs.describe(HEAD)}: the dataset is {state.dataset_id}, not {expected_id}")
     require_past(state.system_time, base.system_time, clock, source.refs.describe(HEAD))
     new = [block.hashed for block in found.source]
-    signatures = collect_signatures(source, new, state.dataset_id, required, target)
+    head = new[-1] if new else near.chain.block(source_head)
+    signatures = collect_signatures(source, new, state.dataset_id, required, target, head)
     # 5.
     told = progress or (lambda _done, _total: None)
     objects = objects_of_blocks(block.hashed for block in found.source)
