@@ -145,7 +145,7 @@ class RemoteArchive(Archive):
         def require(answer: HttpResponse) -> None:
             if answer.status != _OK:
                 self._server.accepted(answer)
-                raise no_archive_at(answer.url)
+                raise no_archive_at(answer.shown)
 
         where = self.url(record)
         stream = cast("BinaryIO", ResumableDownload(ask, require, where, offset))
