@@ -107,13 +107,7 @@ def _write(folder: int, name: str, content: Callable[[int], BinaryIO], record: F
         FileExistsError: the name was taken meanwhile.
     """
     part = f"{PART}{record.object}"
-    descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
-    with os.fdopen(descriptor, "r+b", buffering=0) as file:
-        if not try_lock(file):
-            raise OdfError(
-                f"Somebody else is fetching {record.path} ({record.id}) into the same folder",
-                hint="Wait until they are done, or fetch into another folder.",
-            )
+    with _locked(folder, part, record) as file:
         try:
             _complete(file, content, record)
         except WrongContent:
@@ -128,6 +122,30 @@ def _write(folder: int, name: str, content: Callable[[int], BinaryIO], record: F
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(part, dir_fd=folder)
+
+
+@contextmanager
+def _locked(folder: int, part: str, record: FileRecord) -> Iterator[RawIOBase]:
+    """Open a part, and hold its lock."""
+    while True:
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
+        with os.fdopen(descriptor, "r+b", buffering=0) as file:
+            if not try_lock(file):
+                raise OdfError(
+                    f"Somebody else is fetching {record.path} ({record.id}) into the same folder",
+                    hint="Wait until they are done, or fetch into another folder.",
+                )
+            if not _is_named(folder, part, descriptor):
+                continue  # another process has just given it its name: this is a whole file, which must not change
+            yield file
+            return
+
+
+def _is_named(folder: int, name: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(name, dir_fd=folder, follow_symlinks=False), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _complete(file: RawIOBase, content: Callable[[int], BinaryIO], record: FileRecord) -> None:
