@@ -92,7 +92,7 @@ def test_the_signature_of_a_bucket_that_a_server_redirects_to_is_not_told(server
     server.special[location] = lambda handler: send(handler, b"expired", status=403)
     server.special[str(ABSENT)] = lambda handler: send(handler, b"", status=307, Location=location)
     for ask in (remote.data.open, remote.data.size):
-        with pytest.raises(TransferError, match="/bucket/object: the server answers with status 403$"):
+        with pytest.raises(TransferError, match=r"/bucket/object: the server answers with status 403$"):
             ask(ABSENT)
 
 
