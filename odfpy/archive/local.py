@@ -281,14 +281,17 @@ class LocalArchive(Archive):
     def presigned(self, record: FileRecord, seconds: int) -> str | None:
         """Return a URL of a bucket that has the bytes, if they are not here; None if there is none.
 
+        Also None for files that were withdrawn or have expired: a bucket may not have removed their bytes yet.
+
         Args:
             record: of the file.
             seconds: how long the URL is good for.
         """
         from odfpy.archive.other_copies import presigned_elsewhere
 
-        is_here = record.object in self._dataset.layout.data
-        return None if is_here else presigned_elsewhere(self._dataset, record.object, seconds)
+        if record.released is not None or record.object in self._dataset.layout.data:
+            return None
+        return presigned_elsewhere(self._dataset, record.object, seconds)
 
     def url(self, record: FileRecord) -> str:
         return f"{SCHEME}{self.name}/{record.id}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import RawIOBase
@@ -106,13 +107,7 @@ def _write(folder: int, name: str, content: Callable[[int], BinaryIO], record: F
         FileExistsError: the name was taken meanwhile.
     """
     part = f"{PART}{record.object}"
-    descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
-    with os.fdopen(descriptor, "r+b", buffering=0) as file:
-        if not try_lock(file):
-            raise OdfError(
-                f"Somebody else is fetching {record.path} ({record.id}) into the same folder",
-                hint="Wait until they are done, or fetch into another folder.",
-            )
+    with _locked(folder, part, record) as file:
         try:
             _complete(file, content, record)
         except WrongContent:
@@ -129,6 +124,30 @@ def _write(folder: int, name: str, content: Callable[[int], BinaryIO], record: F
                 os.unlink(part, dir_fd=folder)
 
 
+@contextmanager
+def _locked(folder: int, part: str, record: FileRecord) -> Iterator[RawIOBase]:
+    """Open a part, and hold its lock."""
+    while True:
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
+        with os.fdopen(descriptor, "r+b", buffering=0) as file:
+            if not try_lock(file):
+                raise OdfError(
+                    f"Somebody else is fetching {record.path} ({record.id}) into the same folder",
+                    hint="Wait until they are done, or fetch into another folder.",
+                )
+            if not _is_named(folder, part, descriptor):
+                continue  # another process has just given it its name: this is a whole file, which must not change
+            yield file
+            return
+
+
+def _is_named(folder: int, name: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(name, dir_fd=folder, follow_symlinks=False), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
 def _complete(file: RawIOBase, content: Callable[[int], BinaryIO], record: FileRecord) -> None:
     """Bring what a part lacks, and check all of it.
 
@@ -139,7 +158,8 @@ def _complete(file: RawIOBase, content: Callable[[int], BinaryIO], record: FileR
     count = _copy(file, None, hasher)
     checks = count > 0  # a content that is read from its beginning checks itself, see `Archive.open`
     with content(count) as stream:
-        count += _copy(stream, file, hasher if checks else None)
+        # One byte too many tells that it is wrong: a server might send more until the disk is full.
+        count += _copy(stream, file, hasher if checks else None, max(0, record.size + 1 - count))
     if count != record.size or (checks and hasher.digest() != record.object.digest):
         raise WrongContent(
             f"{count} bytes came that are not those of {record.path} ({record.id}); nothing was written",
@@ -147,10 +167,19 @@ def _complete(file: RawIOBase, content: Callable[[int], BinaryIO], record: FileR
         )
 
 
-def _copy(source: RawIOBase | BinaryIO, target: RawIOBase | None, hasher: Hasher | None) -> int:
-    """Read what is left of a stream, for a target, a hash or both; returns how many bytes that are."""
+def _copy(
+    source: RawIOBase | BinaryIO, target: RawIOBase | None, hasher: Hasher | None, most: int = sys.maxsize
+) -> int:
+    """Read what is left of a stream, for a target, a hash or both; returns how many bytes that are.
+
+    Args:
+        source: the stream.
+        target: takes the bytes.
+        hasher: is updated with the bytes.
+        most: maximum number of bytes.
+    """
     count = 0
-    while chunk := source.read(_CHUNK):
+    while chunk := source.read(min(_CHUNK, most - count)):
         count += len(chunk)
         if hasher is not None:
             hasher.update(chunk)

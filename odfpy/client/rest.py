@@ -44,6 +44,12 @@ _T = TypeVar("_T")
 _DIALECTS: Final = {"spark": "SqlSpark", "datafusion": "SqlDataFusion"}
 _PAGE: Final = 1000
 _MAX_BYTES: Final = 1 << 32
+_ODD: Final = (
+    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError),
+    *(InvalidValue, TreeError),
+)
+"""What is raised where an answer does not have the form that was agreed upon."""
+
 _PATIENCE: Final = 600.0
 """Seconds to wait for an answer, if nobody says anything else."""
 
@@ -123,6 +129,12 @@ class RestBackend(Remote):
             url = f"{self.base}/datasets?{urlencode({'limit': _PAGE, 'offset': len(found)})}"
             response = self.client.get(url, max_size=_MAX_BYTES)
             page = self._understood(response, lambda tree: [_facts(one) for one in tree])
+            known = {one.name for one in found}
+            if page and all(one.name in known for one in page):
+                raise NotAnAnswer(
+                    f"{self.place} tells the same datasets again and again",
+                    hint="Is there a cache between, which takes no notice of `offset`?",
+                )
             found += page
             if len(page) < _PAGE:
                 return found
@@ -168,7 +180,7 @@ class RestBackend(Remote):
             if response.status == 200:
                 try:
                     return read(json.loads(body))
-                except (ValueError, LookupError, TypeError, ArithmeticError, InvalidValue, TreeError) as error:
+                except _ODD as error:
                     raise NotAnAnswer(
                         f"{response.shown}: the answer cannot be understood", hint="Is it a node such as `odf serve`?"
                     ) from error

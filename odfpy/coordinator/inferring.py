@@ -107,9 +107,12 @@ def name_for(place: str) -> str:
     """Return a name for the dataset of a place: that of its file or folder, without suffixes for the format.
 
     Raises:
-        UsageError: the name is not valid for a dataset.
+        UsageError: the name is not valid for a dataset, or the place is no URL.
     """
-    path = unquote(urlsplit(place).path) if _is_url(place) else place
+    try:
+        path = unquote(urlsplit(place).path) if _is_url(place) else place
+    except ValueError as error:
+        raise InvalidValue(f"Not a URL: {without_user(place)!r} ({error})") from error
     parts = [part for part in PurePosixPath(os.path.normpath(path)).parts if not glob.has_magic(part)]
     stem = parts[-1] if parts and parts[-1] not in ("/", "..", ".") else Path.cwd().name
     while (suffix := PurePosixPath(stem).suffix) and suffix.lower() in _SUFFIXES:

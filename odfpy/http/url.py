@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from odfpy.errors import OdfError
@@ -38,12 +39,14 @@ class Target:
         path: path and query, quoted.
         authorization: value of the header `Authorization`, if the URL contains a user name.
         label: name for messages, if path or query may contain secrets.
+        redirected: whether a server has redirected to it; its query is then often a temporary signature.
     """
 
     origin: Origin
     path: str
     authorization: str | None = None
     label: str | None = None
+    redirected: bool = False
 
     def __str__(self) -> str:
         """Return the URL without user and password."""
@@ -52,7 +55,9 @@ class Target:
     @property
     def shown(self) -> str:
         """Return the name for messages."""
-        return self.label or str(self)
+        if self.label:
+            return f"{self.label} (after a redirect)" if self.redirected else self.label
+        return shown_url(str(self)) if self.redirected else str(self)
 
 
 def parse_url(url: str, error: type[OdfError], label: str | None = None) -> Target:
@@ -100,7 +105,7 @@ def follow(target: Target, location: str, error: type[OdfError]) -> Target:
     scheme = joined.partition(":")[0]
     if scheme not in _DEFAULT_PORTS:
         raise error(f"{target.shown}: redirected to {scheme[:20]!r}, and only http and https are followed")
-    new = parse_url(joined, error, target.label and f"{target.label} (after a redirect)")
+    new = replace(parse_url(joined, error, target.label), redirected=True)
     if (target.origin.scheme, new.origin.scheme) == ("https", "http"):
         raise error(f"{target.shown}: redirected from https to {new.origin}, which is not safe")
     return new

@@ -39,7 +39,7 @@ def heads_told(url: str) -> Iterator[str]:
     with client.get(f"{base}/events", {"Accept": _STREAM, "Cache-Control": "no-cache"}) as answer:
         kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if answer.status != _OK or kind != _STREAM:
-            raise NoEvents(f"{answer.url} sends no events: status {answer.status}")
+            raise NoEvents(f"{answer.shown} sends no events: status {answer.status}")
         fields: dict[str, str] = {}
         for line in _lines(answer):
             if line:
@@ -58,7 +58,7 @@ def _lines(answer: HttpResponse) -> Iterator[str]:
     while data := answer.read(_MAX_LINE_LENGTH):
         *lines, rest = (rest + data).split(b"\n")
         if len(rest) > _MAX_LINE_LENGTH:
-            raise TransferError(f"{answer.url}: a line does not end")
+            raise TransferError(f"{answer.shown}: a line does not end")
         for line in lines:
             text = line.rstrip(b"\r").decode("utf-8", "replace")
             if not text.startswith(":"):

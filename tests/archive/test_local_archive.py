@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Thread
+from typing import BinaryIO, cast
 
 import pytest
 
@@ -25,10 +27,12 @@ from odfpy.archive.errors import (
     WrongContent,
 )
 from odfpy.archive.local import LocalArchive, init_archive
+from odfpy.archive.target_folder import TargetFolder
 from odfpy.chain.events import AddData
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import BLAKE3, SHA3_256, Multihash
 from odfpy.errors import AlreadyExists, DatasetLocked, NotFound, UsageError
+from odfpy.files import try_lock
 
 from .test_record import RECORD
 
@@ -371,6 +375,50 @@ def test_a_wrong_part_is_thrown_away(archive: LocalArchive, log: Path, tmp_path:
     with pytest.raises(WrongContent):
         archive.fetch(pushed.record.id, folder=tmp_path / "to")
     assert archive.fetch(pushed.record.id, folder=tmp_path / "to").read_bytes() == log.read_bytes()
+
+
+def test_two_who_fetch_the_same_content_at_once_do_not_share_a_part(
+    archive: LocalArchive, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pushed,) = archive.push([log], **WORDS)
+    record = pushed.record
+    assert record is not None
+    folder = TargetFolder(tmp_path / "to")
+
+    def lock_late(file: BinaryIO) -> bool:
+        monkeypatch.undo()
+        folder.write("first", lambda at: archive.open(record, offset=at), record)
+        return try_lock(file)
+
+    monkeypatch.setattr("odfpy.archive.target_folder.try_lock", lock_late)
+    folder.write("second", lambda at: archive.open(record, offset=at), record)
+    assert {file.name: file.read_bytes() for file in folder.path.iterdir()} == {
+        "first": log.read_bytes(),
+        "second": log.read_bytes(),
+    }
+
+
+def test_of_a_source_that_does_not_end_no_more_is_written_than_there_should_be(
+    archive: LocalArchive, log: Path, tmp_path: Path
+) -> None:
+    (pushed,) = archive.push([log], **WORDS)
+    record = pushed.record
+    assert record is not None
+    part = tmp_path / f".odf-part-{record.object}"
+    part.write_bytes(log.read_bytes()[:2])
+    given = 0
+
+    class Endless(io.RawIOBase):
+        def read(self, size: int = -1) -> bytes:
+            nonlocal given
+            given += size
+            assert given < 10 * record.size
+            return bytes(size)
+
+    with pytest.raises(WrongContent):
+        TargetFolder(tmp_path).write("name", lambda _: cast("BinaryIO", Endless()), record)
+    assert given == record.size - 1
+    assert not part.exists()
 
 
 def test_addresses_of_other_archives_are_refused(archive: LocalArchive, log: Path) -> None:

@@ -309,6 +309,18 @@ def test_secrets_do_not_follow_a_redirect_to_another_place(server: StaticServer,
         assert not {"Authorization", "Cookie"} & other.headers[0].keys()
 
 
+def test_the_query_of_a_redirect_is_in_no_message(server: StaticServer, client: HttpClient):
+    server.special["/from"] = redirect("/bucket/object?signature=5ec2e7")
+    server.special["signature=5ec2e7"] = cut_after(b"x" * 10, 4)
+    with (
+        client.get(f"{server.url}/from") as answer,
+        pytest.raises(FetchError, match="/bucket/object: ") as caught,
+    ):
+        answer.readall()
+    assert answer.url == f"{server.url}/bucket/object?signature=5ec2e7"
+    assert "5ec2e7" not in str(caught.value)
+
+
 # --- URLs ---
 
 

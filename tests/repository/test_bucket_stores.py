@@ -11,9 +11,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from fsspec.registry import _registry
 from support.chains.small_datasets import add_slice, make_dataset
 from support.fixtures import KAMU
@@ -29,6 +31,7 @@ from odfpy.errors import ConcurrentUpdate, HashMismatch, TransferError
 from odfpy.repository.bucket.client import PART
 from odfpy.repository.bucket.errors import BucketNotFound, StoreRefuses, StoreUnreachable
 from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.repository.bucket.s3 import S3Client, _S3Upload
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.transfer.simple import transfer
 from odfpy.testing.object_store import ObjectStoreContract
@@ -270,6 +273,43 @@ def test_object_arrives_although_answers_are_lost(s3: str):
     objects = dataset(s3, "lossy").data
     name = objects.insert(LARGE[: PART + 1])
     assert objects.size(name) == PART + 1
+
+
+@pytest.mark.parametrize("size", [2 * PART, 2 * PART + 5])
+@pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
+def test_no_part_comes_twice_where_the_last_request_of_an_upload_breaks(
+    s3: str, size: int, is_done: bool, monkeypatch: pytest.MonkeyPatch
+):
+    call, broken = S3Client.call, []
+
+    async def breaking(self: S3Client, method: str, **arguments: Any) -> Any:
+        if broken and is_done and "UploadId" in arguments:  # as stores of S3 say it; moto has another word for it
+            answer = {"Error": {"Code": "NoSuchUpload"}, "ResponseMetadata": {"HTTPStatusCode": 404}}
+            raise ClientError(answer, method)
+        if method != "complete_multipart_upload" or broken:
+            return await call(self, method, **arguments)
+        broken.append(method)
+        if is_done:
+            await call(self, method, **arguments)
+        raise ConnectionResetError
+
+    monkeypatch.setattr(S3Client, "call", breaking)
+    objects, data = dataset(s3).data, os.urandom(size)
+    name = objects.insert(data)
+    assert objects.read(name) == data
+    assert broken
+
+
+def test_upload_that_somebody_has_ended_is_told_as_such(s3: str, monkeypatch: pytest.MonkeyPatch):
+    async def ended(self: S3Client, method: str, **arguments: Any) -> Any:
+        raise ClientError({"Error": {"Code": "NoSuchUpload"}}, method)
+
+    monkeypatch.setattr(S3Client, "tries", 1)
+    monkeypatch.setattr(S3Client, "call", ended)
+    upload = _S3Upload(S3Client("bucket", lambda **_: SimpleNamespace(loop=None)), {"Key": "k", "UploadId": "u"}, {})
+    bucket = open_bucket(parse_place(f"{s3}data"))
+    with pytest.raises(StoreUnreachable, match="NoSuchUpload"):
+        bucket.demand("k", upload.part, b"x")
 
 
 def test_store_that_overlooks_conditions_is_found_out_and_looked_at_again(s3: str):

@@ -87,6 +87,15 @@ def test_refusals_are_told_with_the_place_and_without_the_password(server: Stati
     assert "secret" not in str(caught.value) + remote.data.describe(ABSENT) + remote.refs.describe(HEAD)
 
 
+def test_the_signature_of_a_bucket_that_a_server_redirects_to_is_not_told(server: StaticServer, remote: DatasetLayout):
+    location = "/bucket/object?X-Amz-Signature=5ec2e7"
+    server.special[location] = lambda handler: send(handler, b"expired", status=403)
+    server.special[str(ABSENT)] = lambda handler: send(handler, b"", status=307, Location=location)
+    for ask in (remote.data.open, remote.data.size):
+        with pytest.raises(TransferError, match=r"/bucket/object: the server answers with status 403$"):
+            ask(ABSENT)
+
+
 def test_size_that_is_not_told(remote: DatasetLayout, server: StaticServer):
     server.special[str(ABSENT)] = lambda handler: send(handler, b"", Content_Length=None)
     with pytest.raises(TransferError, match="does not say how large"):

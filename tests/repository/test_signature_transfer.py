@@ -158,6 +158,29 @@ def test_going_back_by_force_brings_no_signatures(there: DatasetLayout, here: Da
     assert (result.num_dropped, result.signatures) == (1, SignatureReport())
 
 
+def test_going_back_by_force_demands_a_signature_of_where_it_goes_back_to(there: DatasetLayout, here: DatasetLayout):
+    add_info(there, "unsigned")
+    back = there.refs.get(HEAD)
+    add_info(there, "signed")
+    sign(there, there.chain.in_order()[-1])
+    transfer(there, here, TransferOptions(required=BY_ALICE))
+    signed = here.refs.get(HEAD)
+    there.refs.compare_and_swap(HEAD, signed, back)
+    with pytest.raises(NotSigned, match=r"is not signed; .* demands alice"):
+        transfer(there, here, TransferOptions(force=True, required=BY_ALICE))
+    assert here.refs.get(HEAD) == signed
+
+
+def test_a_signature_made_of_where_a_source_went_back_to_comes_along(there: DatasetLayout, here: DatasetLayout):
+    add_info(there, "signed late")
+    transfer(there, here)
+    add_info(here, "more")
+    sign(there, there.chain.in_order()[-1])
+    result = transfer(there, here, TransferOptions(force=True, required=BY_ALICE))
+    assert (result.num_dropped, result.signatures) == (1, SignatureReport())
+    assert_signed(here)
+
+
 def test_an_endless_file_of_signatures_is_cut(there: DatasetLayout, here: DatasetLayout, server: StaticServer):
     block = there.chain.in_order()[0]
     server.special[f"/signatures/{block.hash}"] = endless(b" " * 65536)

@@ -17,7 +17,10 @@ _PICTURES: Final = (
     (re.compile(rb"GIF8[79]a"), "image/gif"),
     (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
 )
-_SVG: Final = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]", re.DOTALL)
+_COMMENT: Final = r"<!--(?:(?!-->).)*-->"
+"""Of XML; it never goes on behind its end, or else many of them could be divided in more ways than can be tried."""
+
+_SVG: Final = re.compile(rf"\s*(?:<\?xml[^>]*>\s*)?(?:{_COMMENT}\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]", re.DOTALL)
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # ESC is left: logs have colours
 _MAX_STRANGE: Final = 0.05

@@ -17,10 +17,12 @@ import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from odfpy.archive.errors import RecordRefused
+from odfpy.archive.files import write_all
 from odfpy.archive.metadata import MAX_LENGTH, Metadata, parse_metadata
 from odfpy.data.multihash import HashAlgorithm, Multihash
 from odfpy.errors import UsageError
@@ -164,7 +166,7 @@ class Bundle:
     content: BinaryIO
 
     def extract(self, to: Path) -> None:
-        """Write the content to a file.
+        """Write the content to a file. Nothing of it is left after an error: it may be that the disk is full.
 
         Args:
             to: the file, which is made; not flushed to the disk.
@@ -173,12 +175,17 @@ class Bundle:
             BundleRefused: the bundle is damaged.
             OSError: the file cannot be written.
         """
-        with to.open("xb") as file:
-            count = 0
-            while chunk := self.content.read(_CHUNK):
-                count += file.write(chunk)
-            if count != self.size:
-                raise BundleRefused(f"The bundle ends after {count} of {self.size} bytes of its content")
+        with to.open("xb", buffering=0) as file:
+            try:
+                _copy(self.content, partial(write_all, file))
+                self._require_whole(file.tell())
+            except BaseException:
+                to.unlink()
+                raise
+
+    def _require_whole(self, count: int) -> None:
+        if count != self.size:
+            raise BundleRefused(f"The bundle ends after {count} of {self.size} bytes of its content")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import json
 import os
 import secrets
@@ -26,6 +27,8 @@ _POISON: Final = "poison"
 _CLAIMED: Final = "claimed"
 _REASON: Final = ".reason.json"
 _LEFT: Final = 3600.0
+_LONGEST: Final = 200
+_DIGEST: Final = 16
 _NO_REPLACE: Final = 1
 _AT_FOLDER: Final = -100
 
@@ -111,7 +114,7 @@ class QueueFolder:
         return []
 
     def _reason(self, name: str) -> Path:
-        return self.path / _POISON / f"{name[:200]}{_REASON}"
+        return self.path / _POISON / f"{_shortened(name)}{_REASON}"
 
     def _places(self) -> list[Path]:
         with suppress(OSError):
@@ -146,7 +149,7 @@ class QueueFolder:
             make_folder(folder)
             kept = name
             while os.path.lexists(folder / kept):  # of a bundle of that name that came earlier
-                kept = f"{secrets.token_hex(4)}-{name[:200]}"
+                kept = f"{secrets.token_hex(4)}-{_shortened(name)}"
             # The reason first: whoever finds a bundle there finds out why.
             replace_file(self._reason(kept), json.dumps(tree, indent=2).encode())
             bundle.rename(folder / kept)
@@ -265,6 +268,15 @@ class Workplace:
 
 
 # --- Pieces ----------------------------------------------------------------------------------------------------------
+
+
+def _shortened(name: str) -> str:
+    """Return a name that leaves room for what is put before or behind it: file systems limit the bytes of a name."""
+    data = os.fsencode(name)
+    if len(data) <= _LONGEST:
+        return name
+    digest = hashlib.blake2b(data, digest_size=_DIGEST // 2).hexdigest()  # names that begin alike stay different
+    return f"{data[: _LONGEST - _DIGEST - 1].decode('utf-8', 'ignore')}-{digest}"
 
 
 def _may_be_bundle(entry: os.DirEntry[str]) -> bool:

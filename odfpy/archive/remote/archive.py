@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from collections.abc import Sequence
 from typing import Any, BinaryIO, Final, cast
 from urllib.parse import parse_qs, urlsplit
@@ -30,6 +31,12 @@ from odfpy.http.url import without_user
 
 _FILES: Final = "/v0/archive/files/"
 _MAX_RECORDS: Final = 5000
+_LONG: Final = 3600.0
+"""Seconds after which what was sent is archived, though more follows: a server keeps uploads without a record a day."""
+
+_HUGE: Final = 16 << 30
+"""Bytes of a file that may take long: what was sent before it is archived first."""
+
 _OK: Final = 200
 
 
@@ -63,14 +70,21 @@ class RemoteArchive(Archive):
     # --- Pushing ---
 
     def push_all(self, files: Sequence[NewFile]) -> list[Pushed]:
-        """Archive files; more than some thousands of them in several commits."""
+        """Archive files; more than some thousands of them, or what takes hours to send, in several commits."""
         results: dict[int, Pushed] = {}
         records: list[tuple[int, dict[str, Any]]] = []
-        sender = Sender(self._server)
+        sender, begun = Sender(self._server), time.monotonic()
         for number, new in enumerate(files):
             self._progress(Progress(self.name, f"sending {new.file}", number, len(files), "files"))
             try:
                 record, content, data = _looked_at(new)
+            except OdfError as error:
+                results[number] = Pushed(file=new.file, outcome=PushOutcome.REFUSED, error=error)
+                continue
+            if records and (content.size >= _HUGE or time.monotonic() - begun >= _LONG):
+                self._archive(files, records, sender, results)
+                records, sender, begun = [], Sender(self._server), time.monotonic()
+            try:
                 sender.add(content, data)
             except (TransferError, NotAnArchive, DatasetNotFound):
                 raise  # the files after this one would end in the same way
@@ -78,12 +92,29 @@ class RemoteArchive(Archive):
                 results[number] = Pushed(file=new.file, outcome=PushOutcome.REFUSED, error=error)
             else:
                 records.append((number, _tree(record, new)))
+        self._archive(files, records, sender, results)
+        return [results[number] for number in range(len(files))]
+
+    def _archive(
+        self,
+        files: Sequence[NewFile],
+        records: list[tuple[int, dict[str, Any]]],
+        sender: Sender,
+        results: dict[int, Pushed],
+    ) -> None:
+        """Archive files that were given to a sender.
+
+        Args:
+            files: all files of the push.
+            records: numbers and records of these.
+            sender: the sender.
+            results: takes their results, by number.
+        """
         sender.flush()
         for start in range(0, len(records), _MAX_RECORDS):
             batch = records[start : start + _MAX_RECORDS]
             for (number, _), told in zip(batch, self._pushed([tree for _, tree in batch]), strict=True):
                 results[number] = self._result(files[number], told)
-        return [results[number] for number in range(len(files))]
 
     def _pushed(self, trees: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The outcomes of records, as the server tells them."""
@@ -99,7 +130,7 @@ class RemoteArchive(Archive):
             if outcome is PushOutcome.REFUSED:
                 return Pushed(file=new.file, outcome=outcome, error=_error(told["error"]))
             record = self._record(told["record"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise no_archive_at(self.name) from error
         return Pushed(file=new.file, outcome=outcome, record=record, url=self.url(record))
 
@@ -145,7 +176,7 @@ class RemoteArchive(Archive):
         def require(answer: HttpResponse) -> None:
             if answer.status != _OK:
                 self._server.accepted(answer)
-                raise no_archive_at(answer.url)
+                raise no_archive_at(answer.shown)
 
         where = self.url(record)
         stream = cast("BinaryIO", ResumableDownload(ask, require, where, offset))
@@ -208,5 +239,6 @@ def _cursor_in(url: str) -> str:
 
 def _error(tree: dict[str, Any]) -> OdfError:
     """The error for which the server has refused a record."""
-    fields = json.dumps({"reasons": tree.get("reasons", [])})
-    return error_of(RaisedError("", str(tree["message"]), tree.get("hint"), str(tree["code"]), fields), OdfError)
+    fields, hint = json.dumps({"reasons": tree.get("reasons", [])}), tree.get("hint")
+    told = RaisedError("", str(tree["message"]), None if hint is None else str(hint), str(tree["code"]), fields)
+    return error_of(told, OdfError)

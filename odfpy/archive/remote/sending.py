@@ -123,7 +123,7 @@ class Sender:
         with self._server.head(path) as answer:
             told = answer.headers.get(_OFFSET, "")
             if not told.isdecimal() or len(told) > 18:
-                raise TransferError(f"{answer.url}: the server does not tell how much of the file it has")
+                raise TransferError(f"{answer.shown}: the server does not tell how much of the file it has")
             limit = _LIMIT_IN.fullmatch(answer.headers.get(_LIMIT, ""))
             return int(told), answer.headers.get(_COMPLETE) == "?1", int(limit[1]) if limit else sys.maxsize
 

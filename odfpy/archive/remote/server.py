@@ -148,7 +148,7 @@ class ArchiveServer:
             try:
                 return json.loads(answer.readall())
             except (ValueError, RecursionError) as error:
-                raise no_archive_at(answer.url) from error
+                raise no_archive_at(answer.shown) from error
 
     def _authorization(self, origin: Origin) -> str | None:
         if origin != self._origin:
@@ -168,7 +168,7 @@ def refusal_of(answer: HttpResponse) -> OdfError:
     tree = _body(answer)
     message = str(tree.get("message") or f"the server answers with status {answer.status}")
     message, _, hint = message.partition("\n")
-    text = f"{answer.url}: {message}"
+    text = f"{answer.shown}: {message}"
     if answer.status in _REFUSED:
         return AccessRefused(text, hint=advice(answer.url))
     # A server that answers 502 stands before one that starts; 409 is somebody else's turn.

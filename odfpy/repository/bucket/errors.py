@@ -61,6 +61,7 @@ _WORDS = {
     "BlobAlreadyExists": Cause.CONFLICT,
     "InvalidRange": Cause.PAST_END,
     "NotImplemented": Cause.UNSUPPORTED,
+    "NoSuchUpload": Cause.PASSING,  # somebody has ended it; another one can begin
     "SlowDown": Cause.PASSING,
     "InternalError": Cause.PASSING,
     "ServerBusy": Cause.PASSING,

@@ -19,6 +19,7 @@ HINT = "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_P
 QUIET: Final = 60.0
 """Seconds without a new part after which an upload counts as broken off."""
 
+_NO_UPLOAD: Final = "NoSuchUpload"
 _NO_VERSION = '"00000000000000000000000000000000"'
 
 
@@ -241,21 +242,39 @@ class _S3Upload:
         self._upload = upload
         self._there = there
         self._parts: list[dict[str, Any]] = []
+        self._size = 0
 
     async def part(self, data: bytes) -> None:
+        self._parts.append(await self._sent(data))
+        self._size += len(data)
+
+    async def finish(self, last: bytes) -> None:
+        try:
+            # Not added to the parts: this is called again if the connection breaks, and would then send it twice.
+            parts = [*self._parts, await self._sent(last)]
+            await self._client.call("complete_multipart_upload", **self._upload, MultipartUpload={"Parts": parts})
+        except Exception as error:
+            # An earlier call may have completed it, and its answer been lost: then the object is there.
+            if cause_of(error)[1] != _NO_UPLOAD or not await self._is_there(self._size + len(last)):
+                raise
+
+    async def _sent(self, data: bytes) -> dict[str, Any]:
         number = len(self._parts) + 1
         # The ETag of a part is the MD5 of its bytes, unless the store encrypts with a key of its own: then it differs,
         # and the part is sent again.
         known = self._there.get(number)
         if known is not None and known.strip('"') == hashlib.md5(data, usedforsecurity=False).hexdigest():
-            self._parts.append({"PartNumber": number, "ETag": known})
-            return
+            return {"PartNumber": number, "ETag": known}
         answer = await self._client.call("upload_part", **self._upload, PartNumber=number, Body=data)
-        self._parts.append({"PartNumber": number, "ETag": answer["ETag"]})
+        return {"PartNumber": number, "ETag": answer["ETag"]}
 
-    async def finish(self, last: bytes) -> None:
-        await self.part(last)
-        await self._client.call("complete_multipart_upload", **self._upload, MultipartUpload={"Parts": self._parts})
+    async def _is_there(self, size: int) -> bool:
+        try:
+            return await self._client.size(self._upload["Key"]) == size
+        except Exception as error:
+            if cause_of(error)[0] is Cause.NO_OBJECT:
+                return False
+            raise
 
     async def abort(self) -> None:
         await self._client.call("abort_multipart_upload", **self._upload)

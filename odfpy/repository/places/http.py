@@ -77,7 +77,7 @@ class HttpRefStore(RefStore):
                 return None
             _require_ok(answer)
             try:
-                return parse_reference(answer.readall(), answer.url)
+                return parse_reference(answer.readall(), answer.shown)
             except IntegrityError as error:
                 raise IntegrityError(error.message, hint="Is it the URL of a dataset?") from error
 
@@ -196,7 +196,7 @@ class HttpObjectStore(ObjectStore):
         if answer is None:
             raise self._missing(name)
         if answer.length is None:
-            raise TransferError(f"{answer.url}: the server does not say how large it is")
+            raise TransferError(f"{answer.shown}: the server does not say how large it is")
         return answer.length
 
     def describe(self, name: Multihash) -> str:
@@ -232,7 +232,7 @@ def _require_ok(answer: HttpResponse) -> None:
         return
     answer.close()
     hint = advice(answer.url) if answer.status in _REFUSED else None
-    raise TransferError(f"{answer.url}: the server answers with status {answer.status}", hint=hint)
+    raise TransferError(f"{answer.shown}: the server answers with status {answer.status}", hint=hint)
 
 
 def _refuse_write(where: str) -> NoReturn:

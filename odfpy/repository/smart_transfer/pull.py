@@ -116,7 +116,9 @@ def pull(
     require_id(incoming, options.expected_id)
     require_past(incoming.state.system_time, incoming.base.system_time, options.clock, "The server")
     new = tuple(block.hashed for block in incoming.blocks)
-    signatures: CollectedSignatures = yield TakeSignatures(new, incoming.state.dataset_id, options.required)
+    signatures: CollectedSignatures = yield TakeSignatures(
+        new, incoming.state.dataset_id, options.required, incoming.came[-1]
+    )
     # 3.
     missing = incoming.missing(target)
     for some in rounds_of(missing):

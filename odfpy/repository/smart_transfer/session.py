@@ -111,12 +111,14 @@ class TakeSignatures:
     Attributes:
         blocks: blocks, oldest first.
         dataset_id: id of the dataset.
-        required: signers required for the last block.
+        required: signers required for the head.
+        head: the new head; the last of the blocks, if there are any.
     """
 
     blocks: tuple[HashedBlock, ...]
     dataset_id: DatasetId
     required: RequiredSigners | None
+    head: HashedBlock
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,8 +196,8 @@ class _Talk:
                 )
             case ReceiveWhileUploading():
                 return self._receive_while_uploading()
-            case TakeSignatures(blocks, dataset_id, required):
-                return collect_signatures(http_dataset(self._base), blocks, dataset_id, required, self._here)
+            case TakeSignatures(blocks, dataset_id, required, head):
+                return collect_signatures(http_dataset(self._base), blocks, dataset_id, required, self._here, head)
             case FetchHead():
                 return http_dataset(self._base).refs.get(self._reference)
             case FetchCapabilities():

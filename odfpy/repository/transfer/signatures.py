@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final
 
 from odfpy.chain import revocations
@@ -74,6 +74,7 @@ def collect_signatures(
     dataset_id: DatasetId,
     required: RequiredSigners | None = None,
     target: DatasetLayout | None = None,
+    head: HashedBlock | None = None,
 ) -> CollectedSignatures:
     """Read and verify the existing signatures of some blocks.
 
@@ -85,6 +86,7 @@ def collect_signatures(
         required: signers required for the last block, and keys known to be revoked or expired; other such keys are
             added, even if blocks are then rejected.
         target: the dataset that gets them; has the blocks before them.
+        head: the source's head; where it is behind the target, this is the block that must be signed as required.
 
     Raises:
         ForgedSignature, MalformedSignature: the message names block and file.
@@ -92,7 +94,9 @@ def collect_signatures(
         NotSigned: `required` is not fulfilled.
     """
     if not blocks:
-        return CollectedSignatures()
+        if head is None or required is None or not required.names:
+            return CollectedSignatures()
+        return replace(collect_signatures(source, [head], dataset_id, required, target), report=SignatureReport())
     side = source.side if source.side is not None and has_signatures(source.side) else None
     newest = blocks[-1]
     found: list[SignedBlock | None] = [None for _ in blocks[:-1]]

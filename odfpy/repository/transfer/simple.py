@@ -156,7 +156,8 @@ def transfer(
         )
     require_past(state.system_time, base.system_time, options.clock, source.refs.describe(HEAD))
     new = [block.hashed for block in found.source]
-    signatures = collect_signatures(source, new, state.dataset_id, options.required, target)
+    head = new[-1] if new else near.chain.block(source_head)
+    signatures = collect_signatures(source, new, state.dataset_id, options.required, target, head)
     # 5.
     told = progress or (lambda _done, _total: None)
     objects = objects_of_blocks(block.hashed for block in found.source)

@@ -37,7 +37,7 @@ from odfpy.serving.archive.served import ServedArchive, WritableArchive, archive
 from odfpy.serving.archive.uploads import Progressed, UploadBusy, UploadTooLarge, WrongOffset, object_name
 from odfpy.serving.http.bodies import BodyReader
 from odfpy.serving.http.json_responses import reply
-from odfpy.serving.http.limits import BUSY
+from odfpy.serving.http.limits import BUSY, Streamed
 
 router = APIRouter(tags=["archives"])
 
@@ -100,7 +100,13 @@ def progress(served: WritableArchive, hash: _Hash) -> Response:  # noqa: A002 - 
     return Response(status_code=_OK, headers={**_told(_whole(served, _name(hash))), **limit})
 
 
-@router.patch("/v0/archive/objects/{hash}", status_code=_NO_CONTENT, responses=_UPLOADED, openapi_extra=_BYTES)
+@router.patch(
+    "/v0/archive/objects/{hash}",
+    status_code=_NO_CONTENT,
+    responses=_UPLOADED,
+    openapi_extra=_BYTES,
+    dependencies=[Streamed],
+)
 async def append(
     request: Request,
     served: WritableArchive,
@@ -120,7 +126,13 @@ async def append(
     return await _take_in(request, served, _name(hash), upload_offset, is_last=upload_complete == "?1")
 
 
-@router.put("/v0/archive/objects/{hash}", status_code=_NO_CONTENT, responses=_UPLOADED, openapi_extra=_BYTES)
+@router.put(
+    "/v0/archive/objects/{hash}",
+    status_code=_NO_CONTENT,
+    responses=_UPLOADED,
+    openapi_extra=_BYTES,
+    dependencies=[Streamed],
+)
 async def put(request: Request, served: WritableArchive, hash: _Hash) -> Response:  # noqa: A002
     """Send a file as a whole; needs the scope write."""
     name = _name(hash)
@@ -133,6 +145,7 @@ async def put(request: Request, served: WritableArchive, hash: _Hash) -> Respons
     status_code=_NO_CONTENT,
     responses={204: {"description": "All of them have come."}, **refusals(400, 401, 403, 404, 408, 413, 415, 422, 507)},
     openapi_extra=_BATCH,
+    dependencies=[Streamed],
 )
 async def put_all(request: Request, served: WritableArchive) -> Response:
     """Send many small files, each after a line with its hash and its size; needs the scope write.

@@ -21,7 +21,8 @@ _MIN_SIZE: Final = 1000
 _MAX_HELD_SIZE: Final = 256 * 1024
 _PIECE: Final = 128 * 1024
 _NOT_MODIFIED: Final = 304
-_PART: Final = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?\s*")
+_PART: Final = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*)?")
+"""Spaces belong to one place each: were there two, a long run of them could be divided in a billion ways."""
 _CODECS: Final = ("zstd", "gzip")
 
 

@@ -2,31 +2,30 @@
 
 Received bytes are charged to the server's budget. Anonymous callers may only send little: FastAPI reads a body before
 the caller is authenticated.
+
+Routes that stream their bodies declare that (`Streamed`). It is not decided by the path: datasets may have any name,
+also one that is a part of other paths.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
+from fastapi import Depends
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from odfpy.coordinator.storage.storage import Storage
-from odfpy.repository.smart_transfer.signed_urls import KINDS
 from odfpy.serving.callers.access import find_caller, token_in, unauthorized_error
 from odfpy.serving.http.budget import BudgetHolder, MemoryBudget, OverBudget, Reservation, weight_of_json
 from odfpy.serving.settings import ServeSettings
 
-INGEST: Final = "ingest"
-"""The last part of the paths at which data comes in."""
-
-OBJECTS: Final = "/v0/archive/objects"
-"""The part of paths below which the bytes of archived files come in."""
-
 BUSY: Final = {"Retry-After": "1"}
+
+_STATE: Final = "body"
 
 
 class BoundedBodies:
@@ -42,11 +41,12 @@ class BoundedBodies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an ASGI connection."""
-        if scope["type"] != "http" or _is_streamed(scope["path"]):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         with self._budget.reserve(BudgetHolder.at((scope.get("client") or (None,))[0])) as held:
             body = _Body(self, HTTPConnection(scope), receive, held)
+            scope.setdefault("state", {})[_STATE] = body
             await self._app(scope, body.receive, send)
 
     async def most(self, connection: HTTPConnection, held: Reservation) -> int:
@@ -73,11 +73,16 @@ class BoundedBodies:
 
 
 class _Body:
-    """The body of a request, counted while it is received."""
+    """The body of a request, counted while it is received.
+
+    Attributes:
+        is_streamed: whether the route limits it itself, and never holds more than a piece of it.
+    """
 
     def __init__(self, bounds: BoundedBodies, connection: HTTPConnection, receive: Receive, held: Reservation) -> None:
         self._bounds = bounds
         self._connection = connection
+        self.is_streamed = False
         self._receive = receive
         self._held = held
         self._most = bounds.strangers
@@ -92,7 +97,7 @@ class _Body:
         """
         message = await self._receive()
         piece: bytes = message.get("body", b"")
-        if piece:
+        if piece and not self.is_streamed:
             try:
                 await self._take(piece)
             except OverBudget as error:
@@ -109,7 +114,11 @@ class _Body:
         self._held.grow(len(piece) + weight_of_json(piece))  # the raw bytes, and the parsed document
 
 
-def _is_streamed(path: str) -> bool:
-    """Return whether a path streams its body: objects at signed URLs, archive uploads, and data to ingest."""
-    before, _, last = path.rpartition("/")
-    return before.rpartition("/")[2] in KINDS or last == INGEST or path.endswith(OBJECTS) or before.endswith(OBJECTS)
+async def _stream_body(connection: HTTPConnection) -> None:
+    body = connection.scope["state"][_STATE]
+    assert isinstance(body, _Body)  # noqa: S101 - the middleware puts it there
+    body.is_streamed = True
+
+
+Streamed: Any = Depends(_stream_body)
+"""Among the dependencies of a route: it reads its body piece by piece, within limits of its own."""

@@ -14,7 +14,8 @@ from starlette.requests import Request
 PIECE: Final = 128 * 1024
 """Bytes of a piece: a hundred clients with eight connections each must find room in memory."""
 
-_RANGE: Final = re.compile(r"bytes=\s*([0-9]{0,18})\s*-\s*([0-9]{0,18})\s*", re.ASCII)
+_RANGE: Final = re.compile(r"bytes=\s*(?:([0-9]{1,18})\s*)?-\s*(?:([0-9]{1,18})\s*)?", re.ASCII)
+"""Spaces belong to one place each: were there two, a long run of them could be divided in a billion ways."""
 
 
 class Unsatisfiable(Exception):
@@ -48,7 +49,7 @@ def span_of(request: Request, tag: str, size: int) -> tuple[int, int] | None:
         Unsatisfiable: the range is outside of the content.
     """
     found = _RANGE.fullmatch(request.headers.get("Range", ""))
-    if found is None or found[1] + found[2] == "" or request.headers.get("If-Range", tag) != tag:
+    if found is None or not (found[1] or found[2]) or request.headers.get("If-Range", tag) != tag:
         return None
     if not found[1]:
         start, end = max(0, size - int(found[2])), size

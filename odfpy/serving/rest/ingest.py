@@ -26,7 +26,7 @@ from odfpy.errors import DatasetLocked, IngestError, InvalidValue, OdfError
 from odfpy.serving.callers.access import Writable
 from odfpy.serving.http.errors import Refused
 from odfpy.serving.http.json_responses import reply
-from odfpy.serving.http.limits import INGEST
+from odfpy.serving.http.limits import Streamed
 from odfpy.serving.http.query_limiter import refusal
 from odfpy.serving.rest.models import HASH, answers, with_headers
 
@@ -130,8 +130,9 @@ _BODY: dict[str, Any] = {
 
 
 @router.post(
-    f"/{INGEST}",
+    "/ingest",
     response_model=IngestModel,
+    dependencies=[Streamed],
     responses={**with_headers(Idempotent_Replayed="true"), **answers(400, 401, 403, 404, 408, 409, 413, 415, 422)},
     openapi_extra=_BODY,
 )

@@ -14,7 +14,7 @@ import io
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from typing import Annotated, Any, Literal, cast
@@ -61,10 +61,11 @@ from odfpy.repository.smart_transfer.session import (
 )
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER, TAKES_SIGNATURES
 from odfpy.repository.smart_transfer.signed_urls import KINDS, Grant, UrlSigner
-from odfpy.serving.callers.access import AnyCaller, Caller, Readable, Writable, alias_in, registry_of
+from odfpy.serving.callers.access import AnyCaller, Caller, Readable, Writable, alias_in, is_readable, registry_of
 from odfpy.serving.callers.reachable_objects import ReachableObjects
 from odfpy.serving.http.bodies import BodyReader
 from odfpy.serving.http.budget import MemoryBudget, OverBudget, weight_of_json
+from odfpy.serving.http.limits import Streamed
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.query_limiter import who_is
 from odfpy.serving.http.ranges import FileInPieces, streamed
@@ -107,7 +108,8 @@ async def pull(socket: WebSocket, caller: AnyCaller, dataset: Readable) -> None:
         return reach.has_link(dataset.layout, name)
 
     conversation = serve_pull(dataset.layout, locate, is_linked)
-    await _hold(socket, conversation, PullPhase.INITIAL_REQUEST, {TAKES_HEADER: TAKES_LINKS})
+    may_go_on = partial(is_readable, dataset, caller)
+    await _hold(socket, conversation, PullPhase.INITIAL_REQUEST, may_go_on, {TAKES_HEADER: TAKES_LINKS})
 
 
 @router.websocket("/push", dependencies=[_Versioned])
@@ -141,7 +143,8 @@ async def push(
         has_all_files=socket.headers.get(LINKS_HEADER, "").strip() == HAS_ALL,
     )
     _admit(socket, place.caller, socket.app.state.settings.max_message)
-    await _hold(socket, conversation, PushPhase.INITIAL_REQUEST, {TAKES_HEADER: f"{TAKES_SIGNATURES}, {TAKES_LINKS}"})
+    takes = {TAKES_HEADER: f"{TAKES_SIGNATURES}, {TAKES_LINKS}"}
+    await _hold(socket, conversation, PushPhase.INITIAL_REQUEST, place.caller.is_still_known, takes)
 
 
 def _admit(socket: WebSocket, caller: Caller, most: int) -> None:
@@ -166,13 +169,22 @@ async def _hold(
     socket: WebSocket,
     conversation: Conversation[None],
     phase: PullPhase | PushPhase,
-    headers: Mapping[str, str] | None = None,
+    may_go_on: Callable[[], bool],
+    headers: Mapping[str, str],
 ) -> None:
-    """Run a conversation, and close it as the protocol requires; `headers` are those of the handshake."""
-    await socket.accept(headers=[(name.encode(), value.encode()) for name, value in (headers or {}).items()])
+    """Run a conversation, and close it as the protocol requires.
+
+    Args:
+        socket: the connection.
+        conversation: the server's side.
+        phase: its first phase, for errors.
+        may_go_on: returns whether the caller still has the right to it; asked with each message.
+        headers: headers of the handshake.
+    """
+    await socket.accept(headers=[(name.encode(), value.encode()) for name, value in headers.items()])
     code, reason = NORMAL, ""
     try:
-        await _converse(socket, conversation)
+        await _converse(socket, conversation, may_go_on)
     except PeerClosed as closed:
         log("transfer ended early", path=socket.scope["path"], code=closed.close_code)
         return
@@ -201,7 +213,7 @@ async def _hold(
         return
 
 
-async def _converse(socket: WebSocket, conversation: Conversation[None]) -> None:
+async def _converse(socket: WebSocket, conversation: Conversation[None], may_go_on: Callable[[], bool]) -> None:
     limiter = _limiter(socket, "talking", _TALKING)
     value: Any = None
     error: BaseException | None = None
@@ -222,6 +234,8 @@ async def _converse(socket: WebSocket, conversation: Conversation[None]) -> None
                         value = await _receive(socket, within)
                     except (PeerClosed, ProtocolViolation) as problem:
                         error = problem
+                    if value is not None and not await anyio.to_thread.run_sync(may_go_on, limiter=limiter):
+                        value, error = None, ProtocolViolation("Access has ended")  # a frame has room for little
                     # The reservation for the largest message may be kept until the end, that for the parsed last
                     # message may not.
                     parsed.resize(longest + weight_of_json(value or ""))
@@ -328,8 +342,8 @@ def get_object(request: Request, grant: Granted) -> Response:
     return FileInPieces(path, media_type=media_type, headers=headers)
 
 
-@router.put("/signed-data/{hash}", responses=_PUT_ANSWERS)  # noqa: FAST003 - in `Granted`
-@router.put("/signed-checkpoints/{hash}", responses=_PUT_ANSWERS)
+@router.put("/signed-data/{hash}", responses=_PUT_ANSWERS, dependencies=[Streamed])  # noqa: FAST003 - in `Granted`
+@router.put("/signed-checkpoints/{hash}", responses=_PUT_ANSWERS, dependencies=[Streamed])
 async def put_object(request: Request, grant: Granted) -> Response:
     """Put an object, for whoever was given the URL. It is hashed while it comes in."""
     layout = await anyio.to_thread.run_sync(store_of, registry_of(request), alias_in(request), grant)

@@ -37,6 +37,12 @@ def test_a_kind_is_told(head: bytes, path: str, kind: FileKind) -> None:
     assert told_from(head, path).kind is kind
 
 
+def test_many_comments_take_no_time() -> None:
+    assert told_from(b"<!-- x -->\n" * 300 + b"<html>", "/a").kind is FileKind.TEXT
+    assert told_from(b"<!-- x -->" * 300 + b"<svg>", "/a").kind is FileKind.DRAWING
+    assert told_from(b"<!-- <svg> --><p>", "/a").kind is FileKind.TEXT
+
+
 def test_a_text_may_be_cut_within_a_letter_and_have_some_strange_bytes() -> None:
     told = told_from("zwölf Grüße 🦊".encode()[:-2], "/a")
     assert told.kind is FileKind.TEXT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +301,44 @@ def test_poison_of_one_name_does_not_hide_that_of_another(
         uploader(queue, store, told).run()
     kept = [one["name"] for one in queue.refused()]
     assert {(queue.path / "poison" / name).read_bytes() for name in kept} == {b"0", b"1", b"2"}
+
+
+@pytest.mark.parametrize("letter", ["a", "\u00e4", "\u5b57"])
+def test_no_name_is_too_long_to_be_poison(
+    queue: QueueFolder, store: FolderArchive, put: Put, told: Told, letter: str
+) -> None:
+    put(b"good")
+    longest = letter * (255 // len(letter.encode()))
+    files = [longest[:-1] + end for end in ("1", "2")]
+    for _ in range(2):
+        for number, name in enumerate(files):
+            (queue.path / name).write_bytes(b"%d" % number)
+            os.utime(queue.path / name, (0, 0))
+        uploader(queue, store, told).run()
+    kept = list(queue.refused())
+    assert sorted((queue.path / "poison" / one["name"]).read_bytes() for one in kept) == [b"0", b"0", b"1", b"1"]
+    assert len(list((queue.path / "poison").iterdir())) == 8
+    assert contents(store) == [b"good"]
+
+
+def test_a_full_disk_does_not_stay_full_of_what_could_not_be_unpacked(
+    queue: QueueFolder, store: FolderArchive, put: Put, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[Path] = []
+    put(b"hello")
+
+    def write(file: FileIO, data: bytes) -> None:
+        left.extend(queue.path.glob(".work/*/content-*"))
+        file.write(data[:2])
+        if len(left) < 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        file.write(data[2:])
+
+    monkeypatch.setattr("odfpy.archive.queue.bundle.write_all", write, raising=False)
+    assert uploader(queue, store, told).run().pushed == 1
+    assert [one.error is not None for one in told.ingests] == [True, True, False]
+    assert len(left) == len(set(left)) == 3  # only that which is being written, each time
+    assert contents(store) == [b"hello"]
 
 
 def test_a_file_that_somebody_still_writes_is_no_poison(

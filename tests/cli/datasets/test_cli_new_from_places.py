@@ -38,6 +38,7 @@ def test_the_name_is_that_of_the_file(odf: Odf, folder: Path):
     ("words", "says"),
     [
         (["--from", "a_b.csv"], "'a_b' is not a name of a dataset"),
+        (["--from", "http://[host/x.csv"], "Not a URL: 'http://[host/x.csv'"),
         (["x", "--from", "gone.csv"], "There is no file gone.csv"),
         (["x", "--from", "gone/*.csv"], "The folder of 'gone/*.csv' is not there"),
         (["x", "--from", ""], "--from must be a file"),

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support.chains.small_datasets import add_info, add_slice, dataset_id, image, make_dataset
 from support.servers.serving import ask, put, serving, wait_until
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace
@@ -17,6 +19,7 @@ from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.peer_errors import AccessRefused, PeerFailed, RemoteCollision
 from odfpy.repository.places.listing import list_datasets
+from odfpy.repository.smart_transfer.messages import VERSION, VERSION_HEADER, BlocksRequest, PullRequest, encode
 from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome
 from odfpy.serving.callers.tokens import Scope, Tokens
@@ -249,6 +252,37 @@ def test_pushing_needs_the_right_token(node: Node, here: DatasetLayout, token):
     with pytest.raises(AccessRefused, match="403") as refused:
         send_dataset(here, f"{node.url}/nobody")
     assert "It does not take the token in ODF_TOKEN for this" in str(refused.value.hint)
+
+
+def test_a_push_ends_with_its_token(node: Node, here: DatasetLayout, monkeypatch: pytest.MonkeyPatch):
+    tokens = Tokens(node.workspace.odf)
+    monkeypatch.setenv("ODF_TOKEN", tokens.new("stolen", Scope.WRITE))
+    make_dataset(here, "late", number=150)
+    send_dataset(here, f"{node.url}/late")
+    before = node.layout("late").chain.head()
+    add_slice(here, b"row", b"state")
+
+    def revoke(done: int, _: int) -> None:
+        if done and any(token.name == "stolen" for token in tokens.list()):
+            tokens.revoke("stolen")
+
+    with pytest.raises(PeerFailed, match="Access has ended"):
+        send_dataset(here, f"{node.url}/late", progress=revoke)
+    assert node.layout("late").chain.head() == before
+
+
+def test_a_pull_ends_with_its_token(node: Node):
+    tokens = Tokens(node.workspace.odf)
+    headers = {VERSION_HEADER: str(VERSION), "Authorization": f"Bearer {tokens.new('lent', Scope.READ)}"}
+    with connect(f"{node.http.replace('http', 'ws')}/hidden/pull", additional_headers=headers) as connection:
+        connection.send(encode(PullRequest(None, None, force_update_if_diverged=False)))
+        assert "Ok" in connection.recv()
+        tokens.revoke("lent")
+        connection.send(encode(BlocksRequest()))
+        with pytest.raises(ConnectionClosed) as closed:
+            connection.recv()
+    assert closed.value.rcvd is not None
+    assert "Access has ended" in closed.value.rcvd.reason
 
 
 def test_a_token_that_has_ended_is_told_as_such_also_by_lists(node: Node, here: DatasetLayout):

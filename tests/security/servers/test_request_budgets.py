@@ -126,6 +126,20 @@ def test_a_token_is_asked_for_before_the_body_is_taken_in(server: DatasetServer)
         assert status_of(connection) == 413
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/signed-data/info",
+        "/signed-checkpoints/verification",
+        "/com.example/signed-data/verification",
+        "/platform/users/signed-data/tokens",
+    ],
+)
+def test_no_name_of_a_dataset_or_user_lifts_the_limits(server: DatasetServer, path: str) -> None:
+    body = json.dumps({"paths": [], "more": "x" * 70_000}).encode()
+    assert ask(f"{server.url}{path}", method="POST", body=body, content_type="application/json").status == 413
+
+
 def test_unfinished_bodies_do_not_add_up(server: DatasetServer) -> None:
     with ExitStack() as stack:
         connections = [stack.enter_context(dial(server)) for _ in range(40)]

@@ -30,14 +30,18 @@ from odfpy.archive.errors import (
     RecordRefused,
     WrongContent,
 )
+from odfpy.archive.files import Content
 from odfpy.archive.local import LocalArchive, init_archive
 from odfpy.archive.question import Question
+from odfpy.archive.remote.sending import Sender
+from odfpy.archive.remote.server import ArchiveServer
 from odfpy.chain.stores.object_store import ObjectTooLarge
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import DatasetNotFound, NotFound, TransferError, UsageError
 from odfpy.repository.credentials import Credentials, server_of
 from odfpy.repository.peer_errors import AccessRefused
+from odfpy.serving.archive.uploads import LIFETIME, Uploads
 from odfpy.serving.callers.tokens import Scope, Tokens
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -163,6 +167,36 @@ def test_a_dataset_that_is_no_archive(served: Served) -> None:
     put(served.workspace, "com.example.rates", 1)
     with pytest.raises(NotAnArchive):
         open_archive(f"{served.server.url}/com.example.rates", token=served.writer.token).get("x")
+
+
+@pytest.mark.parametrize(
+    "told", [{}, [], "refused", {"outcome": "refused", "error": "no"}, {"outcome": "pushed", "record": "x"}]
+)
+def test_what_no_archive_says_is_an_error_of_the_server(told: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = REPOSITORY / "README.md"
+    monkeypatch.setattr(Sender, "add", lambda *_: None)
+    monkeypatch.setattr(ArchiveServer, "ask_with", lambda *_: {"results": [told]})
+    with pytest.raises(TransferError, match="not an answer of an archive"):
+        open_archive("http://127.0.0.1:1/logs").push([file], what="log", where="web1")
+
+
+@pytest.mark.parametrize("limit", ["_LONG", "_HUGE"])
+def test_a_push_of_several_days_loses_nothing_that_was_sent_before(
+    limit: str, served: Served, remote: Archive, content: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = Sender.add
+    folder = served.archive.dataset.cache / "uploads"
+
+    def add_after_half_a_day(sender: Sender, file: Content, data: bytes | None) -> None:
+        for upload in folder.glob("*"):
+            os.utime(upload, (0, upload.stat().st_mtime - 0.6 * LIFETIME))
+        Uploads(folder, 1 << 30).sweep()
+        add(sender, file, data)
+
+    monkeypatch.setattr(Sender, "add", add_after_half_a_day)
+    monkeypatch.setattr(f"odfpy.archive.remote.archive.{limit}", 0)
+    pushed = remote.push([content(os.urandom(2 << 20)) for _ in range(4)], what="log", where="web1")
+    assert [result.outcome for result in pushed] == [PushOutcome.PUSHED] * 4
 
 
 def test_a_file_that_is_too_large_keeps_no_other_from_its_place(tmp_path: Path, content: Make) -> None:
