@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from odfpy.errors import SchemaError
 
@@ -77,12 +78,24 @@ def as_shared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def shared_column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-    """Return one column of `as_shared`."""
+    """Return one column of `as_shared`; of times, nanoseconds are cut off.
+
+    Raises:
+        SchemaError: a value does not fit; the message does not contain it.
+    """
     at = batch.schema.get_field_index(field.name)
     if at < 0:
         return pa.nulls(batch.num_rows, field.type)
     values = batch.column(at)
-    return values if values.type == field.type else values.cast(field.type)
+    if values.type == field.type:
+        return values
+    try:
+        return values.cast(options=pc.CastOptions(field.type, allow_time_truncate=True))
+    except pa.ArrowInvalid:
+        raise SchemaError(
+            f"A value of the column {field.name!r} ({values.type}) does not fit the type {field.type} that clients get",
+            hint="Grant other columns, or cast it in a derivative dataset.",
+        ) from None
 
 
 def fits_as_it_is(stored: pa.Schema, shared: pa.Schema) -> bool:

@@ -206,11 +206,14 @@ class RowFilter:
         import pyarrow as pa
 
         assert self._db is not None  # noqa: S101  there is one where something is hidden
-        relation = self._db.from_arrow(pa.Table.from_batches([batch]))
+        # Only these: DuckDB does not know every type of the others.
+        named = [name for name in batch.schema.names if folded(name) in self._view.filter_columns]
+        needed = batch.select(named) if named else pa.record_batch({"n": pa.nulls(batch.num_rows, pa.int8())})
         lacking = self._view.filter_columns.difference(map(folded, batch.schema.names))
         texts = [_in_file(one, lacking) for one in conditions]
         columns = [f"coalesce(({text}), FALSE) AS c{number}" for number, text in enumerate(texts)]
         try:
+            relation = self._db.from_arrow(pa.Table.from_batches([needed]))
             table = relation.project(", ".join(columns)).to_arrow_table()
         except duckdb.Error as error:  # its message may contain values of hidden rows
             raise CannotShare(
