@@ -17,6 +17,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import SchemaError, UsageError
 from odfpy.sharing.checked import shared_files
 from odfpy.sharing.errors import CannotShare
+from odfpy.sharing.files.statistics import file_statistics
 from odfpy.sharing.model import SourceKind
 from odfpy.sharing.tables.contract import NoSuchVersion
 from odfpy.sharing.tables.opener import open_files
@@ -99,6 +100,24 @@ def test_a_value_that_does_not_fit_is_named_by_its_column(tmp_path: Path) -> Non
     with pytest.raises(SchemaError, match=r"'t' \(timestamp\[ms\]\) does not fit the type timestamp\[us\]") as error:
         rows_of(ParquetTable(tmp_path / "t"), None, tmp_path, view("TRUE"))
     assert str(2**60) not in error.value.message
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([0, 253_402_300_799_999_999], pa.timestamp("us")),  # the last microsecond of the year 9999
+        pa.array([0, 253_402_300_799_999_999], pa.timestamp("us", "UTC")),
+        pa.array([0, 400_000_000_000_000_000], pa.timestamp("us")),
+        pa.array([-100_000_000_000_000_000, 0], pa.timestamp("us", "UTC")),
+        pa.array([-800_000, 0], pa.int32()).cast(pa.date32()),
+        pa.array([0, 4_000_000], pa.int32()).cast(pa.date32()),
+    ],
+)
+def test_times_at_the_ends_have_no_bounds(times: pa.Array, tmp_path: Path) -> None:
+    """Bounds are rounded to milliseconds, away from the values, and are texts with years from 1 to 9999."""
+    pq.write_table(pa.table({"n": [1, 2], "t": times}), tmp_path / "a.parquet")
+    found = file_statistics(tmp_path / "a.parquet", {"n": None, "t": None})
+    assert found == {"numRecords": 2, "minValues": {"n": 1}, "maxValues": {"n": 2}, "nullCount": {"n": 0, "t": 0}}
 
 
 def test_columns_of_types_that_duckdb_does_not_know(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ which some engines sort as the greatest value, so floats have none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odfpy.sharing.tables.opened import FilePlace, footer
@@ -46,10 +46,18 @@ def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> 
             nulls[name] = sum(one.null_count for one in found)
         bounded = [one for part, one in zip(parts, found, strict=True) if not _is_only_nulls(part, one)]
         if bounded and all(one is not None and one.has_min_max for one in bounded):
-            low, high = bounds(min(one.min for one in bounded), max(one.max for one in bounded))
+            low, high = _bounds(bounded)
             if low is not None:
                 least[name], greatest[name] = low, high
     return {"numRecords": metadata.num_rows, "minValues": least, "maxValues": greatest, "nullCount": nulls}
+
+
+def _bounds(bounded: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the bounds of several row groups, None for times and dates beyond the years 1 to 9999."""
+    try:
+        return bounds(min(one.min for one in bounded), max(one.max for one in bounded))
+    except OverflowError:
+        return None, None
 
 
 def _is_only_nulls(part: Any, statistics: Any) -> bool:
