@@ -120,6 +120,15 @@ def test_times_at_the_ends_have_no_bounds(times: pa.Array, tmp_path: Path) -> No
     assert found == {"numRecords": 2, "minValues": {"n": 1}, "maxValues": {"n": 2}, "nullCount": {"n": 0, "t": 0}}
 
 
+def test_conditions_are_not_on_columns_that_differ_in_case_only(tmp_path: Path) -> None:
+    """A grant on `country` must not show rows by `Country`."""
+    put(tmp_path / "t/a.parquet", n=[1, 2], Country=["DE", "FR"], country=["FR", "DE"])
+    table = ParquetTable(tmp_path / "t")
+    assert len(rows_of(table, None, tmp_path, view("n = 1"))) == 1
+    with pytest.raises(CannotShare, match="differ in case only"):
+        rows_of(table, None, tmp_path, view("country = 'DE'"))
+
+
 def test_columns_of_types_that_duckdb_does_not_know(tmp_path: Path) -> None:
     """They may stand beside those of a condition."""
     (tmp_path / "t").mkdir()

@@ -208,6 +208,11 @@ class RowFilter:
         assert self._db is not None  # noqa: S101  there is one where something is hidden
         # Only these: DuckDB does not know every type of the others.
         named = [name for name in batch.schema.names if folded(name) in self._view.filter_columns]
+        if len(set(map(folded, named))) < len(named):  # DuckDB would take any of them
+            raise CannotShare(
+                "A table has two columns that differ in case only, and a condition on its rows names one of them",
+                hint="Rename one of the columns.",
+            )
         needed = batch.select(named) if named else pa.record_batch({"n": pa.nulls(batch.num_rows, pa.int8())})
         lacking = self._view.filter_columns.difference(map(folded, batch.schema.names))
         texts = [_in_file(one, lacking) for one in conditions]
