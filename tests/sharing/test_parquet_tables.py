@@ -120,6 +120,16 @@ def test_times_at_the_ends_have_no_bounds(times: pa.Array, tmp_path: Path) -> No
     assert found == {"numRecords": 2, "minValues": {"n": 1}, "maxValues": {"n": 2}, "nullCount": {"n": 0, "t": 0}}
 
 
+def test_a_field_of_a_struct_has_no_bounds_in_the_name_of_a_column(tmp_path: Path) -> None:
+    """A name of a column may have dots, like the path of a field."""
+    inner = pa.StructArray.from_arrays([pa.array([1, 2])], ["n"])
+    for at, columns in enumerate([{"a.n": [8, 9], "a": inner}, {"a": inner, "a.n": [8, 9]}]):
+        path = tmp_path / f"{at}.parquet"
+        pq.write_table(pa.table(columns), path)
+        found = file_statistics(path, dict.fromkeys(columns))
+        assert (found["minValues"], found["maxValues"]) == ({"a.n": 8}, {"a.n": 9})
+
+
 def test_conditions_are_not_on_columns_that_differ_in_case_only(tmp_path: Path) -> None:
     """A grant on `country` must not show rows by `Country`."""
     put(tmp_path / "t/a.parquet", n=[1, 2], Country=["DE", "FR"], country=["FR", "DE"])

@@ -37,8 +37,9 @@ def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> 
     greatest: dict[str, Any] = {}
     nulls: dict[str, int] = {}
     for number in range(metadata.num_columns):
-        name = metadata.schema.column(number).path
-        if name not in columns:  # also skips nested columns
+        leaf = metadata.schema.column(number)
+        name = leaf.path
+        if name not in columns or leaf.name != name:  # of a nested column, the path has dots; so may a name
             continue
         parts = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
         found = [part.statistics for part in parts]
