@@ -225,6 +225,6 @@ def _arrived(path: Path, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
                 hint=f"The columns of the table are {', '.join(schema.names)}; write all of them.",
             )
         for batch in dataset.to_batches(columns=schema.names):
-            yield as_shared(batch, schema)
+            yield as_shared(batch, schema, is_exact=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise MalformedData(f"{path} cannot be compared: {error}", hint="It must be Parquet.") from error

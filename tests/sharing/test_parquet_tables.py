@@ -17,6 +17,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import SchemaError, UsageError
 from odfpy.sharing.checked import shared_files
 from odfpy.sharing.errors import CannotShare
+from odfpy.sharing.files.schema import as_shared
 from odfpy.sharing.files.statistics import file_statistics
 from odfpy.sharing.model import SourceKind
 from odfpy.sharing.tables.contract import NoSuchVersion
@@ -91,6 +92,10 @@ def test_nanoseconds_are_cut_off(tmp_path: Path) -> None:
     rows = [{"n": 1, "t": whole, "inner": {"at": zoned}}, {"n": 2, "t": None, "inner": {"at": None}}]
     assert rows_of(ParquetTable(tmp_path / "t"), None, tmp_path) == rows
     assert rows_of(ParquetTable(tmp_path / "t"), None, tmp_path, view("t < '2024-03-02'")) == rows[:1]
+    batch, schema = pa.record_batch({"t": times}), pa.schema({"t": pa.timestamp("us")})
+    assert as_shared(batch, schema).to_pylist() == [{"t": whole}, {"t": None}]
+    with pytest.raises(SchemaError, match="does not fit"):  # rows that somebody brings to compare are as they are
+        as_shared(batch, schema, is_exact=True)
 
 
 def test_a_value_that_does_not_fit_is_named_by_its_column(tmp_path: Path) -> None:

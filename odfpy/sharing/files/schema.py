@@ -67,18 +67,23 @@ def arrow_schema(text: str) -> pa.Schema:
         raise SchemaError(f"Not a schema of a shared table: {error!r}") from error
 
 
-def as_shared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def as_shared(batch: pa.RecordBatch, schema: pa.Schema, *, is_exact: bool = False) -> pa.RecordBatch:
     """Convert rows to the columns and types of clients; missing columns are null.
 
     Args:
         batch: the rows.
         schema: a `shared_schema`.
+        is_exact: whether nanoseconds of times are an error, instead of being cut off.
+
+    Raises:
+        SchemaError: a value does not fit.
     """
-    return pa.RecordBatch.from_arrays([shared_column(batch, field) for field in schema], schema=schema)
+    columns = [shared_column(batch, field, is_exact=is_exact) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def shared_column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-    """Return one column of `as_shared`; of times, nanoseconds are cut off.
+def shared_column(batch: pa.RecordBatch, field: pa.Field, *, is_exact: bool = False) -> pa.Array:
+    """Return one column of `as_shared`.
 
     Raises:
         SchemaError: a value does not fit; the message does not contain it.
@@ -90,7 +95,7 @@ def shared_column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
     if values.type == field.type:
         return values
     try:
-        return values.cast(options=pc.CastOptions(field.type, allow_time_truncate=True))
+        return values.cast(options=pc.CastOptions(field.type, allow_time_truncate=not is_exact))
     except pa.ArrowInvalid:
         raise SchemaError(
             f"A value of the column {field.name!r} ({values.type}) does not fit the type {field.type} that clients get",
