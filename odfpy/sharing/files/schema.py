@@ -85,6 +85,11 @@ def as_shared(batch: pa.RecordBatch, schema: pa.Schema, *, is_exact: bool = Fals
 def shared_column(batch: pa.RecordBatch, field: pa.Field, *, is_exact: bool = False) -> pa.Array:
     """Return one column of `as_shared`.
 
+    Args:
+        batch: the rows.
+        field: the column.
+        is_exact: as there.
+
     Raises:
         SchemaError: a value does not fit; the message does not contain it.
     """
