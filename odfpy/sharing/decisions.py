@@ -6,7 +6,7 @@ its row and its column. So the columns of one grant are never visible in the row
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -37,6 +37,16 @@ class VisiblePart:
         """Return whether nothing is hidden."""
         return self.columns is None and self.rows is None
 
+    @property
+    def filter_columns(self) -> frozenset[str]:
+        """Return the case-folded names of the columns that its condition uses."""
+        return frozenset() if self.rows is None else frozenset(map(folded, columns_of(self.rows)))
+
+    def fits(self, there: Collection[str]) -> bool:
+        """Return whether it shows anything of a table with these columns, by their case-folded names."""
+        has_column = self.columns is None or any(folded(name) in there for name in self.columns)
+        return has_column and self.filter_columns.issubset(there)
+
 
 @dataclass(frozen=True)
 class View:
@@ -53,13 +63,22 @@ class View:
         """Return whether nothing is hidden."""
         return any(part.is_all for part in self.parts)
 
-    def has_all_rows(self, names: Sequence[str]) -> bool:
-        """Return whether every row has at least one visible column.
+    def fitted(self, names: Sequence[str]) -> View | None:
+        """Return the view of a table, None if it shows nothing there.
+
+        A part shows nothing of a table that has none of its columns, or that lacks one of its condition.
 
         Args:
             names: all columns of the table.
         """
-        return self.condition(names) is None
+        there = {folded(name) for name in names}
+        parts = tuple(part for part in self.parts if part.fits(there))
+        return View(parts) if parts else None
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Return whether every row has at least one visible column."""
+        return self.condition is None
 
     def columns(self, names: Sequence[str]) -> list[str]:
         """Return the visible columns of a table, in its order.
@@ -75,23 +94,18 @@ class View:
     @cached_property
     def filter_columns(self) -> frozenset[str]:
         """Return the case-folded names of the columns that conditions use."""
-        return frozenset(folded(name) for part in self.parts if part.rows for name in columns_of(part.rows))
+        return frozenset[str]().union(*(part.filter_columns for part in self.parts))
 
     def names(self, column: str) -> bool:
         """Return whether a grant names a column explicitly."""
         return any(folded(column) == folded(name) for part in self.parts for name in part.columns or ())
 
-    def condition(self, names: Sequence[str]) -> str | None:
-        """Return the condition for visible rows in DuckDB's SQL; None for all. Parts whose columns the table lacks show
-        none.
-        """
-        there = {folded(name) for name in names}
-        parts = [
-            part for part in self.parts if part.columns is None or any(folded(one) in there for one in part.columns)
-        ]
-        if any(part.rows is None for part in parts):
+    @cached_property
+    def condition(self) -> str | None:
+        """Return the condition for visible rows in DuckDB's SQL; None for all."""
+        if any(part.rows is None for part in self.parts):
             return None
-        return any_of([part.rows for part in parts if part.rows is not None])
+        return any_of([part.rows for part in self.parts if part.rows is not None])
 
     def conditions_of(self, column: str) -> list[str] | None:
         """Return conditions of which one must be true for a column to be visible; None if it is in all visible rows."""

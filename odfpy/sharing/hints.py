@@ -151,15 +151,25 @@ def _of_expression(node: Any, schema: pa.Schema) -> Hint:
     if isinstance(node, exp.Not):
         return _negated(_of_expression(node.this, schema))
     if isinstance(node, exp.Is) and isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Null):
-        return _is_null(_column(node.this.name, schema))
+        return _is_null(_column_of(node.this, schema))
     operator = operators.get(type(node))
     if operator is not None:
         left, right = node.left.unnest(), node.right.unnest()
         if isinstance(right, exp.Column):
             left, right, operator = right, left, _MIRRORED[operator]
         if isinstance(left, exp.Column):
-            return _compared(_column(left.name, schema), operator, _constant(right))
+            return _compared(_column_of(left, schema), operator, _constant(right))
     raise _Unknown
+
+
+def _column_of(node: Any, schema: pa.Schema) -> pa.Field:
+    """Return the column that a name refers to; Spark writes a field of a struct, `info.age`, like a column of a table,
+    `sales.age`.
+    """
+    first = node.parts[0].name.lower()
+    if len(node.parts) > 1 and any(field.name.lower() == first for field in schema):
+        raise _Unknown
+    return _column(node.name, schema)
 
 
 def _constant(node: Any) -> _Constant:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TABLE: Final = "sharedTable"
+_UNCHANGED: Final = "Write the rows as they were read, with the types that they had."
 _INDEX: Final = "__index_level_"  # pandas stores its index in columns of such names
 
 
@@ -225,6 +226,10 @@ def _arrived(path: Path, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
                 hint=f"The columns of the table are {', '.join(schema.names)}; write all of them.",
             )
         for batch in dataset.to_batches(columns=schema.names):
-            yield as_shared(batch, schema)
+            try:
+                rows = as_shared(batch, schema, is_exact=True)
+            except SchemaError as error:
+                raise MalformedData(f"{path} cannot be compared: {error.message}", hint=_UNCHANGED) from error
+            yield rows
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise MalformedData(f"{path} cannot be compared: {error}", hint="It must be Parquet.") from error

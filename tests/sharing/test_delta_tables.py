@@ -24,6 +24,7 @@ from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.model import SourceKind
 from odfpy.sharing.tables.contract import ChangeKind, NoSuchVersion
 from odfpy.sharing.tables.delta import DeltaTable
+from odfpy.sharing.tables.difference import whole_file_changes
 from odfpy.sharing.tables.opener import open_files
 
 NOON = datetime(2024, 3, 1, 12, 0, 0, 123456, tzinfo=timezone.utc)
@@ -193,6 +194,19 @@ def test_compaction_changes_nothing(folder: Path, tmp_path: Path) -> None:
     assert table.latest.number == 5
     assert rows_of(table, 5, tmp_path) == before
     assert changes_of(table, 5, 5, tmp_path) == []
+
+
+def test_compaction_adds_and_removes_no_files_for_followers(folder: Path) -> None:
+    """Spark follows whole files; those of a compaction have rows that it has already."""
+    write_deltalake(folder, people((4, "Dan", "DE")), mode="append")
+    Log(folder).optimize.compact()
+    write_deltalake(folder, people((5, "Eve", "DE")), mode="append")
+    table = DeltaTable(folder)
+    found = whole_file_changes(table, table.version(4), table.version(6))
+    assert [(change.file.version.number, change.kind, change.file.num_rows) for change in found] == [
+        (4, ChangeKind.ADDED, 1),
+        (6, ChangeKind.ADDED, 1),
+    ]
 
 
 def test_a_schema_that_has_grown(folder: Path, tmp_path: Path) -> None:

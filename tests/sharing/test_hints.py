@@ -148,6 +148,17 @@ def test_hints_leave_files_out(hint: str, kept: bool) -> None:
     assert may_have_rows(hints_of([hint], None, shared_schema(SCHEMA)), statistics_of(rows)) is kept
 
 
+@pytest.mark.parametrize(
+    ("hint", "kept"),
+    [("info.n > 5", True), ("`Info`.`n` > 5", True), ("5 < info.deep.n", True), ("info.n IS NULL", True),
+     ("NOT info.n IS NOT NULL", True), ("sales.n > 5", False), ("spark_catalog.default.sales.n IS NULL", False)],
+)  # fmt: skip
+def test_a_field_of_a_struct_is_not_the_column_of_its_name(hint: str, kept: bool) -> None:
+    schema = shared_schema(SCHEMA.append(pa.field("info", pa.struct([("n", pa.int64())]))))
+    rows = [{"n": n, "s": "a", "d": None, "t": None, "f": 1.0} for n in (1, 2)]
+    assert may_have_rows(hints_of([hint], None, schema), statistics_of(rows)) is kept
+
+
 @given(
     st.text(max_size=50)
     | st.recursive(

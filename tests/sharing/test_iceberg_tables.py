@@ -18,7 +18,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestCo
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 from support.shared_tables import changes_of, in_order, rows_of, view
@@ -28,6 +28,7 @@ from odfpy.sharing.checked import shared_files
 from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.model import SourceKind
 from odfpy.sharing.tables.contract import NoSuchVersion
+from odfpy.sharing.tables.difference import whole_file_changes
 from odfpy.sharing.tables.iceberg import IcebergTable, _catalog
 from odfpy.sharing.tables.opener import open_files
 
@@ -158,6 +159,16 @@ def test_changes_are_the_differences_of_files(iceberg: Table, tmp_path: Path) ->
             rows.append(row) if kind == "insert" else rows.remove(row)
         assert in_order(rows) == (read(iceberg, number) if number else [])
     assert changes_of(table, 2, 2, tmp_path) == [(2, "insert", {"id": 3, "name": "Cid", "country": None})]
+
+
+def test_files_that_are_only_written_anew_are_no_changes(iceberg: Table) -> None:
+    """As Spark's `rewrite_data_files` does, which the library cannot write."""
+    table = shared(iceberg)
+    rewrite = table._snapshots[2].model_copy(update={"summary": Summary(Operation.REPLACE)})
+    table.__dict__["_snapshots"] = [*table._snapshots[:2], rewrite, *table._snapshots[3:]]
+    first, last = table.version(2), table.version(4)
+    assert {change.file.version.number for change in table.changes(first, last)} == {2, 4}
+    assert {change.file.version.number for change in whole_file_changes(table, first, last)} == {2, 4}
 
 
 # --- Columns and partitions ---

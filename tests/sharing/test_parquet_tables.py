@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime, timezone
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -12,9 +14,11 @@ import pytest
 from support.shared_tables import in_order, rows_of, view
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.errors import UsageError
+from odfpy.errors import SchemaError, UsageError
 from odfpy.sharing.checked import shared_files
 from odfpy.sharing.errors import CannotShare
+from odfpy.sharing.files.schema import as_shared
+from odfpy.sharing.files.statistics import file_statistics
 from odfpy.sharing.model import SourceKind
 from odfpy.sharing.tables.contract import NoSuchVersion
 from odfpy.sharing.tables.opener import open_files
@@ -75,6 +79,81 @@ def test_columns_of_all_files_are_there(tmp_path: Path) -> None:
     table = ParquetTable(tmp_path / "t")
     assert table.schema(table.latest) == pa.schema({"n": pa.int64(), "more": pa.string()})
     assert rows_of(table, None, tmp_path) == [{"n": 1, "more": None}, {"n": 2, "more": "x"}]
+
+
+def test_nanoseconds_are_cut_off(tmp_path: Path) -> None:
+    """As pandas writes times: the tables of clients have microseconds."""
+    times = pa.array([1_709_294_400_123_456_789, None], pa.timestamp("ns"))
+    inner = pa.StructArray.from_arrays([times.cast(pa.timestamp("ns", "Europe/Berlin"))], ["at"])
+    (tmp_path / "t").mkdir()
+    pq.write_table(pa.table({"n": [1, 2], "t": times, "inner": inner}), tmp_path / "t/a.parquet")
+    zoned = datetime(2024, 3, 1, 12, 0, 0, 123456, tzinfo=timezone.utc)
+    whole = zoned.replace(tzinfo=None)
+    rows = [{"n": 1, "t": whole, "inner": {"at": zoned}}, {"n": 2, "t": None, "inner": {"at": None}}]
+    assert rows_of(ParquetTable(tmp_path / "t"), None, tmp_path) == rows
+    assert rows_of(ParquetTable(tmp_path / "t"), None, tmp_path, view("t < '2024-03-02'")) == rows[:1]
+    batch, schema = pa.record_batch({"t": times}), pa.schema({"t": pa.timestamp("us")})
+    assert as_shared(batch, schema).to_pylist() == [{"t": whole}, {"t": None}]
+    with pytest.raises(SchemaError, match="does not fit"):  # rows that somebody brings to compare are as they are
+        as_shared(batch, schema, is_exact=True)
+
+
+def test_a_value_that_does_not_fit_is_named_by_its_column(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    pq.write_table(pa.table({"t": pa.array([1], pa.timestamp("us"))}), tmp_path / "t/a.parquet")
+    pq.write_table(pa.table({"t": pa.array([2**60], pa.timestamp("ms"))}), tmp_path / "t/b.parquet")
+    with pytest.raises(SchemaError, match=r"'t' \(timestamp\[ms\]\) does not fit the type timestamp\[us\]") as error:
+        rows_of(ParquetTable(tmp_path / "t"), None, tmp_path, view("TRUE"))
+    assert str(2**60) not in error.value.message
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([0, 253_402_300_799_999_999], pa.timestamp("us")),  # the last microsecond of the year 9999
+        pa.array([0, 253_402_300_799_999_999], pa.timestamp("us", "UTC")),
+        pa.array([0, 400_000_000_000_000_000], pa.timestamp("us")),
+        pa.array([-100_000_000_000_000_000, 0], pa.timestamp("us", "UTC")),
+        pa.array([-800_000, 0], pa.int32()).cast(pa.date32()),
+        pa.array([0, 4_000_000], pa.int32()).cast(pa.date32()),
+    ],
+)
+def test_times_at_the_ends_have_no_bounds(times: pa.Array, tmp_path: Path) -> None:
+    """Bounds are rounded to milliseconds, away from the values, and are texts with years from 1 to 9999."""
+    pq.write_table(pa.table({"n": [1, 2], "t": times}), tmp_path / "a.parquet")
+    found = file_statistics(tmp_path / "a.parquet", {"n": None, "t": None})
+    assert found == {"numRecords": 2, "minValues": {"n": 1}, "maxValues": {"n": 2}, "nullCount": {"n": 0, "t": 0}}
+
+
+def test_a_field_of_a_struct_has_no_bounds_in_the_name_of_a_column(tmp_path: Path) -> None:
+    """A name of a column may have dots, like the path of a field."""
+    inner = pa.StructArray.from_arrays([pa.array([1, 2])], ["n"])
+    for at, columns in enumerate([{"a.n": [8, 9], "a": inner}, {"a": inner, "a.n": [8, 9]}]):
+        path = tmp_path / f"{at}.parquet"
+        pq.write_table(pa.table(columns), path)
+        found = file_statistics(path, dict.fromkeys(columns))
+        assert (found["minValues"], found["maxValues"]) == ({"a.n": 8}, {"a.n": 9})
+
+
+def test_conditions_are_not_on_columns_that_differ_in_case_only(tmp_path: Path) -> None:
+    """A grant on `country` must not show rows by `Country`."""
+    put(tmp_path / "t/a.parquet", n=[1, 2], Country=["DE", "FR"], country=["FR", "DE"])
+    table = ParquetTable(tmp_path / "t")
+    assert len(rows_of(table, None, tmp_path, view("n = 1"))) == 1
+    with pytest.raises(CannotShare, match="differ in case only"):
+        rows_of(table, None, tmp_path, view("country = 'DE'"))
+
+
+def test_columns_of_types_that_duckdb_does_not_know(tmp_path: Path) -> None:
+    """They may stand beside those of a condition."""
+    (tmp_path / "t").mkdir()
+    halves = pa.array(np.array([0.5, 1.5], np.float16))
+    pq.write_table(pa.table({"n": [1, 2], "half": halves}), tmp_path / "t/a.parquet")
+    table = ParquetTable(tmp_path / "t")
+    assert rows_of(table, None, tmp_path, view("n = 2")) == [{"n": 2, "half": 1.5}]
+    assert rows_of(table, None, tmp_path, view("'DE' = 'FR'")) == []
+    with pytest.raises(CannotShare, match="NotImplementedException"):
+        rows_of(table, None, tmp_path, view("half = 0.5"))
 
 
 def test_the_one_version_is_another_after_each_change(folder: Path) -> None:

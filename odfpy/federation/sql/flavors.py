@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class Flavor:
     r"""The interpretation of a text, as far as engines differ.
 
     Attributes:
-        sqlglot: the sqlglot dialect that parses it.
+        name: name of its dialect in sqlglot; `datafusion` is defined here, since sqlglot has none.
         is_query: the text belongs to an engine that could run it itself: whatever would have a slightly different
             meaning in a fragment is rejected, and left to that engine.
         fractions_are_doubles: `0.05` is a double, not a decimal.
@@ -26,7 +26,7 @@ class Flavor:
         decimals_beat_doubles: a double next to a decimal becomes `DECIMAL(30, 15)`, except in arithmetic.
     """
 
-    sqlglot: str
+    name: str
     is_query: bool = False
     fractions_are_doubles: bool = False
     whole_division: bool = False
@@ -38,6 +38,15 @@ class Flavor:
     constant_bits: int = 64
     decimals_beat_doubles: bool = False
 
+    @property
+    def sqlglot(self) -> Any:
+        """Return the sqlglot dialect that parses and writes it; sqlglot is only imported if it is used."""
+        if self.name != "datafusion":
+            return self.name
+        from odfpy.federation.sql.datafusion_dialect import DataFusion
+
+        return DataFusion
+
 
 PLAIN: Final = Flavor("duckdb")
 """Of transformations."""
@@ -47,7 +56,7 @@ CONDITION: Final = Flavor("duckdb", escapes=False)
 
 QUERIES: Final[Mapping[str, Flavor]] = {
     "datafusion": Flavor(
-        "postgres",
+        "datafusion",
         is_query=True,
         fractions_are_doubles=True,
         whole_division=True,

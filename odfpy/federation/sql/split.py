@@ -129,6 +129,8 @@ class _Splitter:
         """Return a fragment that also does aggregates, DISTINCT or LIMIT of a query over one table."""
         from sqlglot import exp
 
+        from odfpy.federation.sql.datafusion_dialect import is_known
+
         if select.args.get("where") is not None:
             return None
         inside = [select.args.get(part) for part in ("having", "order", "group")] + select.expressions
@@ -136,7 +138,9 @@ class _Splitter:
         if select.args.get("group") is not None or aggregates:
             return partial_aggregates(select, alias, relation, conditions, self._flavor)
         is_plain = not any(value for key, value in select.args.items() if key not in (*_TOP, "distinct"))
-        if not is_plain or select.find(exp.Window, exp.UDTF, exp.Explode, exp.Anonymous, exp.Unnest):
+        if not is_plain or select.find(exp.Window, exp.UDTF, exp.Explode, exp.Unnest):
+            return None
+        if not all(map(is_known, select.find_all(exp.Anonymous))):
             return None
         if select.args.get("distinct") is not None:
             return self._distinct(select, alias, relation, conditions)

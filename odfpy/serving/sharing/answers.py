@@ -211,7 +211,8 @@ def _snapshot(question: TableQuestion, body: QueryBody, pinned: int | None) -> T
         yield protocol(form, info)
         yield metadata(form, info, found if with_version else None)
         sent, rows, following = 0, 0, None
-        most = None if hints else body.limitHint  # how many rows the hints leave is unknown
+        # How many rows the client's conditions leave is unknown, also of those that are not understood here.
+        most = None if body.has_hints else body.limitHint
         files = islice(question.table.files(found), page.start, None if most != 0 else page.start)
         is_limited = most is not None or page.most is not None
         actions = question.actions(files, columns, hints, has_vectors=has_vectors, is_limited=is_limited)

@@ -58,6 +58,11 @@ class QueryBody(BaseModel):
         if self.pageToken and (self.refreshToken or self.includeRefreshToken):
             raise SharingError(400, "A refresh token is given and had with the first page only")
 
+    @property
+    def has_hints(self) -> bool:
+        """Return whether the client states conditions, by which it will drop rows."""
+        return bool(self.predicateHints) or bool(self.jsonPredicateHints)
+
     def question(self) -> str:
         """Return the parameters that must be the same for all pages of a response.
 

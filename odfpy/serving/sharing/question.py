@@ -42,6 +42,7 @@ class TableQuestion:
         shared: the table as it is shared.
         table: the same table, opened.
         view: the part that the caller may see.
+        granted: the same for any table: grants that show nothing of this one are included.
         can: capabilities of the client.
         id_hash: the scheme of file ids that the client has requested.
     """
@@ -52,13 +53,14 @@ class TableQuestion:
     shared: SharedTable
     table: ReadableTable
     view: View
+    granted: View
     can: Capabilities
     id_hash: str | None = None
 
     @cached_property
     def urls(self) -> FileUrls:
         """Return the URL factory of this response; its URLs expire at the same time."""
-        return FileUrls(self.state, self.request, self.caller, self.shared, self.view)
+        return FileUrls(self.state, self.request, self.caller, self.shared, self.granted)
 
     def schema(self, version: TableVersion) -> pa.Schema:
         """Return the columns that the caller may see, in the protocol's types.
@@ -69,7 +71,7 @@ class TableQuestion:
         """
         whole = self.table.schema(version)
         names = self.view.columns(whole.names)
-        if not self.view.has_all_rows(whole.names):  # gaps between offsets would reveal hidden rows
+        if not self.view.has_all_rows:  # gaps between offsets would reveal hidden rows
             row_dependent = self.table.row_dependent_columns
             names = [name for name in names if name not in row_dependent or self.view.names(name)]
         if whole.names and not names:
@@ -211,15 +213,29 @@ def question_of(
     if id_hash is not None and id_hash.lower() not in _ID_SCHEMES:
         raise SharingError(400, "fileidhash is parquet or delta")
     shared = state.sharing.shares.find_table(path)  # the same work whether it is missing or hidden
-    view = None if shared is None else caller.reach.view(shared)
-    if shared is None or view is None:
+    granted = None if shared is None else caller.reach.view(shared)
+    if shared is None or granted is None:
         raise missing()
     note(request.scope, path=str(shared.path))
     table = state.tables.open(shared.source)
-    is_dataset = shared.source.kind is SourceKind.DATASET
-    if is_dataset and not view.is_all and not view.has_all_rows(table.schema(table.latest).names):
+    view = granted if granted.is_all else _fitted(granted, table)
+    if shared.source.kind is SourceKind.DATASET and not view.has_all_rows:
         table = state.visible.get((table, view.identity), partial(_visible, state, table, view))
-    return TableQuestion(request, state, caller, shared, table, view, can, id_hash.lower() if id_hash else None)
+    id_hash = id_hash.lower() if id_hash else None
+    return TableQuestion(request, state, caller, shared, table, view, granted, can, id_hash)
+
+
+def _fitted(granted: View, table: ReadableTable) -> View:
+    """Return the view of a table; one without data may still get any columns.
+
+    Raises:
+        SharingError: 404, the grants show nothing of it.
+    """
+    names = table.schema(table.latest).names
+    view = granted.fitted(names) if names else granted
+    if view is None:
+        raise missing()
+    return view
 
 
 def _visible(state: SharingState, table: ReadableTable, view: View) -> VisibleTable:

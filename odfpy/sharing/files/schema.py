@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from odfpy.errors import SchemaError
 
@@ -66,23 +67,45 @@ def arrow_schema(text: str) -> pa.Schema:
         raise SchemaError(f"Not a schema of a shared table: {error!r}") from error
 
 
-def as_shared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def as_shared(batch: pa.RecordBatch, schema: pa.Schema, *, is_exact: bool = False) -> pa.RecordBatch:
     """Convert rows to the columns and types of clients; missing columns are null.
 
     Args:
         batch: the rows.
         schema: a `shared_schema`.
+        is_exact: whether nanoseconds of times are an error, instead of being cut off.
+
+    Raises:
+        SchemaError: a value does not fit.
     """
-    return pa.RecordBatch.from_arrays([shared_column(batch, field) for field in schema], schema=schema)
+    columns = [shared_column(batch, field, is_exact=is_exact) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def shared_column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-    """Return one column of `as_shared`."""
+def shared_column(batch: pa.RecordBatch, field: pa.Field, *, is_exact: bool = False) -> pa.Array:
+    """Return one column of `as_shared`.
+
+    Args:
+        batch: the rows.
+        field: the column.
+        is_exact: as there.
+
+    Raises:
+        SchemaError: a value does not fit; the message does not contain it.
+    """
     at = batch.schema.get_field_index(field.name)
     if at < 0:
         return pa.nulls(batch.num_rows, field.type)
     values = batch.column(at)
-    return values if values.type == field.type else values.cast(field.type)
+    if values.type == field.type:
+        return values
+    try:
+        return values.cast(options=pc.CastOptions(field.type, allow_time_truncate=not is_exact))
+    except pa.ArrowInvalid:
+        raise SchemaError(
+            f"A value of the column {field.name!r} ({values.type}) does not fit the type {field.type} that clients get",
+            hint="Grant other columns, or cast it in a derivative dataset.",
+        ) from None
 
 
 def fits_as_it_is(stored: pa.Schema, shared: pa.Schema) -> bool:

@@ -6,7 +6,7 @@ which some engines sort as the greatest value, so floats have none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odfpy.sharing.tables.opened import FilePlace, footer
@@ -37,8 +37,9 @@ def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> 
     greatest: dict[str, Any] = {}
     nulls: dict[str, int] = {}
     for number in range(metadata.num_columns):
-        name = metadata.schema.column(number).path
-        if name not in columns:  # also skips nested columns
+        leaf = metadata.schema.column(number)
+        name = leaf.path
+        if name not in columns or leaf.name != name:  # of a nested column, the path has dots; so may a name
             continue
         parts = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
         found = [part.statistics for part in parts]
@@ -46,10 +47,18 @@ def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> 
             nulls[name] = sum(one.null_count for one in found)
         bounded = [one for part, one in zip(parts, found, strict=True) if not _is_only_nulls(part, one)]
         if bounded and all(one is not None and one.has_min_max for one in bounded):
-            low, high = bounds(min(one.min for one in bounded), max(one.max for one in bounded))
+            low, high = _bounds(bounded)
             if low is not None:
                 least[name], greatest[name] = low, high
     return {"numRecords": metadata.num_rows, "minValues": least, "maxValues": greatest, "nullCount": nulls}
+
+
+def _bounds(bounded: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the bounds of several row groups, None for times and dates beyond the years 1 to 9999."""
+    try:
+        return bounds(min(one.min for one in bounded), max(one.max for one in bounded))
+    except OverflowError:
+        return None, None
 
 
 def _is_only_nulls(part: Any, statistics: Any) -> bool:

@@ -59,13 +59,12 @@ def has_visible_row(file: TableFile, view: View) -> bool:
     """
     import pyarrow as pa
 
-    stored = RowsOfFile(file.path, _FIRST_ROWS)
-    names = [*stored.names, *file.partition_values]
-    if view.has_all_rows(names):
+    if view.has_all_rows:
         return True
+    stored = RowsOfFile(file.path, _FIRST_ROWS)
     with RowFilter(view, pa.schema([]), file) as shown:
         batches = stored.batches(shown.filter_columns(stored.names))
-        return any(shown.any_row(shown.whole(batch), names) for batch in batches)
+        return any(shown.any_row(shown.whole(batch)) for batch in batches)
 
 
 def num_visible_rows(file: TableFile, view: View) -> int:
@@ -81,12 +80,11 @@ def num_visible_rows(file: TableFile, view: View) -> int:
     import pyarrow as pa
 
     stored = RowsOfFile(file.path, BATCH_ROWS)
-    names = [*stored.names, *file.partition_values]
-    if view.has_all_rows(names):
+    if view.has_all_rows:
         return sum(stored.sizes) if file.live is None else int(file.live.sum())
     with RowFilter(view, pa.schema([]), file) as shown:
         batches = live_batches(stored, file.live, shown.filter_columns(stored.names))
-        return sum(shown.num_rows(shown.whole(batch), names) for batch in batches)
+        return sum(shown.num_rows(shown.whole(batch)) for batch in batches)
 
 
 class RowFilter:
@@ -141,7 +139,7 @@ class RowFilter:
         import pyarrow as pa
 
         kinds, shown = [], []
-        condition = self._view.condition([*stored.names, *self._constants])
+        condition = self._view.condition
         wanted = [name for name in stored.names if name == operations or folded(name) in self._view.filter_columns]
         for read in stored.batches(wanted):
             batch = self.whole(without_views(read))
@@ -156,24 +154,22 @@ class RowFilter:
         kind[1:][begins & ~seen[:-1]] = OperationType.APPEND
         return pa.array(WORDS).take(pa.array(kind[seen], pa.int32()))
 
-    def any_row(self, batch: pa.RecordBatch, names: Sequence[str]) -> bool:
+    def any_row(self, batch: pa.RecordBatch) -> bool:
         """Return whether any row of a batch is visible.
 
         Args:
             batch: columns that decide that.
-            names: all columns of the table.
         """
-        condition = self._view.condition(names)
+        condition = self._view.condition
         return batch.num_rows > 0 and (condition is None or bool(self._true(batch, [condition])[0].any()))
 
-    def num_rows(self, batch: pa.RecordBatch, names: Sequence[str]) -> int:
+    def num_rows(self, batch: pa.RecordBatch) -> int:
         """Return the number of visible rows of a batch.
 
         Args:
             batch: columns that decide that.
-            names: all columns of the table.
         """
-        condition = self._view.condition(names)
+        condition = self._view.condition
         return int(batch.num_rows if condition is None else self._true(batch, [condition])[0].sum())
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -183,7 +179,7 @@ class RowFilter:
         names = batch.schema.names
         masks: dict[str, npt.NDArray[np.bool_]] = {}
         if not self._view.is_all:
-            condition = self._view.condition(names)
+            condition = self._view.condition
             if condition is not None:
                 kept = pa.array(self._true(batch, [condition])[0])
                 batch = batch.filter(kept)
@@ -210,9 +206,19 @@ class RowFilter:
         import pyarrow as pa
 
         assert self._db is not None  # noqa: S101  there is one where something is hidden
-        relation = self._db.from_arrow(pa.Table.from_batches([batch]))
-        columns = [f"coalesce(({_with_try_cast(one)}), FALSE) AS c{number}" for number, one in enumerate(conditions)]
+        # Only these: DuckDB does not know every type of the others.
+        named = [name for name in batch.schema.names if folded(name) in self._view.filter_columns]
+        if len(set(map(folded, named))) < len(named):  # DuckDB would take any of them
+            raise CannotShare(
+                "A table has two columns that differ in case only, and a condition on its rows names one of them",
+                hint="Rename one of the columns.",
+            )
+        needed = batch.select(named) if named else pa.record_batch({"n": pa.nulls(batch.num_rows, pa.int8())})
+        lacking = self._view.filter_columns.difference(map(folded, batch.schema.names))
+        texts = [_in_file(one, lacking) for one in conditions]
+        columns = [f"coalesce(({text}), FALSE) AS c{number}" for number, text in enumerate(texts)]
         try:
+            relation = self._db.from_arrow(pa.Table.from_batches([needed]))
             table = relation.project(", ".join(columns)).to_arrow_table()
         except duckdb.Error as error:  # its message may contain values of hidden rows
             raise CannotShare(
@@ -234,14 +240,22 @@ class RowFilter:
 
 
 @lru_cache(_CONDITIONS)
-def _with_try_cast(condition: str) -> str:
-    """Rewrite a condition so that failing casts give NULL, which hides the row instead of raising an error."""
+def _in_file(condition: str, lacking: frozenset[str]) -> str:
+    """Rewrite a condition for a file: failing casts give NULL, which hides the row instead of raising an error.
+
+    Args:
+        condition: the condition.
+        lacking: case-folded names of columns that the table has, and the file, an older one, has not: they are NULL.
+    """
     from sqlglot import exp, parse_one
 
-    def tried(node: exp.Expr) -> exp.Expr:
-        return exp.TryCast(**node.args) if isinstance(node, exp.Cast) else node
-
-    return parse_one(condition, dialect="duckdb").transform(tried).sql("duckdb")
+    tree = parse_one(f"({condition})", dialect="duckdb")
+    for node in list(tree.find_all(exp.Column, exp.Cast)):
+        if isinstance(node, exp.Cast):
+            node.replace(exp.TryCast(**node.args))
+        elif folded(node.name) in lacking:
+            node.replace(exp.null())
+    return tree.sql("duckdb")
 
 
 @cache

@@ -150,6 +150,11 @@ class ReadableTable(ABC):
         """Return whether `changes` is supported."""
         return True
 
+    def has_new_data(self, version: TableVersion) -> bool:
+        """Return whether a version changes rows; otherwise it only writes the same rows to other files."""
+        del version
+        return True
+
     @property
     @abstractmethod
     def description(self) -> str:

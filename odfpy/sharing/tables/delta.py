@@ -190,6 +190,9 @@ class DeltaTable(NumberedTable):
                 known = number, list(self.files(version))
                 yield from file_changes(before, known[1], version)
 
+    def has_new_data(self, version: TableVersion) -> bool:
+        return self._commit(version.number).has_new_data
+
     def _change(
         self, action: Mapping[str, Any], types: Mapping[str, pa.DataType], version: TableVersion
     ) -> TableChange:

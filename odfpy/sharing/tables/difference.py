@@ -39,6 +39,8 @@ def file_changes(before: Iterable[TableFile], now: Iterable[TableFile], version:
 def whole_file_changes(table: ReadableTable, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
     """Return the files that a range of versions, both inclusive, has added and removed completely.
 
+    Files that a version only rewrites, as a compaction does, are left out: followers would get their rows again.
+
     Args:
         table: the table.
         first: the first version.
@@ -48,7 +50,8 @@ def whole_file_changes(table: ReadableTable, first: TableVersion, last: TableVer
     for number in range(first.number, last.number + 1):
         version = table.version(number)
         now = _by_identity(table, version)
-        yield from _whole_files(before, now, version)
+        if table.has_new_data(version):
+            yield from _whole_files(before, now, version)
         before = now
 
 

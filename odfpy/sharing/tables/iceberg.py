@@ -172,11 +172,17 @@ class IcebergTable(NumberedTable):
                     file = with_live(file, live)
             yield file
 
+    def has_new_data(self, version: TableVersion) -> bool:
+        place = self._place(version.number)
+        if place is None or self._places[place] != version.number:  # numbers have gaps
+            return False
+        summary = self._snapshots[place].summary
+        return summary is None or summary.operation is not Operation.REPLACE
+
     def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
         known: tuple[int, list[TableFile]] = (-1, [])
         for number in range(first.number, last.number + 1):
-            place = self._place(number)
-            if place is None or self._places[place] != number or self._is_rewrite(self._snapshots[place]):
+            if not self.has_new_data(self.version(number)):
                 continue
             if number - 1 not in self._numbers:
                 raise NoSuchVersion(
@@ -187,10 +193,6 @@ class IcebergTable(NumberedTable):
             before = known[1] if known[0] == number - 1 else list(self.files(self.version(number - 1)))
             known = number, list(self.files(version))
             yield from file_changes(before, known[1], version)
-
-    @staticmethod
-    def _is_rewrite(snapshot: Snapshot) -> bool:
-        return snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
 
     def _known(self, file: DataFile) -> _File:
         if file.file_format != FileFormat.PARQUET:

@@ -32,18 +32,21 @@ def table_statistics(
         high = (greatest or {}).get(name)
         if low is None or high is None:
             continue
-        if isinstance(high, dt.datetime):
-            if high > dt.datetime.max.replace(tzinfo=high.tzinfo) - 2 * _MILLISECOND:
-                continue
-            high += _MILLISECOND
-        least_text, greatest_text = bounds(low, high)
+        try:
+            least_text, greatest_text = bounds(low, high + _MILLISECOND if isinstance(high, dt.datetime) else high)
+        except OverflowError:  # beyond the year 9999
+            continue
         if least_text is not None:
             found["minValues"][name], found["maxValues"][name] = least_text, greatest_text
     return found
 
 
 def bounds(low: Any, high: Any) -> tuple[Any, Any]:
-    """Return both bounds in the protocol's form, None where unknown."""
+    """Return both bounds in the protocol's form, None where unknown.
+
+    Raises:
+        OverflowError: the upper one, rounded up to milliseconds, is beyond the year 9999.
+    """
     if isinstance(low, (bool, float)):
         return None, None
     if isinstance(low, int):

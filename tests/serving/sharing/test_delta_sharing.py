@@ -163,7 +163,10 @@ def test_hints_and_limits_leave_files_out(shared: Shared) -> None:
     assert count(limitHint=0) == 0
     assert count(limitHint=1) == 1
     assert count(limitHint=3) == 2
+    assert count(limitHint=1, predicateHints=[]) == 1
     assert count(limitHint=1, predicateHints=["n > 0"]) == 3  # the rows that the hint leaves are not known
+    assert count(limitHint=1, predicateHints=["cur LIKE 'G%'"]) == 3  # nor those of one that is not understood
+    assert count(limitHint=1, jsonPredicateHints=json.dumps({"op": "in", "children": []})) == 3
 
 
 def test_files_come_in_pages(shared: Shared) -> None:

@@ -116,6 +116,23 @@ def test_a_folder_of_parquet_files_has_no_changes(files: Shared) -> None:
     assert (answer.status, "keeps no changes" in answer.json["message"]) == (400, True)
 
 
+def test_grants_name_columns_that_a_table_or_its_older_files_lack(files: Shared, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": [3, 4], "country": ["DE", "FR"]}), tmp_path / "b.parquet")
+    path = SharePath("files", "grown", "people")
+    files.sharing.shares.add_table(path, shared_files(SourceKind.PARQUET, str(tmp_path)))
+    files.recipient("grown", path=path, rows="country = 'DE' OR country IS NULL AND id = 1")
+    files.sharing.grants.add("grown", SharePath("files"), rows="region = 'EU'")
+    found = rows_of(files, files.lines("shares/files/schemas/grown/tables/people/query", "grown", {}))
+    assert found == [{"id": 1, "country": None}, {"id": 3, "country": "DE"}]
+    files.recipient("elsewhere", path=SharePath("files"), rows="region = 'EU'")
+    for answer in (
+        files.ask("shares/files/schemas/grown/tables/people/metadata", "elsewhere"),
+        files.ask("shares/files/schemas/grown/tables/people/query", "elsewhere", {}),
+    ):
+        assert (answer.status, answer.json["errorCode"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+
+
 def test_a_table_that_is_gone(files: Shared, tmp_path: Path) -> None:
     pq.write_table(ROWS, tmp_path / "a.parquet")
     source = shared_files(SourceKind.PARQUET, str(tmp_path))

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from odfpy.federation.sql.flavors import QUERIES
 
-_DIALECT: Final = QUERIES["datafusion"].sqlglot
 _PLAIN: Final = frozenset(("this", "alias", "db", "catalog"))
 
 
@@ -23,12 +22,13 @@ def with_own_names(sql: str) -> str:
     """
     from sqlglot import exp, parse_one
 
-    tree: Any = parse_one(sql, dialect=_DIALECT)
+    dialect = QUERIES["datafusion"].sqlglot
+    tree: Any = parse_one(sql, dialect=dialect)
     joined = [select for select in tree.find_all(exp.Select) if select.args.get("joins")]
     for select in joined:
         for item in [select.args["from_"].this, *(join.this for join in select.args["joins"])]:
             _name_columns(select, item)
-    return tree.sql(_DIALECT, comments=False) if joined else sql
+    return tree.sql(dialect, comments=False) if joined else sql
 
 
 def _name_columns(select: Any, item: Any) -> None:

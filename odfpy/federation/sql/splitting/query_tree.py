@@ -39,7 +39,7 @@ class QueryTree:
     scopes: list[Scope]
 
 
-def query_tree(sql: str, entities: Mapping[str, pa.Schema], dialect: str) -> QueryTree:
+def query_tree(sql: str, entities: Mapping[str, pa.Schema], dialect: Any) -> QueryTree:
     """Parse a query and resolve its names.
 
     Args:
@@ -87,7 +87,7 @@ def query_tree(sql: str, entities: Mapping[str, pa.Schema], dialect: str) -> Que
         raise InvalidQuery(f"The query does not parse: {error}") from error
 
 
-def _parsed(sql: str, dialect: str) -> Any:
+def _parsed(sql: str, dialect: Any) -> Any:
     from sqlglot import exp, parse
 
     check_text(sql, OF_STRANGERS)
@@ -103,7 +103,7 @@ def _parsed(sql: str, dialect: str) -> Any:
     return found[0]
 
 
-def _name_expressions(tree: Any, dialect: str) -> None:
+def _name_expressions(tree: Any, dialect: Any) -> None:
     """Name unnamed outputs by their text, as engines do, before the text changes."""
     from sqlglot import exp
 
@@ -119,7 +119,7 @@ def _name_expressions(tree: Any, dialect: str) -> None:
         select.set("expressions", named)
 
 
-def _column_names(schema: pa.Schema, dialect: str) -> dict[str, tuple[str, pa.DataType]]:
+def _column_names(schema: pa.Schema, dialect: Any) -> dict[str, tuple[str, pa.DataType]]:
     """Return columns by the names that a query uses for them: Spark is case-insensitive."""
     found: dict[str, tuple[str, pa.DataType]] = {}
     for field in schema:
