@@ -1,7 +1,7 @@
 """Imports of a server: the modules that common commands need.
 
-Modules here must not start threads, read user settings, or access the terminal when they are imported. Anything else is
-imported by the commands themselves. A test runs commands, and reports missing modules.
+Modules here must not start threads, read user settings, or access the terminal on import. Commands import everything
+else themselves. A test runs commands and reports missing modules.
 """
 
 from __future__ import annotations
