@@ -95,7 +95,7 @@ _DEFAULTS: Final = (datetime(1970, 1, 1, tzinfo=timezone.utc), datetime(1971, 2,
 
 
 def _zone(name: str | None, offset: int | None) -> timezone:
-    """Return the time zone of a text. The machine's own names of zones are rejected: elsewhere they mean something else."""
+    """Return the time zone of a text. Reject the machine's own names of zones: elsewhere they mean something else."""
     if offset is None and name is not None and name.upper() not in ("UTC", "GMT", "Z"):
         raise ValueError(name)
     return timezone(timedelta(seconds=offset or 0))
