@@ -155,7 +155,7 @@ class Reader:
         return next(one for one in self.served.workspaces if one.root == root)
 
     def engines_of(self, workspace: Workspace) -> EngineRegistry:
-        """Return the engines that replay queries of datasets. Queries of the local user ran here before, others may not have.
+        """Return the engines that replay queries of datasets. Only queries of the local user ran here before.
 
         Args:
             workspace: the workspace of the dataset.

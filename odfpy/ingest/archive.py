@@ -82,7 +82,7 @@ class Stream(Protocol):
     """A stream that is read in blocks."""
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, none at the end."""
+        """Return the next bytes, none at the end."""
 
 
 def unpack(stream: Stream, target: BinaryIO, packed: int, name: str, limits: UnpackLimits) -> None:

@@ -15,7 +15,7 @@ from odfpy.ingest.normalize import NormalizedRows
 def fit_rows(
     rows: NormalizedRows, recorded: DataSchema | None, vocab: DatasetVocabulary
 ) -> tuple[DataSchema, NormalizedRows]:
-    """The schema of a dataset with new rows in it, and the rows in its types.
+    """Return the schema of a dataset with new rows in it, and the rows in its types.
 
     Args:
         rows: new rows.

@@ -18,12 +18,12 @@ _MAX_SIZE = 1 << 30
 
 
 def combine(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The same column in few chunks."""
+    """Return the same column in few chunks."""
     return pa.chunked_array([pa.concat_arrays(group) for group in _groups(column.chunks)], type=column.type)
 
 
 def gather(column: pa.ChunkedArray, positions: pa.Array) -> pa.ChunkedArray:
-    """The rows at some places, in their order; few enough that one array can hold them.
+    """Return the rows at some places, in their order; few enough that one array can hold them.
 
     Args:
         column: see `combine`.

@@ -103,7 +103,7 @@ def _appended(rows: NormalizedRows, plan: MergePlan) -> MergedRows:
 
 
 def merged_places(plan: MergePlan) -> str:
-    """The merge as a query for operations and positions, in the order of the new offsets."""
+    """Return the merge as a query for operations and positions, in the order of the new offsets."""
     return f"SELECT op, pos FROM ({plan.merge.sql(plan.shape)}) AS merged {order_clause(plan.merge, plan.shape)}"
 
 

@@ -28,7 +28,7 @@ class MergePlan:
 
     @classmethod
     def of(cls, names: Sequence[str], strategy: MergeStrategy, vocabulary: DatasetVocabulary) -> MergePlan:
-        """The plan for rows with these columns, event time included.
+        """Return the plan for rows with these columns, event time included.
 
         Args:
             names: names of the columns, in order.
@@ -83,7 +83,7 @@ def relation(rows: NormalizedRows, plan: MergePlan, first: int = 0) -> pa.Table:
 
 
 def repeated_key(values: Mapping[str, Any], keys: int, first: int) -> IngestError:
-    """The error for a snapshot that has a key more than once.
+    """Return the error for a snapshot that has a key more than once.
 
     Args:
         values: the first such key.

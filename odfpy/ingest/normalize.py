@@ -190,7 +190,7 @@ def _check_keys(columns: dict[str, pa.ChunkedArray], keys: Iterable[str], first_
 
 
 def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in its plain layout, timestamps in milliseconds; what is finer is cut off downwards."""
+    """Return the column in its plain layout, timestamps in milliseconds; what is finer is cut off downwards."""
     try:
         plain = plain_type(column.type)
         if column.type != plain:

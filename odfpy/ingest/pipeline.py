@@ -174,7 +174,7 @@ def ingest_rows(
 
 
 def _retracted_keys(rows: OrderedRows, strategy: MergeSnapshot, most: int) -> list[dict[str, Any]]:
-    """The primary keys of the first retracted rows."""
+    """Return the primary keys of the first retracted rows."""
     ranks = np.flatnonzero(rows.operations.to_numpy() == int(OperationType.RETRACT))[:most]
     places = from_numpy(ranks) if rows.positions is None else rows.positions.take(from_numpy(ranks))
     keys: list[dict[str, Any]] = rows.columns.select(list(strategy.primary_key)).take(places).to_pylist()

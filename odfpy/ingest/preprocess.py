@@ -48,7 +48,7 @@ def preprocess(
 
 
 def _with_typed_members(rows: pa.Table) -> pa.Table:
-    """The rows with text for members and items of only nulls, since Spark has no type for them."""
+    """Return the rows with text for members and items of only nulls, since Spark has no type for them."""
     types = [column if pa.types.is_null(column) else _with_text(column) for column in rows.schema.types]
     fields = [field.with_type(wanted) for field, wanted in zip(rows.schema, types, strict=True)]
     return rows if types == rows.schema.types else rows.cast(pa.schema(fields))

@@ -102,7 +102,7 @@ def check_retractions(
 
 
 def key_text(key: Mapping[str, Any]) -> str:
-    """A primary key for people: `region = 'NO', id = 3`."""
+    """Return a primary key for people: `region = 'NO', id = 3`."""
     return ", ".join(f"{name} = {value!r}" for name, value in key.items())
 
 

@@ -76,7 +76,7 @@ def check_vocabulary(vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
 
 
 def _tried(path: Path, attempt: Callable[[], object]) -> Iterator[SourceFault]:
-    """A fault where an attempt fails."""
+    """Yield a fault where an attempt fails."""
     try:
         attempt()
     except OdfError as error:
@@ -179,7 +179,7 @@ class _InSchema(Exception):
 
 
 def _declared(step: ReadStep) -> DataSchema | None:
-    """The schema that a step declares.
+    """Return the schema that a step declares.
 
     Raises:
         _InSchema: it cannot be used, or has a column without a name.
@@ -220,7 +220,7 @@ def _inner(data_type: DataType) -> DataType:
 
 
 def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
-    """Columns that the merge strategy names, and that the rows cannot have."""
+    """Yield columns that the merge strategy names, and that the rows cannot have."""
     from odfpy.ingest.read import schema_of
 
     merge, schema = source.merge, schema_of(source.read)

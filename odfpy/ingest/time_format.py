@@ -92,7 +92,7 @@ class TimeFormat:
         return frozenset(re.compile(self.pattern).groupindex)
 
     def parse(self, text: str) -> Timestamp:
-        """The instant that a text names; without a zone it is UTC.
+        """Return the instant that a text names; without a zone it is UTC.
 
         Raises:
             InvalidValue: the text does not have the format, or there is no such time.
@@ -230,7 +230,7 @@ def _unknown(text: str, directive: str) -> InvalidValue:
 
 
 def _to_numbers(fields: Mapping[str, str]) -> dict[str, int]:
-    """The fields of one time as numbers, in the way that `instant` wants them."""
+    """Return the fields of one time as numbers, in the way that `instant` wants them."""
     numbers = {name: int(value) for name, value in fields.items() if name not in "bpfz"}
     if "b" in fields:
         numbers["m"] = MONTHS.index(fields["b"][:3].lower()) + 1
@@ -250,7 +250,7 @@ LEFT_OUT: Final = {"Y": 1970, "y": 70, "m": 1, "d": 1, "j": -1, "I": 12}
 
 
 def instant(n: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Seconds since 1970, nanoseconds, and whether there is such a time.
+    """Return seconds since 1970, nanoseconds, and whether there is such a time.
 
     Args:
         n: numbers, or numpy arrays of int64, by letter: `Y` year or `y` its last two digits, `m`, `d`, `j` day of the

@@ -77,7 +77,7 @@ class OrderedRows:
 
 
 def slice_files(out: Path, count: int) -> list[Path]:
-    """The files of so many slices: the first is `out`, the others are beside it, numbered."""
+    """Return the files of so many slices: the first is `out`, the others are beside it, numbered."""
     return [out if number == 0 else out.with_name(f"{out.name}.{number}") for number in range(count)]
 
 
@@ -158,7 +158,7 @@ def write_slice(
 
 
 def _groups(start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """A range in parts of the size of a row group."""
+    """Yield a range in parts of the size of a row group."""
     for at in range(start, stop, GROUP_ROWS):
         yield at, min(at + GROUP_ROWS, stop)
 

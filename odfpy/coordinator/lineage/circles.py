@@ -35,7 +35,7 @@ def is_copy(dataset: StoredDataset) -> bool:
 
 
 def circle_among(way: Sequence[StoredDataset], inputs_of: InputsOf, known: dict[DatasetId, Before]) -> DependencyCycle:
-    """The error for datasets that are derived from each other, with a hint that mends it.
+    """Return the error for datasets that are derived from each other, with a hint that mends it.
 
     Args:
         way: the datasets on the way round, the first one also as the last.
@@ -78,7 +78,7 @@ def _before_the_circle(dataset: StoredDataset, inputs_of: InputsOf) -> Before:
 
 
 def closes_circle(dataset_id: DatasetId, inputs: Sequence[DatasetId], inputs_of: InputsOf) -> tuple[DatasetId, ...]:
-    """The way from a dataset round to itself, if it had these inputs; empty if there would be none.
+    """Return the way from a dataset round to itself, if it had these inputs; empty if there would be none.
 
     Args:
         dataset_id: id of the dataset.

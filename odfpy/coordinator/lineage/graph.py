@@ -27,7 +27,7 @@ class CircleInWorkspace(DependencyCycle, code="E103"):
 
 
 def circle_error(names: Sequence[str], *, hint: str, error: type[DependencyCycle] = DependencyCycle) -> DependencyCycle:
-    """The error for a circle.
+    """Return the error for a circle.
 
     Args:
         names: the datasets on the way round, the first one also as the last.
@@ -60,12 +60,12 @@ class DependencyOrder(Generic[Node]):
                 self._explore(node)
 
     def circle_of(self, node: Node) -> frozenset[Node]:
-        """All nodes that depend on a node and that it depends on; none if it does not depend on itself."""
+        """Return all nodes that depend on a node and that it depends on; none if it does not depend on itself."""
         self.extend([node])
         return self._circles.get(node, frozenset())
 
     def way_round(self, node: Node) -> tuple[Node, ...]:
-        """The shortest way from a node back to itself, with the node at both ends; empty if there is none."""
+        """Return the shortest way from a node back to itself, with the node at both ends; empty if there is none."""
         circle = self.circle_of(node)
         came_from: dict[Node, Node] = {}
         waiting = [node] if circle else []

@@ -35,28 +35,28 @@ class Lineage:
         self._trees = LineageTrees(self.inputs_of, self._node)
 
     def inputs_of(self, dataset_id: DatasetId) -> list[DatasetId]:
-        """The inputs that are in the workspace."""
+        """Return the inputs that are in the workspace."""
         if dataset_id not in self._inputs:
             dataset = self._datasets.get(dataset_id)
             self._inputs[dataset_id] = [item for item in _inputs(dataset) if item in self._datasets] if dataset else []
         return self._inputs[dataset_id]
 
     def name_of(self, dataset_id: DatasetId) -> DatasetAlias | None:
-        """The name of a dataset, None if it is not in the workspace."""
+        """Return the name of a dataset, None if it is not in the workspace."""
         dataset = self._datasets.get(dataset_id)
         return dataset.handle.alias if dataset else None
 
     def names_of_inputs(self, name: DatasetAlias) -> list[DatasetAlias]:
-        """The same as `inputs_of`, by names; nothing for one that is not in the workspace."""
+        """Return the same as `inputs_of`, by names; nothing for one that is not in the workspace."""
         found = self._by_name.get(name)
         return [] if found is None else [self._datasets[item].handle.alias for item in self.inputs_of(found)]
 
     def dependents_of(self, dataset_id: DatasetId) -> list[DatasetHandle]:
-        """The datasets that are directly derived from one."""
+        """Return the datasets that are directly derived from one."""
         return [dataset.handle for dataset in self._dependents.get(dataset_id, ())]
 
     def with_dependents(self, datasets: list[StoredDataset]) -> list[StoredDataset]:
-        """The datasets, and everything that is derived from them, directly or by way of others."""
+        """Return the datasets, and everything that is derived from them, directly or by way of others."""
         found = {dataset.handle.id: dataset for dataset in datasets}
         waiting = list(found)
         while waiting:
@@ -67,7 +67,7 @@ class Lineage:
         return list(found.values())
 
     def in_order(self, datasets: list[StoredDataset], *, with_inputs: bool) -> list[StoredDataset]:
-        """The datasets, inputs first; `with_inputs` adds everything they are derived from.
+        """Return the datasets, inputs first; `with_inputs` adds everything they are derived from.
 
         Those of a circle stand side by side.
         """
@@ -81,7 +81,7 @@ class Lineage:
         return circle_among([self._datasets[item] for item in way], self.inputs_of, self._before) if way else None
 
     def circle_below(self, dataset_id: DatasetId) -> DependencyCycle | None:
-        """The same for the first circle that a dataset is in, or is derived from."""
+        """Return the same for the first circle that a dataset is in, or is derived from."""
         circles = map(self.circle_of, DependencyOrder(self.inputs_of, [dataset_id]).nodes)
         return next(filter(None, circles), None)
 
@@ -102,7 +102,7 @@ class Lineage:
             raise circle_error(names, hint=f"First give {names[1]} other inputs, or delete it.")
 
     def tree(self, dataset_id: DatasetId) -> LineageNode:
-        """A dataset over everything it is derived from, with watermarks."""
+        """Return a dataset over everything it is derived from, with watermarks."""
         return self._trees.tree(dataset_id)
 
     @cached_property
@@ -126,7 +126,7 @@ class Lineage:
         return LineageNode(dataset.handle, state.kind, marked, state.watermark)
 
     def _taken_in(self, state: ChainState, node: LineageNode) -> LineageNode:
-        """An input of the dataset that has a state, with how far that has come in it."""
+        """Return an input of the dataset that has a state, with how far that has come in it."""
         source = node.handle.id
         last = next((item.last_block_hash for item in state.query_inputs if item.dataset_id == source), None)
         return node if last is None else replace(node, taken_in=_watermark_at(self._datasets[source], last))
@@ -142,7 +142,7 @@ def _with_holders(inputs: tuple[LineageNode, ...], state: ChainState) -> tuple[L
 
 
 def _watermark_at(dataset: StoredDataset, block: Multihash) -> Timestamp | None:
-    """The watermark as it was at a block."""
+    """Return the watermark as it was at a block."""
     if block == dataset.state.head:
         return dataset.state.watermark
     try:
@@ -153,7 +153,7 @@ def _watermark_at(dataset: StoredDataset, block: Multihash) -> Timestamp | None:
 
 
 def _inputs(dataset: StoredDataset) -> list[DatasetId]:
-    """The inputs, none of a damaged dataset: it stands alone, so that the others can still be worked with."""
+    """Return the inputs, none of a damaged dataset: it stands alone, so that the others can still be worked with."""
     try:
         return dataset.input_ids
     except OdfError:

@@ -9,7 +9,7 @@ from odfpy.provenance.graph import Graph, GraphEdge, GraphNode
 
 
 def lineage_graph(tree: LineageNode) -> Graph:
-    """A box for each dataset, however often it is an input."""
+    """Return a box for each dataset, however often it is an input."""
     nodes = {node.handle.id: node for node in tree.walk()}
     layers = _layers(tree, nodes)
     edges = [

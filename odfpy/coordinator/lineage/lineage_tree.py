@@ -29,7 +29,7 @@ class LineageTrees(Generic[Node]):
         self._made: dict[Node, LineageNode] = {}
 
     def tree(self, top: Node) -> LineageNode:
-        """A dataset over everything that it is derived from."""
+        """Return a dataset over everything that it is derived from."""
         order = DependencyOrder(lambda node: () if node in self._made else self._inputs_of(node), [top])
         for node in order.nodes:
             if node not in self._made and not order.circle_of(node):
@@ -40,7 +40,7 @@ class LineageTrees(Generic[Node]):
         return self._made[node] if node in self._made else self._around(node, order.circle_of(node))
 
     def _around(self, start: Node, circle: frozenset[Node]) -> LineageNode:
-        """The tree of a dataset in a circle; what the circle is derived from has been made."""
+        """Return the tree of a dataset in a circle; what the circle is derived from has been made."""
         above: dict[Node, Node | None] = {start: None}
         waiting = [start]
         for node in waiting:

@@ -114,7 +114,7 @@ class GuardedDatasets:
         return {one: offsets for one, offsets in rows.items() if self._may_read(one)}
 
     def _inputs_of(self, dataset_id: DatasetId) -> set[DatasetId]:
-        """All that a dataset was ever derived from."""
+        """Return all that a dataset was ever derived from."""
         events = (hashed.block.event for hashed in self._storage.get(dataset_id).chain.in_order())
         return {one.dataset_id for event in events if isinstance(event, ExecuteTransform) for one in event.query_inputs}
 

@@ -108,7 +108,7 @@ class TraceGroups:
             yield TraceGroup(tuple(runs.values()), tuple(rows), by_rows=True)
 
     def by_run(self, wanted: Iterable[DatasetRow]) -> Iterator[TraceGroup]:
-        """A question for each run as of which rows are looked for; what goes was there before its run."""
+        """Yield a question for each run as of which rows are looked for; what goes was there before its run."""
         by_place: defaultdict[int, list[DatasetRow]] = defaultdict(list)
         for row in wanted:
             by_place[self._as_of(row)].append(row)
@@ -162,12 +162,12 @@ class TraceGroups:
         return found
 
     def _end_of(self, at: int) -> int:
-        """The last offset that a run has added."""
+        """Return the last offset that a run has added."""
         data = self.runs[at].event.new_data
         return -1 if data is None else data.offset_interval.end
 
     def _as_of(self, row: DatasetRow) -> int:
-        """The place of the run as of which a row is looked for; -1 for before the first one."""
+        """Return the place of the run as of which a row is looked for; -1 for before the first one."""
         at = self._place(row)
         return at if row.operation.weight > 0 else at - 1
 
@@ -175,7 +175,7 @@ class TraceGroups:
         return self.runs[self._place(row)]
 
     def _place(self, row: DatasetRow) -> int:
-        """The place of the run that has added a row."""
+        """Return the place of the run that has added a row."""
         at = self.place_of(row.offset)
         if at is None:
             raise LookupError(row.offset)
@@ -183,7 +183,7 @@ class TraceGroups:
 
 
 def _up_to(given: contract.TransformRequestInput, count: int) -> contract.TransformRequestInput:
-    """An input of which only the first new rows have come."""
+    """Return an input of which only the first new rows have come."""
     interval = given.offset_interval
     if interval is None or count > interval.end - interval.start:
         return given

@@ -182,7 +182,7 @@ def _of_run(question: TraceGroup, offset: int, cited: Collection[tuple[int, int]
 def _only(
     given: contract.TransformRequestInput, rows: DatasetRows, offsets: Sequence[int], folder: Path
 ) -> contract.TransformRequestInput:
-    """An input that has nothing but some of its rows, each in a file that came when the slice of it came."""
+    """Return an input that has nothing but some of its rows, each in a file that came when the slice of it came."""
     import pyarrow.parquet as pq
 
     folder.mkdir()

@@ -65,7 +65,7 @@ class DatasetRows:
         return [field.name for field in state.schema.fields if field.name not in hidden]
 
     def parts(self, offsets: Sequence[int]) -> Iterator[tuple[SliceOfBlock, Path, pa.Table]]:
-        """Rows as their slices have them, slice by slice, with the files.
+        """Yield rows as their slices have them, slice by slice, with the files.
 
         Args:
             offsets: of the rows, in growing order.
@@ -100,11 +100,11 @@ class DatasetRows:
         return int(size)
 
     def read(self, offsets: Sequence[int]) -> list[DatasetRow]:
-        """Rows by their offsets, which are in growing order."""
+        """Return rows by their offsets, which are in growing order."""
         return [row for _, _, part in self.parts(offsets) for row in self.of_table(part)]
 
     def of_table(self, table: pa.Table) -> Iterator[DatasetRow]:
-        """The rows of a slice."""
+        """Yield the rows of a slice."""
         vocab = self.dataset.state.vocab
         for row in table.to_pylist():
             offset, operation = row.pop(vocab.offset_column), row.pop(vocab.operation_type_column)
@@ -112,7 +112,7 @@ class DatasetRows:
             yield DatasetRow(offset, OperationType(operation), row, key)
 
     def latest_before(self, row: DatasetRow) -> int | None:
-        """The last row before one that has brought what that one takes back; None if there is none."""
+        """Return the last row before one that has brought what that one takes back; None if there is none."""
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in reversed(self.slices):
             if item.data.offset_interval.start >= row.offset:
@@ -124,7 +124,7 @@ class DatasetRows:
         return None
 
     def same_before(self, row: DatasetRow, first: int) -> Iterator[DatasetRow]:
-        """The rows from an offset on, up to one of them, that say the same as that one."""
+        """Yield the rows from an offset on, up to one of them, that say the same as that one."""
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in overlapping(self.slices, first, row.offset):
             (path,) = slice_paths(self.dataset.layout.data, [item])
@@ -171,7 +171,7 @@ class DatasetRows:
         return found
 
     def _of_times(self, path: Path, times: Collection[Any]) -> pa.Table:
-        """The rows of a slice that have one of some event times."""
+        """Return the rows of a slice that have one of some event times."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -49,7 +49,7 @@ class TracedDatasets:
     check: bool = True
 
     def order(self, dataset_id: DatasetId) -> list[DatasetId]:
-        """A dataset and all that it is derived from, each before its own inputs.
+        """Return a dataset and all that it is derived from, each before its own inputs.
 
         Raises:
             DependencyCycle: there is no such order.
@@ -62,7 +62,7 @@ class TracedDatasets:
         return [dataset.handle.id for dataset in reversed(ordered)]
 
     def read(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
-        """Rows of a dataset, and where those of a root dataset came from."""
+        """Return rows of a dataset, and where those of a root dataset came from."""
         dataset = self.storage.get(dataset_id)
         is_root = dataset.state.kind is DatasetKind.ROOT
         rows = DatasetRows(dataset)
@@ -76,7 +76,7 @@ class TracedDatasets:
         )
 
     def followed(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
-        """Rows of a dataset, with what they are made of, if it is derivative.
+        """Return rows of a dataset, with what they are made of, if it is derivative.
 
         Raises:
             UnknownProvenance: rows were not made by a run of its query, or its query is not one that can be followed.
@@ -156,7 +156,7 @@ class _Hop:
     # --- What rows are made of ---
 
     def _answered(self, wanted: Sequence[DatasetRow]) -> Iterator[TraceGroup]:
-        """The questions that have been asked, each with the rows that its answer does for."""
+        """Yield the questions that have been asked, each with the rows that its answer does for."""
         if self.by_rows:
             for question in self.questions.by_rows(wanted):
                 self._ask(question)
@@ -216,12 +216,12 @@ class _Hop:
         )
 
     def _made_of(self, offset: int) -> CitedRows | None:
-        """The rows that a row is made of, None where that is not known."""
+        """Return the rows that a row is made of, None where that is not known."""
         found = self._made_by.get(offset)
         return None if found is None else found.rows
 
     def _because_of(self, row: DatasetRow, found: Mapping[int, DatasetRow], run: TransformRun) -> set[tuple[int, int]]:
-        """The rows of the inputs that came with a run and made it correct what it had said."""
+        """Return the rows of the inputs that came with a run and made it correct what it had said."""
         if row.operation is OperationType.APPEND:
             return set()
         pair = [row, found.get(row.offset + _PARTNER.get(row.operation, 0), row)]
@@ -262,7 +262,7 @@ class _Hop:
         return {(number, firsts[number] + until(goes)[number] - 1)}
 
     def _taking_back(self, cited: set[tuple[int, int]], run: TransformRun) -> set[tuple[int, int]]:
-        """The rows that came with a run and take back some of those that were cited."""
+        """Return the rows that came with a run and take back some of those that were cited."""
         found = set()
         for number, item in enumerate(run.inputs):
             rows = self._inputs.setdefault(item.dataset.handle.id, DatasetRows(item.dataset))
@@ -310,7 +310,7 @@ class _Hop:
         return Check.CONFIRMED, None
 
     def _lost(self, question: TraceGroup, rows: Sequence[DatasetRow]) -> int | None:
-        """The offset of a row that its cited rows alone do not give; None if there is none among some rows.
+        """Return the offset of a row that its cited rows alone do not give; None if there is none among some rows.
 
         They are replayed together first. A row that has found no version of a temporal table may find one that is cited
         for another row, and whose end is not; so those that are lost are replayed again without the others.

@@ -109,7 +109,7 @@ class Comparison:
     column_changes: tuple[ColumnChange, ...] = ()
 
     def __iter__(self) -> Iterator[RowChange]:
-        """The differences, in the order of the key; cells are plain values, as `odf -o json` prints them."""
+        """Yield the differences, in the order of the key; cells are plain values, as `odf -o json` prints them."""
         for batch in self.answer:
             yield from self._rows(batch)
 
@@ -244,12 +244,12 @@ class _Side:
     columns: tuple[str, ...]
 
     def cell(self, column: str, of: str = "") -> str:
-        """A column, or null if this side has none of the name."""
+        """Return a column, or null if this side has none of the name."""
         return f"{of}{_q(column)}" if column in self.columns else "NULL"
 
 
 def _column_changes(sides: Sequence[_Side], schemas: Sequence[pa.Schema]) -> tuple[ColumnChange, ...]:
-    """The columns of data that differ, in the order of the new state and then of the old one."""
+    """Return the columns of data that differ, in the order of the new state and then of the old one."""
     old, new = (
         {name: str(schema.field(name).type) for name in side.columns}
         for side, schema in zip(sides, schemas, strict=True)
@@ -259,7 +259,7 @@ def _column_changes(sides: Sequence[_Side], schemas: Sequence[pa.Schema]) -> tup
 
 
 def _helper(taken: Collection[str]) -> str:
-    """A name for a column, quoted, that no state has."""
+    """Return a name for a column, quoted, that no state has."""
     name = "__odf"
     while name in taken:
         name += "_"
@@ -267,7 +267,7 @@ def _helper(taken: Collection[str]) -> str:
 
 
 def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], offset: str | None, helper: str) -> str:
-    """A query for which change it is (a number of `Change`), and the old and the new cell of each column.
+    """Return a query for which change it is (a number of `Change`), and the old and the new cell of each column.
 
     Args:
         sides: the old and the new state.

@@ -135,7 +135,7 @@ def _write(
 
 
 def _completed(manifest: dict[str, Any], files: list[FileInFolder]) -> bytes:
-    """The sidecar, with its files."""
+    """Return the sidecar, with its files."""
     manifest["rows"] = sum(one.info.num_rows for one in files)
     manifest["files"] = [
         {"path": one.path, "rows": one.info.num_rows, "size": one.info.size, "hash": str(one.info.hash)}

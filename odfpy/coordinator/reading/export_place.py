@@ -160,7 +160,7 @@ def _workshop(folder: Path) -> Iterator[Path]:
 
 
 def _new_workshop(folder: Path) -> tuple[Path, int]:
-    """A new workshop, and what holds its lock."""
+    """Return a new workshop, and what holds its lock."""
     while True:
         workshop = folder / f"{WORKSHOP}{secrets.token_hex(8)}"
         workshop.mkdir()

@@ -21,7 +21,7 @@ IN_FOLDER: Final = "_odf.json"
 
 
 def sidecar_of(path: Path, *, is_folder: bool) -> Path:
-    """The file that says where the rows of a file or folder are from."""
+    """Return the file that says where the rows of a file or folder are from."""
     return path / IN_FOLDER if is_folder else path.with_name(f"{path.name}{SUFFIX}")
 
 

@@ -51,7 +51,7 @@ def table_of(
 
 
 def moment(storage: Storage, name: str, point: PointInTime) -> str:
-    """A system time, or the hash of the block that a number, tag, branch or hash means.
+    """Return a system time, or the hash of the block that a number, tag, branch or hash means.
 
     Args:
         storage: the workspace.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
-    """The last rows by offset, in order of offset, with all columns of the schema in force.
+    """Return the last rows by offset, in order of offset, with all columns of the schema in force.
 
     Args:
         dataset: which.

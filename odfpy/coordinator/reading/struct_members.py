@@ -37,7 +37,7 @@ def _with_members_of(other: str, other_schema: pa.Schema, table: str, schema: pa
 
 
 def _value(value: str, kind: pa.DataType, missing: str, other: pa.DataType, *, is_old: bool) -> str:
-    """A value with the members of two types, first those of the new state."""
+    """Return a value with the members of two types, first those of the new state."""
     import pyarrow as pa
 
     if kind == other or not (pa.types.is_struct(kind) and pa.types.is_struct(other)):

@@ -51,7 +51,7 @@ def check_cron(text: str) -> None:
 
 
 def zone_named(name: str | None) -> tzinfo:
-    """The time zone of a name; UTC without one.
+    """Return the time zone of a name; UTC without one.
 
     Raises:
         InvalidValue: there is none of that name.
@@ -71,7 +71,7 @@ def zone_named(name: str | None) -> tzinfo:
 
 
 def next_time(cron: str, zone: tzinfo, after: float) -> float | None:
-    """The first time of a cron expression that is later than an instant.
+    """Return the first time of a cron expression that is later than an instant.
 
     Args:
         cron: five fields, which `check_cron` has accepted.

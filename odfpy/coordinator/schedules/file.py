@@ -32,7 +32,7 @@ def schedule_path(folder: Path) -> Path:
 
 
 def load_schedule(folder: Path) -> DatasetSchedule | None:
-    """The schedule of a dataset, None if it has none.
+    """Return the schedule of a dataset, None if it has none.
 
     Args:
         folder: of the dataset.
@@ -68,12 +68,12 @@ def remove_schedule(folder: Path) -> bool:
 
 
 def schedule_text(schedule: DatasetSchedule) -> str:
-    """The part of a manifest that is a schedule, as YAML."""
+    """Return the part of a manifest that is a schedule, as YAML."""
     return dump({"schedule": to_tree(schedule)})
 
 
 def changed_path(storage: WorkspaceFolder) -> Path:
-    """The file whose time says that a schedule has changed, so that a scheduler need not look at all of them."""
+    """Return the file whose time says that a schedule has changed, so that a scheduler need not look at all of them."""
     return storage.odf / "automation" / "changed"
 
 

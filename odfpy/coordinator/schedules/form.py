@@ -49,7 +49,7 @@ class Target:
 
 
 def read_schedule(tree: Any, path: Path, target: Target | None = None) -> DatasetSchedule:
-    """A schedule of a tree.
+    """Return a schedule of a tree.
 
     Args:
         tree: what a document has there.

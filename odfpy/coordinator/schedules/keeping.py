@@ -20,7 +20,7 @@ _HINT = "It begins with `schedule:`, as in a manifest; `pull: {every: 1h}` below
 
 
 def parse_schedule(text: str) -> DatasetSchedule:
-    """The schedule of a text, as it stands in a manifest beside `content`.
+    """Return the schedule of a text, as it stands in a manifest beside `content`.
 
     Args:
         text: YAML with the one key `schedule`.

@@ -154,7 +154,7 @@ class DatasetSchedule:
         return {job: trigger for job, trigger in every.items() if trigger is not None}
 
     def with_job(self, job: Job, trigger: Trigger | None) -> DatasetSchedule:
-        """The schedule with other times of a job, None to do it no more.
+        """Return the schedule with other times of a job, None to do it no more.
 
         Args:
             job: the job.

@@ -21,7 +21,7 @@ class ScheduledSnapshot(DatasetSnapshot):
 
 
 def with_schedule(snapshot: DatasetSnapshot, tree: Any, path: Path) -> ScheduledSnapshot:
-    """A snapshot with the schedule that stands beside it.
+    """Return a snapshot with the schedule that stands beside it.
 
     Args:
         snapshot: what `content:` says.
@@ -37,5 +37,5 @@ def with_schedule(snapshot: DatasetSnapshot, tree: Any, path: Path) -> Scheduled
 
 
 def schedule_of(snapshot: DatasetSnapshot) -> DatasetSchedule | None:
-    """The schedule that a manifest gives its dataset, None if it says nothing of it."""
+    """Return the schedule that a manifest gives its dataset, None if it says nothing of it."""
     return snapshot.schedule if isinstance(snapshot, ScheduledSnapshot) else None

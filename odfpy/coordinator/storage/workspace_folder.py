@@ -274,7 +274,7 @@ def _remove(folder: Path) -> None:
 
 
 def version_missing(folder: Path) -> IntegrityError:
-    """The error of a folder that has the folder of a workspace without its version file."""
+    """Return the error of a folder that has the folder of a workspace without its version file."""
     version = folder / ODF_FOLDER / "version"
     return IntegrityError(f"The workspace in {folder} is damaged: {version} is missing", hint=_mend(version))
 

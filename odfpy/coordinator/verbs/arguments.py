@@ -63,6 +63,6 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _kinds(annotation: object) -> tuple[type, ...]:
-    """The types that an annotation names; none if it names others too."""
+    """Return the types that an annotation names; none if it names others too."""
     parts = [part.strip() for part in str(annotation).split("|")]
     return tuple(kind for part in parts for kind in _TYPES[part]) if all(part in _TYPES for part in parts) else ()

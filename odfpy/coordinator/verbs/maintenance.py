@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _checked(progress: ProgressSink, control: CancellationToken) -> ProgressSink:
-    """A sink that asks at each sign of life whether the work is still wanted."""
+    """Return a sink that asks at each sign of life whether the work is still wanted."""
 
     def tell(sign: Progress) -> None:
         control.check()

@@ -53,7 +53,7 @@ class DataFusionRows:
         return run_query(self._context, query[:start] + text + query[end:]).optimized_logical_plan()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows; DataFusion itself would take the first ones from whichever file is read first."""
+        """Yield the rows; DataFusion itself would take the first ones from whichever file is read first."""
         request = self._request
         with datafusion_errors(self._source, self._plan_with):
             yield from within(rows_in_order(self._frame), request.skip, request.limit, request.max_bytes)

@@ -34,7 +34,7 @@ class Unnested:
 
 
 def unnest_columns(plan: Any) -> list[Unnested]:
-    """The columns that an Unnest makes, in their order."""
+    """Return the columns that an Unnest makes, in their order."""
     (below,) = plan.inputs()
     known, found = names_of(below), []
     for name in names_of(plan):
@@ -52,7 +52,7 @@ def unnest_columns(plan: Any) -> list[Unnested]:
 
 
 def names_of(plan: Any) -> list[str]:
-    """The columns of a plan, each with the table that it belongs to."""
+    """Return the columns of a plan, each with the table that it belongs to."""
     return [str(name) for name in operator(plan)[1].schema().field_names()]
 
 
@@ -106,7 +106,7 @@ def column_origins(plan: Any, inputs: Sequence[str], layout: OutputLayout) -> tu
 
 
 def _ways(plan: Any, at: int, before: int) -> Iterator[_Way]:
-    """All ways in which a column of a plan comes about.
+    """Yield all ways in which a column of a plan comes about.
 
     Args:
         plan: the plan.
@@ -130,7 +130,7 @@ def _ways(plan: Any, at: int, before: int) -> Iterator[_Way]:
 
 
 def _of_expression(below: Any, raw: Any, before: int) -> Iterator[_Way]:
-    """The ways of what an expression reads; one that only reads a column adds nothing to them."""
+    """Yield the ways of what an expression reads; one that only reads a column adds nothing to them."""
     from datafusion.expr import Expr
 
     expression = Expr(raw)

@@ -61,7 +61,7 @@ def name_dataset(context: SessionContext, name: str, dataset: ds.Dataset, schema
 
 
 def in_one_order(context: SessionContext, name: str, schema: pa.Schema) -> DataFrame:
-    """The rows of a table over files, with conditions on fractions that follow the order of DataFusion.
+    """Return the rows of a table over files, with conditions on fractions that follow the order of DataFusion.
 
     There, NaN is greater than all numbers. Arrow, to which DataFusion leaves conditions on a dataset, has no order for
     it, and the statistics of a file, by which it leaves out row groups itself, do not know it. A function around

@@ -63,7 +63,7 @@ class DataFusionEngine:
     control: CancellationToken | None = None
 
     def with_cancellation(self, token: CancellationToken) -> DataFusionEngine:
-        """The same engine, whose work ends when a token is cancelled."""
+        """Return the same engine, whose work ends when a token is cancelled."""
         return replace(self, control=token)
 
     @property
@@ -88,7 +88,7 @@ class DataFusionEngine:
         return self._ask(request)  # type: ignore[return-value]
 
     def stream(self, request: SqlRequest, control: CancellationToken) -> RowStream:
-        """The rows of a query as they are made.
+        """Return the rows of a query as they are made.
 
         Raises:
             InvalidQuery: the query is at fault; also while the rows are read.
@@ -99,7 +99,7 @@ class DataFusionEngine:
     def preprocess(
         self, transform: TransformSql, tables: Mapping[str, pa.Table], *, spool: Path | None = None
     ) -> pa.Table:
-        """The result of a transform of any class over tables, in the order of their rows if row by row.
+        """Return the result of a transform of any class over tables, in the order of their rows if row by row.
 
         The rows go to the process and back as files.
 

@@ -27,7 +27,7 @@ def are_wrong(plan: Any) -> bool:
 
 
 def with_right_ones(query: str) -> str:
-    """The query with other functions in the place of `min` and `max`, but for those over windows.
+    """Return the query with other functions in the place of `min` and `max`, but for those over windows.
 
     Args:
         query: a query that DataFusion has planned.
@@ -72,7 +72,7 @@ def _changed(query: str, tokens: Sequence[Token], at: int) -> str:
 
 
 def _end_of(tokens: Sequence[Token], opened: int) -> int:
-    """The position of the parenthesis that closes one."""
+    """Return the position of the parenthesis that closes one."""
     from sqlglot import TokenType
 
     depth = 0

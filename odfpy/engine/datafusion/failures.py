@@ -283,7 +283,7 @@ def _other_column(wanted: str, text: str, more: str) -> str | None:
 
 
 def _parts(path: str) -> list[str]:
-    """The names of a path, without quotes."""
+    """Return the names of a path, without quotes."""
     parts = re.findall(_NAME, path)
     return [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
 
@@ -343,7 +343,7 @@ class _Places:
                 yield token.start, token.end + 1
 
     def _paths(self, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """A name with all that is before its dots; or else alone, since messages add the table."""
+        """Yield a name with all that is before its dots; or else alone, since messages add the table."""
         for wanted in (parts, parts[-1:]):
             found = False
             for at in range(len(self._tokens) - 2 * len(wanted) + 2):

@@ -53,7 +53,7 @@ class FileRows:
             self.schema: pa.Schema = plain_schema(self._frame.schema())
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows."""
+        """Yield the rows."""
         with datafusion_errors(self._source):
             yield from within(rows_in_order(self._frame), 0, None, self._request.max_bytes)
 
@@ -103,7 +103,7 @@ def _has_views(kind: pa.DataType) -> bool:
 
 
 def _cast(context: SessionContext, name: str, schema: pa.Schema, wanted: pa.Schema) -> DataFrame:
-    """A table with other types of columns; those that it lacks are NULL."""
+    """Return a table with other types of columns; those that it lacks are NULL."""
     from datafusion import col, lit
 
     columns = [

@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _next(control: socket.socket) -> tuple[bytes, list[int], int, Any]:
-    """The next request, and its descriptors; nothing when there is none to come any more.
+    """Return the next request, and its descriptors; nothing when there is none to come any more.
 
     Whoever is not asked for a while takes no more requests, and ends with the last one that is on its way.
     """

@@ -92,7 +92,7 @@ class ForkServer:
             self._connected()
 
     def fork(self, *, is_planning: bool) -> tuple[Channel, int]:
-        """A new process: where it takes its request, and the pipe that its rows come from.
+        """Return a new process: where it takes its request, and the pipe that its rows come from.
 
         Args:
             is_planning: whether it is to compute nothing; then it gets little memory.
@@ -159,7 +159,7 @@ def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -
 
 @cache
 def fork_server(memory: int) -> ForkServer:
-    """The one of this process.
+    """Return the one of this process.
 
     Args:
         memory: bytes that a request may take.

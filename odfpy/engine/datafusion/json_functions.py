@@ -78,7 +78,7 @@ def _float(value: Any) -> float | None:
 
 
 def _text(value: Any) -> str | None:
-    """A text that Arrow can hold: JSON may escape halves of a surrogate pair, which are not characters."""
+    """Return a text that Arrow can hold: JSON may escape halves of a surrogate pair, which are not characters."""
     if not isinstance(value, str):
         return None
     try:

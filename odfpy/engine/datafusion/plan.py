@@ -28,13 +28,13 @@ _INSTEAD: Final = "Write it for `engine: spark`, which has aggregates, windows a
 
 
 def operator(plan: Any) -> tuple[str, Any]:
-    """The uppermost operator of a logical plan, with its name."""
+    """Return the uppermost operator of a logical plan, with its name."""
     variant = plan.to_variant()
     return type(variant).__name__, variant
 
 
 def operators(plan: Any) -> Iterator[tuple[str, Any]]:
-    """All operators of a logical plan with their names, from the result to its inputs."""
+    """Yield all operators of a logical plan with their names, from the result to its inputs."""
     yield operator(plan)
     for below in plan.inputs():
         yield from operators(below)

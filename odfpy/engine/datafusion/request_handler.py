@@ -96,7 +96,7 @@ def _stream(schema: pa.Schema, found: Iterable[pa.RecordBatch], rows: int) -> Sq
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in batches that their reader, which is a server, has room for.
+    """Yield the rows in batches that their reader, which is a server, has room for.
 
     Raises:
         ResultTooLarge: a row has more bytes than that.

@@ -29,7 +29,7 @@ _used_in: int | None = None
 
 
 def new_session(*, deterministic: bool) -> SessionContext:
-    """A session in which rows keep their order: one partition, so that nothing runs beside something else.
+    """Return a session in which rows keep their order: one partition, so that nothing runs beside something else.
 
     Args:
         deterministic: leave out the functions that are not.
@@ -61,7 +61,7 @@ def new_session(*, deterministic: bool) -> SessionContext:
 
 
 def quoted(name: str) -> str:
-    """A name exactly as it is, dots and capitals included."""
+    """Return a name exactly as it is, dots and capitals included."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -79,7 +79,7 @@ def name_rows(context: SessionContext, name: str, schema: pa.Schema, batches: Se
 
 
 def run_query(context: SessionContext, query: str) -> DataFrame:
-    """The result of one query, not computed yet; statements that change something are refused.
+    """Return the result of one query, not computed yet; statements that change something are refused.
 
     Raises:
         Exception: whatever DataFusion raises; use it inside `datafusion_errors`.
@@ -113,7 +113,7 @@ def run_query(context: SessionContext, query: str) -> DataFrame:
 
 
 def rows_in_order(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The rows of a result in plain layout, partition by partition: those of a UNION ALL come part by part."""
+    """Yield the rows of a result in plain layout, partition by partition: those of a UNION ALL come part by part."""
     schema = plain_schema(frame.schema())
     for partition in frame.execute_stream_partitioned():
         for batch in partition:

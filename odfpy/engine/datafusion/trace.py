@@ -59,7 +59,7 @@ def trace(request: TraceRequest) -> TraceResponseSuccess:
 def _find(
     wanted: TraceTarget, rows: pa.RecordBatch, reading: Reading, analysis: Analysis
 ) -> Iterator[tuple[int, SourceRow]]:
-    """Rows that are wanted, by their numbers, with what they stand for."""
+    """Yield rows that are wanted, by their numbers, with what they stand for."""
     names = rows.schema.names[: -len(_HIDDEN)]
     kinds = operation_types(rows.select(names), analysis.layout)
     beside = pa.record_batch([kinds, *rows.columns[-len(_HIDDEN) :]], names=["kind", *_HIDDEN])
@@ -86,7 +86,7 @@ class _Carrier:
         self._branches = 0
 
     def carried(self, plan: Any) -> DataFrame:
-        """The rows of a plan, with the hidden columns behind its own.
+        """Return the rows of a plan, with the hidden columns behind its own.
 
         Raises:
             UnsupportedQuery: built once more without them, the plan would not be the same.

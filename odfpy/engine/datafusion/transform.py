@@ -49,7 +49,7 @@ _ROWS_AT_ONCE: Final = 1 << 20
 
 
 def query_steps(context: SessionContext, transform: TransformSql) -> Iterator[tuple[DataFrame, SourceText]]:
-    """The result of each step, not computed; a step sees those before it."""
+    """Yield the result of each step, not computed; a step sees those before it."""
     if transform.temporal_tables:
         raise UnsupportedQuery("Temporal table joins are not supported by engine datafusion")
     steps = transform.steps
@@ -182,7 +182,7 @@ class Reading:
 
 
 def readings(transform: TransformSql, inputs: Sequence[TransformRequestInput], analysis: Analysis) -> Iterator[Reading]:
-    """The result in the order of its rows, those of the first input first.
+    """Yield the result in the order of its rows, those of the first input first.
 
     A query row by row is linear: its result over all inputs is that over the first, all others being empty, then that
     over the second, and so on; the same for parts of an input, which keeps memory flat. Only where a query reads an
@@ -237,7 +237,7 @@ def _new_rows(source: TransformRequestInput) -> Iterator[pa.RecordBatch]:
 
 
 def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with the columns of a schema that may have grown since its slice was written."""
+    """Return a batch with the columns of a schema that may have grown since its slice was written."""
     arrays = [
         batch.column(field.name).cast(field.type)
         if field.name in batch.schema.names
@@ -248,7 +248,7 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def operation_types(batch: pa.RecordBatch, layout: OutputLayout) -> pa.Array:
-    """The operation types that the query selects, or +A for every row.
+    """Return the operation types that the query selects, or +A for every row.
 
     Raises:
         InvalidQuery: they are invalid.

@@ -26,7 +26,7 @@ _GRAMMARS: Final = {"flink": "spark", "postgresql": "postgres"}
 
 
 def translate(transform: TransformSql) -> tuple[TransformSql, tuple[str, ...]]:
-    """The transform for an engine that is here, with a remark for the person if it had to be translated.
+    """Return the transform for an engine that is here, with a remark for the person if it had to be translated.
 
     Raises:
         EngineNotFound: nothing is known of the engine's SQL.
@@ -85,7 +85,7 @@ def _check_aggregates(query: Any) -> None:
 
 
 def _parsed(source: SourceText, grammar: str) -> Any:
-    """The one query of a text, its names as the engine sees them, since Spark takes them as they are written."""
+    """Return the one query of a text, its names as the engine sees them, since Spark takes them as they are written."""
     import sqlglot
     from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
     from sqlglot.errors import ParseError, SqlglotError

@@ -32,7 +32,7 @@ class FileTable:
     header: bool = True
 
     def arrow_schema(self) -> pa.Schema | None:
-        """The schema, if it is given."""
+        """Return the schema, if it is given."""
         import pyarrow as pa
 
         return None if self.schema is None else pa.ipc.read_schema(pa.py_buffer(self.schema))

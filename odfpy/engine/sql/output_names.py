@@ -16,7 +16,7 @@ _PLAIN = {"kind", "hint", "distinct", "expressions", "from", "from_", "where", "
 
 
 def output_names(transform: TransformSql, columns: Sequence[str] | None) -> Sequence[str] | None:
-    """Names of the columns of the result, None where only an engine can tell.
+    """Return names of the columns of the result, None where only an engine can tell.
 
     Args:
         transform: queries over the view `input`.
@@ -59,7 +59,7 @@ def _names(query: str, engine: str, tables: Mapping[str, Sequence[str] | None]) 
 
 
 def _of_the_one_table(select: exp.Select, tables: Mapping[str, Sequence[str] | None]) -> Sequence[str] | None:
-    """The columns that `*` stands for, where there is nothing but one table."""
+    """Return the columns that `*` stands for, where there is nothing but one table."""
     from sqlglot import exp
 
     if any(value for key, value in select.args.items() if key not in _PLAIN):

@@ -36,22 +36,22 @@ class Grammar(ABC):
 
     @abstractmethod
     def name(self, text: str) -> str:
-        """A name, exactly as it is."""
+        """Return a name, exactly as it is."""
 
     @abstractmethod
     def instant(self, time: Timestamp) -> str:
-        """A constant instant; below a microsecond is cut off."""
+        """Return a constant instant; below a microsecond is cut off."""
 
     @abstractmethod
     def as_instant(self, expression: str) -> str:
-        """A time of any type as an instant."""
+        """Return a time of any type as an instant."""
 
     def entries(self, expression: str) -> str:
-        """The entries of a map, as something that can be compared: in the order of their keys."""
+        """Return the entries of a map, as something that can be compared: in the order of their keys."""
         return f"array_sort(map_entries({expression}))"
 
     def nested_fractions(self, name: str) -> str:
-        """A column with fractions within lists, structs or maps, as something that can be compared.
+        """Return a column with fractions within lists, structs or maps, as something that can be compared.
 
         Raises:
             UnsupportedQuery: the engine takes both zeros in there for two.
@@ -121,7 +121,7 @@ DATAFUSION: Final = DataFusionGrammar()
 def projection_sql(
     projection: Projection, log: str, schema: pa.Schema, vocabulary: DatasetVocabulary, grammar: Grammar
 ) -> str:
-    """The query that makes a projection of a log.
+    """Return the query that makes a projection of a log.
 
     Args:
         projection: which one.
@@ -171,7 +171,7 @@ class _Parts:
         self.weight = f"CASE WHEN {self.gained} THEN 1 ELSE -1 END"
 
     def _comparable(self, names: Sequence[str]) -> list[str]:
-        """Columns as they are grouped: both zeros are one, and maps are their entries."""
+        """Return columns as they are grouped: both zeros are one, and maps are their entries."""
         found = []
         for name in names:
             column, kind = self.grammar.name(name), self.schema.field(name).type
@@ -190,7 +190,7 @@ class _Parts:
         return f"SELECT {self.columns} FROM {self.log} WHERE {self.time} <= {self.grammar.instant(at)}"
 
     def current(self, key: Sequence[str] | None, up_to: Timestamp | None = None) -> str:
-        """The current state, of the rows up to an event time."""
+        """Return the current state, of the rows up to an event time."""
         rows = self.log if up_to is None else f"({self.up_to(up_to)})"
         if key is not None:
             last = self._last_of_key(key, rows)
@@ -205,7 +205,7 @@ class _Parts:
         return f"SELECT {self.columns} FROM ({numbered}) WHERE {self.gained} AND __odf_nth <= __odf_left"
 
     def _last_of_key(self, key: Sequence[str], rows: str) -> str | None:
-        """The same without a window."""
+        """Return the same without a window."""
         by = self._comparable(key)
         others = [name for name in self.schema.names if self.grammar.name(name) not in by]
         last = self.grammar.last({name: self.schema.field(name).type for name in others}, self.offset)

@@ -55,7 +55,7 @@ class SourceText:
         return self._render(line, start - begin, (end or start + 1) - start)
 
     def at_line(self, line: int, column: int) -> str:
-        """The same for a line, from 1, and a column, from 0."""
+        """Return the same for a line, from 1, and a column, from 0."""
         return self._render(line - 1, column, 1)
 
     def position(self, line: int, column: int) -> int:
@@ -110,7 +110,7 @@ def check_levels(text: str) -> None:
 
 
 def too_deep() -> InvalidQuery:
-    """The error that a query nests too deeply."""
+    """Return the error that a query nests too deeply."""
     return InvalidQuery(
         f"The query nests too deeply: {MAX_LEVELS} levels are the most",
         hint="Write it in several steps or queries of WITH; IN (...) and concat_ws(...) take many values at once.",
@@ -118,7 +118,7 @@ def too_deep() -> InvalidQuery:
 
 
 def step_texts(transform: TransformSql) -> list[SourceText]:
-    """The queries of a transform, each labelled with its step where there are several.
+    """Return the queries of a transform, each labelled with its step where there are several.
 
     Raises:
         QueryTooLong, QueryTooDeep: nobody is to work through a text like this.

@@ -59,7 +59,7 @@ class AnswerPlace:
         DatasetAlias.parse(self.unfinished)  # a name that is too long is rejected now
 
     def parts(self, number: int) -> str:
-        """The name of the dataset with the parts of a fragment.
+        """Return the name of the dataset with the parts of a fragment.
 
         Args:
             number: number of the fragment, from 1.

@@ -79,7 +79,7 @@ class AnswerRecord:
     hash: str
 
     def to_json(self) -> dict[str, Any]:
-        """The record for `json.dumps`."""
+        """Return the record for `json.dumps`."""
         return {
             "version": VERSION,
             "software": self.software,

@@ -51,7 +51,7 @@ class WebPlan:
         return hashlib.sha3_256(plain_json(self.to_json()).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """The plan for `json.dumps`.
+        """Return the plan for `json.dumps`.
 
         Raises:
             InvalidValue: an entity has a column whose type has no name.

@@ -65,7 +65,7 @@ class RelayClient(ABC):
     def ask(
         self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
-        """The answers to the fragments of a query, which are asked at the same time.
+        """Return the answers to the fragments of a query, which are asked at the same time.
 
         Args:
             query: its id, which was never used before.

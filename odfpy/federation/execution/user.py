@@ -59,7 +59,7 @@ class User(RelayClient):
     def ask(
         self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
-        """The answers of the relay to the fragments of a query, which are asked at the same time.
+        """Return the answers of the relay to the fragments of a query, which are asked at the same time.
 
         Args:
             query: its id.

@@ -23,7 +23,7 @@ DIALECT: Final = "spark"
 
 
 def fragment_of(options: WebOptions, entities: Mapping[str, pa.Schema]) -> Fragment:
-    """The fragment whose rows are asked for.
+    """Return the fragment whose rows are asked for.
 
     Args:
         options: what is asked for.

@@ -41,7 +41,7 @@ class _Session(ftplib.FTP):
         self._lines = 0
 
     def getline(self) -> str:
-        """The next line of an answer."""
+        """Return the next line of an answer."""
         self._lines += 1
         if self._lines > _MAX_LINES:
             raise ftplib.error_proto("its answers do not end")  # noqa: S321 (plain FTP is what the URL says)
@@ -74,7 +74,7 @@ class _SecureSession(_Session, ftplib.FTP_TLS):
         return answer
 
     def ntransfercmd(self, cmd: str, rest: int | str | None = None) -> tuple[socket.socket, int | None]:
-        """The connection of a file; many servers want it to be of the same TLS session."""
+        """Return the connection of a file; many servers want it to be of the same TLS session."""
         plain, size = ftplib.FTP.ntransfercmd(self, cmd, rest)  # noqa: S321 (it is made secure below)
         session = self._secured.session if isinstance(self._secured, ssl.SSLSocket) else None
         return self.context.wrap_socket(plain, server_hostname=self.host, session=session), size
@@ -96,7 +96,7 @@ class FtpFile:
         self._bytes = MinimumRateReader(raw, limit=None)
 
     def read(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         with self._source.errors("broken off"):
             data = self._bytes.read(size) or b""
             if data:

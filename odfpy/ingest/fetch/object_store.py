@@ -61,7 +61,7 @@ for _library in ("adlfs", "aiobotocore", "azure", "botocore", "fsspec", "gcsfs",
 
 
 def object_source(url: str, scheme: str, shown: str, *, now: Timestamp, timeout: float) -> ObjectSource:
-    """The object at a URL.
+    """Return the object at a URL.
 
     Args:
         url: address of the object.
@@ -109,7 +109,7 @@ class ObjectFile:
         self._file.seek(offset)
 
     def read(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         with self._source.errors():
             data = bytes(self._file.read(size))
             if not data and self._source.look() != (self.version, self.length):

@@ -18,14 +18,14 @@ def secrets_of(templates: Iterable[str], environment: Mapping[str, str]) -> tupl
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with every secret replaced by three stars."""
+    """Return the text with every secret replaced by three stars."""
     for secret in secrets:
         text = text.replace(secret, "***")
     return text
 
 
 def last_words(output: bytes, secrets: Iterable[str]) -> str:
-    """The end of what a program printed, fit for an error: without secrets and control characters."""
+    """Return the end of what a program printed, fit for an error: without secrets and control characters."""
     text = redact(output.decode("utf-8", "replace"), secrets)
     lines = [line.rstrip() for line in _CONTROL.sub("", text).splitlines() if line.strip()]
     return "\n".join(lines[-_SHOWN_LINES:])[-_SHOWN_CHARACTERS:]

@@ -32,7 +32,7 @@ _DOWNLOADED = ("http", "https", "ftp", "ftps")
 
 
 def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
-    """The file, if it is new.
+    """Yield the file, if it is new.
 
     Raises:
         FetchError: the URL cannot be reached or read, or its scheme is not known.
@@ -134,7 +134,7 @@ def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: PendingFile, co
 
 
 def split_url(url: str, shown: str) -> SplitResult:
-    """The parts of a URL, whose templates are expanded.
+    """Return the parts of a URL, whose templates are expanded.
 
     Raises:
         FetchError: it is invalid.

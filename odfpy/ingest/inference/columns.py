@@ -98,7 +98,7 @@ class FoundColumns:
 
 
 def find_columns(step: ReadStep, sample: Sample) -> FoundColumns:
-    """The columns of a sample.
+    """Return the columns of a sample.
 
     Args:
         step: how to read it, without a schema.
@@ -147,7 +147,7 @@ def _csv_columns(step: ReadCsv, sample: Sample) -> FoundColumns:
 
 
 def _mixed(texts: pa.ChunkedArray, guess: InferredType) -> InferredType:
-    """The guess, with a remark where only a word for null keeps texts from being numbers or times."""
+    """Return the guess, with a remark where only a word for null keeps texts from being numbers or times."""
     if not isinstance(guess.type, odf.String) or guess.remark is not None:
         return guess
     marker = marker_in(texts)
@@ -198,7 +198,7 @@ def _json_columns(step: ReadStep, sample: Sample) -> FoundColumns:
 
 
 def _time_or_text(texts: pa.ChunkedArray) -> InferredType:
-    """A text of JSON is a time or a text: whoever meant a number would have left out the quotes."""
+    """Return a text of JSON is a time or a text: whoever meant a number would have left out the quotes."""
     guess = guess_type(texts)
     is_time = isinstance(guess.type, odf.Date | odf.Timestamp)
     return guess if is_time or texts.null_count == len(texts) else InferredType(odf.String())

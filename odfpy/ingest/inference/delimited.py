@@ -28,7 +28,7 @@ _OPENING: Final = re.compile(rb'^"', re.MULTILINE)
 
 
 def dialect_of(text: bytes) -> ReadCsv:
-    """The read step, still without a schema, that takes a text apart most evenly.
+    """Return the read step, still without a schema, that takes a text apart most evenly.
 
     Args:
         text: the beginning of a file, as UTF-8 without byte order mark, which ends with a line.
@@ -41,7 +41,7 @@ def dialect_of(text: bytes) -> ReadCsv:
 
 
 def _readings(text: bytes) -> Iterator[ReadCsv]:
-    """The ways to read a text in which all records have the same number of values, the likely ones first."""
+    """Yield the ways to read a text in which all records have the same number of values, the likely ones first."""
     yield from _even(text, '"')
     if b'"' not in text:
         yield from _even(text, "'")
@@ -50,7 +50,7 @@ def _readings(text: bytes) -> Iterator[ReadCsv]:
 
 
 def _alone(text: bytes) -> Iterator[ReadCsv]:
-    """The ways to read a text as a single column."""
+    """Yield the ways to read a text as a single column."""
     yield from _even(text, '"', is_alone=True)
     yield from _even(text, "", is_alone=True)
 
@@ -67,7 +67,7 @@ def _some(text: bytes, step: ReadCsv) -> list[Record]:
 
 
 def _even(text: bytes, quote: str, *, is_alone: bool = False) -> Iterator[ReadCsv]:
-    """The separators by which all records have the same number of values: several, or one where it is alone."""
+    """Yield the separators by which all records have the same number of values: several, or one where it is alone."""
     for separator in reversed(_SEPARATORS) if is_alone else _SEPARATORS:
         step = ReadCsv(separator=separator, quote=None if quote == '"' else quote)
         found = _some(text, step)
@@ -134,7 +134,7 @@ def _is_value(cell: str) -> bool:
 
 
 def names_of(cells: Sequence[str]) -> list[str]:
-    """Names of columns for the cells of a header: each of its own, and none empty.
+    """Return names of columns for the cells of a header: each of its own, and none empty.
 
     A name that is made up is that of no other cell: the reader would refuse it there, in the wrong place.
     """

@@ -114,7 +114,7 @@ def _text_format(sample: Sample, head: bytes, scratch: Path) -> FoundFormat:
 
 
 def _encoding(head: bytes, name: str, *, is_whole: bool) -> tuple[str | None, tuple[str, ...]]:
-    """The encoding to name in the read step, None for UTF-8, and remarks.
+    """Return the encoding to name in the read step, None for UTF-8, and remarks.
 
     Raises:
         IngestError: it is not text.
@@ -160,7 +160,7 @@ def _step_for(text: bytes, sample: Sample, *, is_whole: bool) -> ReadStep:
 
 
 def _json_step(text: bytes, name: str, *, is_whole: bool) -> ReadStep | None:
-    """The read step of a document in JSON, None if it is none.
+    """Return the read step of a document in JSON, None if it is none.
 
     Raises:
         IngestError: it has no objects that could be rows.
@@ -200,7 +200,7 @@ def _refuse_other_items(document: str, name: str) -> None:
 
 
 def _step_of_beginning(text: bytes, *, is_whole: bool) -> ReadStep | None:
-    """The step for a document whose first value does not end in its beginning, or is broken."""
+    """Return the step for a document whose first value does not end in its beginning, or is broken."""
     if is_whole:
         return ReadNdJson() if text.lstrip()[1:].lstrip()[:1] in (b'"', b"}") else None
     if re.search(rb'"type"\s*:\s*"FeatureCollection"', text[:4096]):
@@ -246,7 +246,7 @@ def _way_to_rows(document: dict[str, Any]) -> str | None:
 
 
 def _cut(step: ReadStep, text: bytes, path: Path, name: str) -> bytes:
-    """The whole records at the beginning of a text, as a file of the same format; nothing if there is none.
+    """Return the whole records at the beginning of a text, as a file of the same format; nothing if there is none.
 
     Args:
         step: the format.

@@ -160,7 +160,7 @@ def _remarks_on_last(read: ReadStep, fetched: Sample, context: FetchContext, lim
 def first_rows(
     source: SetPollingSource, vocabulary: DatasetVocabulary, found: Findings, now: Timestamp, scratch: Path
 ) -> pa.Table:
-    """The first rows that a new dataset would have, by way of all steps of an ingest but the commit.
+    """Return the first rows that a new dataset would have, by way of all steps of an ingest but the commit.
 
     Args:
         source: the source, as its manifest has it.
@@ -195,7 +195,7 @@ def _with_schema(step: ReadStep, columns: Sequence[Column]) -> ReadStep:
 
 
 def _declared(found: FoundColumns, event_time: FoundEventTime, choice: Choice) -> tuple[Column, ...]:
-    """The columns as the schema declares them: keys and complete event times are required."""
+    """Return the columns as the schema declares them: keys and complete event times are required."""
     keys = () if isinstance(choice.strategy, MergeAppend) else choice.strategy.primary_key
     complete = event_time.column.name if event_time.column is not None and not event_time.nulls else None
     required = {*keys, complete}
@@ -233,7 +233,7 @@ def _timed(step: FetchUrl | FetchFilesGlob, sample: Sample, now: Timestamp) -> S
 
 
 def _vocabulary(names: Sequence[str], event_time: str | None) -> SetVocab | None:
-    """Names for system columns where the data has them already, and the name of its event time."""
+    """Return names for system columns where the data has them already, and the name of its event time."""
     usual = DEFAULT_VOCABULARY
     wanted = {
         "offset_column": usual.offset_column,

@@ -38,7 +38,7 @@ class Key:
 
 
 def find_keys(columns: Sequence[Column], rows: pa.Table, event_time: str | None) -> tuple[Key, ...]:
-    """The candidates, the better ones first: columns that are called like identifiers before others.
+    """Return the candidates, the better ones first: columns that are called like identifiers before others.
 
     Args:
         columns: of the source.

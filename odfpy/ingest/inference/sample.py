@@ -63,7 +63,7 @@ class Sample:
     last: Sample | None = None
 
     def head(self, size: int) -> bytes:
-        """The first bytes.
+        """Return the first bytes.
 
         Raises:
             FetchError: the file cannot be read.
@@ -76,7 +76,7 @@ class Sample:
 
 
 def take_sample(step: FetchUrl | FetchFilesGlob, context: FetchContext) -> Sample:
-    """The first input of a source.
+    """Return the first input of a source.
 
     Args:
         step: where the data comes from.
@@ -104,7 +104,7 @@ def _scheme(step: FetchUrl, context: FetchContext) -> str:
 
 
 def _fetch_beginning(step: FetchUrl, context: FetchContext) -> Sample | None:
-    """The beginning of a file on a server; None if its format cannot be read without the end."""
+    """Return the beginning of a file on a server; None if its format cannot be read without the end."""
     shown = without_secrets(step.url)
     text = expand(step.url, context.environment)
     url = split_url(text, shown)
@@ -150,7 +150,7 @@ def _receive(read: Callable[[int], bytes], file: BinaryIO) -> bool | None:
 
 
 def unpacked(sample: Sample, scratch: Path, limits: UnpackLimits) -> tuple[tuple[PrepStep, ...], Sample]:
-    """The prepare steps that a compressed file needs, and the sample as they leave it.
+    """Return the prepare steps that a compressed file needs, and the sample as they leave it.
 
     Args:
         sample: as fetched.

@@ -33,7 +33,7 @@ class Choice:
 def choose_strategy(
     keys: Sequence[Key], columns: Sequence[Column], rows: int, event_time: FoundEventTime
 ) -> tuple[Choice, tuple[Choice, ...]]:
-    """The strategy to take, and others.
+    """Return the strategy to take, and others.
 
     A ledger where rows have a key and an event time, a snapshot where they have a key and no event time, and Append
     where nothing tells rows apart.
@@ -62,7 +62,7 @@ def choose_strategy(
 def _chosen(
     keys: Sequence[Key], columns: Sequence[Column], rows: int, event_time: FoundEventTime
 ) -> tuple[str, ...] | None:
-    """The first key by name. Otherwise events are told apart by their time, and one row tells nothing."""
+    """Return the first key by name. Otherwise events are told apart by their time, and one row tells nothing."""
     named = next((key.columns for key in keys if key.is_named), None)
     if named is not None:
         return named if event_time.column is None or event_time.nulls else _of_events(named, event_time.column.name)

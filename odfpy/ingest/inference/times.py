@@ -102,7 +102,7 @@ def _fitting(column: pa.ChunkedArray, wanted: DataType, candidates: tuple[str, .
 
 
 def _chosen(texts: Mapping[str, pa.ChunkedArray], possible: Mapping[str, list[str]], wanted: DataType) -> str | None:
-    """The format that most columns have, among those that are the only reading of some column."""
+    """Return the format that most columns have, among those that are the only reading of some column."""
     certain = Counter(
         form for name, found in possible.items() if _is_one_reading(texts[name], found, wanted) for form in found[:1]
     )

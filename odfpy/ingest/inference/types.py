@@ -46,7 +46,7 @@ class InferredType:
 
 
 def words_of(name: str) -> list[str]:
-    """The words that a name is made of, in small letters."""
+    """Return the words that a name is made of, in small letters."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
@@ -56,7 +56,7 @@ def is_money(name: str) -> bool:
 
 
 def guess_type(texts: pa.ChunkedArray, name: str = "") -> InferredType:
-    """The type that some texts fit; times only where they are written as RFC 3339 has them.
+    """Return the type that some texts fit; times only where they are written as RFC 3339 has them.
 
     Args:
         texts: strings and nulls.
@@ -118,7 +118,7 @@ def fits(texts: pa.ChunkedArray, wanted: DataType, formats: TimeFormats = DEFAUL
 
 
 def null_marker(columns: Iterable[pa.ChunkedArray]) -> str | None:
-    """The word that stands for null in a file, if it makes columns of numbers or times of columns of text.
+    """Return the word that stands for null in a file, if it makes columns of numbers or times of columns of text.
 
     A file has one such text, so there is none where the empty text already is it.
     """
@@ -129,7 +129,7 @@ def null_marker(columns: Iterable[pa.ChunkedArray]) -> str | None:
 
 
 def marker_in(column: pa.ChunkedArray) -> str | None:
-    """The word without which a column of text is one of numbers or times."""
+    """Return the word without which a column of text is one of numbers or times."""
     if column.null_count == len(column):
         return None
     for marker in _MARKERS:

@@ -34,7 +34,7 @@ def ingest_on_spark(engine: SparkEngine, request: LaneRequest, folder: Path) -> 
 
 
 def ingested_data(result: LaneResult, request: LaneRequest) -> IngestedData:
-    """The result of the lane in the form of the local one."""
+    """Return the result of the lane in the form of the local one."""
     files = slice_files(Path(request.out), len(result.slices))
     slices = tuple(map(WrittenSlice, files, result.slices))
     changed = result.schema is not None and (

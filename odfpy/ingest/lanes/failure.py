@@ -20,11 +20,11 @@ class Failure:
 
     @classmethod
     def of(cls, error: OdfError) -> Failure:
-        """An error as a value."""
+        """Return an error as a value."""
         return cls(as_value(error))
 
     def raised(self) -> OdfError:
-        """The error again."""
+        """Return the error again."""
         if self.error is None:
             return OdfError("A part of the input ends within a record")
         return error_of(self.error)

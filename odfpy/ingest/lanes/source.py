@@ -36,7 +36,7 @@ class SplittableInput:
 
     @classmethod
     def of(cls, request: LaneRequest, folder: Path) -> SplittableInput:
-        """The input of an ingest.
+        """Return the input of an ingest.
 
         Args:
             request: the ingest.
@@ -60,7 +60,7 @@ class SplittableInput:
         return cls(step, path, tuple(parts_of(step, path, name=request.name, size=size)))
 
     def rows(self, request: LaneRequest, part: FilePart, first_row: int) -> pa.Table:
-        """The rows of a part.
+        """Return the rows of a part.
 
         Args:
             request: the ingest.
@@ -80,6 +80,6 @@ class SplittableInput:
 
 
 def open_table(path: str) -> pa.Table:
-    """The rows of an Arrow file, of which only what is looked at gets into memory."""
+    """Return the rows of an Arrow file, of which only what is looked at gets into memory."""
     with pa.memory_map(path) as source, pa.ipc.open_file(source) as reader:
         return reader.read_all()

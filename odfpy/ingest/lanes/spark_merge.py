@@ -135,7 +135,7 @@ class _History:
 
 
 def _roles(plan: MergePlan, request: LaneRequest) -> dict[str, str]:
-    """Names of columns by role."""
+    """Return names of columns by role."""
     return {
         "pos": request.vocab.offset_column,
         "op": request.vocab.operation_type_column,
@@ -174,7 +174,7 @@ class _PlaceWriter:
         self._folder = folder
 
     def path(self, partition: int) -> str:
-        """The file of a partition."""
+        """Return the file of a partition."""
         return f"{self._folder}/places-{partition}"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

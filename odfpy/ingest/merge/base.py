@@ -86,19 +86,19 @@ class Merge(Protocol):
         """True if the input may state operations, in its `op` column."""
 
     def sql(self, shape: MergeShape) -> str:
-        """The merge as a query over `new` and `state`, in no particular order."""
+        """Return the merge as a query over `new` and `state`, in no particular order."""
 
     def order(self, shape: MergeShape) -> tuple[str, ...]:
-        """Columns of the result that new offsets follow, ascending; together they are unique."""
+        """Return columns of the result that new offsets follow, ascending; together they are unique."""
 
 
 def select(columns: Iterable[str]) -> str:
-    """A list of expressions, one a line."""
+    """Return a list of expressions, one a line."""
     return ",\n  ".join(columns)
 
 
 def equal_keys(shape: MergeShape, left: str, right: str) -> str:
-    """The join condition of two relations.
+    """Return the join condition of two relations.
 
     Args:
         shape: the number of key columns.

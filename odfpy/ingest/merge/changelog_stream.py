@@ -14,7 +14,7 @@ class ChangelogStreamMerge:
     takes_operations: bool = True
 
     def sql(self, shape: MergeShape) -> str:
-        """All of `new`."""
+        """Return all of `new`."""
         columns = ("op", "pos", *shape.key_columns, *shape.carried_columns)
         return f"SELECT\n  {select(f'new.{column}' for column in columns)}\nFROM new"
 

@@ -24,7 +24,7 @@ class SnapshotMerge:
     takes_operations: bool = False
 
     def sql(self, shape: MergeShape) -> str:
-        """The full outer join of both states, where they differ."""
+        """Return the full outer join of both states, where they differ."""
         return changes_to_operations(
             shape,
             f"CASE WHEN state.pos IS NULL THEN {APPEND} WHEN new.pos IS NULL THEN {RETRACT} ELSE {CORRECT} END",

@@ -29,7 +29,7 @@ class UpsertStreamMerge:
     takes_operations: bool = True
 
     def sql(self, shape: MergeShape) -> str:
-        """The last row of each key beside its current state, where that makes a difference."""
+        """Return the last row of each key beside its current state, where that makes a difference."""
         keys = ", ".join(shape.key_columns)
         return changes_to_operations(
             shape,

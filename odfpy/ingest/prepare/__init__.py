@@ -52,7 +52,7 @@ def check_steps(steps: Sequence[PrepStep] | None) -> None:
 
 
 def commands_of(steps: Sequence[PrepStep] | None) -> tuple[str, ...]:
-    """The commands that steps run, as a person types them."""
+    """Return the commands that steps run, as a person types them."""
     return tuple(shlex.join(step.command) for step in steps or () if isinstance(step, PrepPipe))
 
 

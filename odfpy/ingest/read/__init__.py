@@ -33,7 +33,7 @@ __all__ = ["FilePart", "inferred_schema", "parts_of", "read", "read_part", "sche
 
 
 def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
-    """The rows of a file, in its order.
+    """Return the rows of a file, in its order.
 
     Args:
         step: format and schema.
@@ -56,7 +56,7 @@ def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
 
 
 def schema_of(step: ReadStep) -> DataSchema | None:
-    """The schema that a read step enforces, given as `schema` or as `ddlSchema`.
+    """Return the schema that a read step enforces, given as `schema` or as `ddlSchema`.
 
     Raises:
         SchemaError: both are given, or the definitions do not parse.
@@ -92,7 +92,7 @@ def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) 
 
 
 def read_part(step: ReadStep, path: Path, part: FilePart, *, name: str | None = None) -> pa.Table:
-    """The rows of a part of a file, see `read`.
+    """Return the rows of a part of a file, see `read`.
 
     Args:
         step: the read step.

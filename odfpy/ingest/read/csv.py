@@ -51,7 +51,7 @@ _END = "\0end"  # what a record of our own has, put after the last to see whethe
 
 
 def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
-    """The rows of a CSV file, or of a part of it.
+    """Return the rows of a CSV file, or of a part of it.
 
     Args:
         step: the read step.
@@ -98,7 +98,7 @@ def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, s
 
 
 def csv_schema(step: ReadCsv, path: Path, name: str) -> pa.Schema | None:
-    """The schema that is inferred for a file, if one is; errors as above.
+    """Return the schema that is inferred for a file, if one is; errors as above.
 
     Args:
         step: the read step.
@@ -140,7 +140,7 @@ class _CsvText:
 
 
 def first_record(file: TextFile, dialect: Dialect) -> Record | None:
-    """The header, or where there is none the first row; None in a file without records.
+    """Return the header, or where there is none the first row; None in a file without records.
 
     Raises:
         BadValue: it is not UTF-8, or has a quote that is never closed.
@@ -173,7 +173,7 @@ def _without_nested(schema: pa.Schema) -> pa.Schema:
 
 
 def _names(first: Record | None, dialect: Dialect, name: str) -> list[str]:
-    """Names of the columns where there is no schema."""
+    """Return names of the columns where there is no schema."""
     if first is None:
         return []
     if not dialect.header:
@@ -296,7 +296,7 @@ def _fits(column: pa.ChunkedArray, wanted: pa.DataType, formats: TimeFormats) ->
 
 
 def _texts(piece: Piece, dialect: Dialect, width: int) -> Sequence[pa.ChunkedArray]:
-    """The columns of a piece as strings, with nulls where the dialect has them.
+    """Return the columns of a piece as strings, with nulls where the dialect has them.
 
     Raises:
         BadValue: a record has another number of values, quotes that are not closed, or bytes that are not UTF-8.

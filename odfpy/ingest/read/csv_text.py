@@ -83,7 +83,7 @@ class Record(NamedTuple):
 
 
 def records(text: bytes, dialect: Dialect) -> Iterator[Record]:
-    """The records of a text, slowly: for headers, and for finding what is wrong and where."""
+    """Yield the records of a text, slowly: for headers, and for finding what is wrong and where."""
     cell = _patterns(dialect).cell
     at, first, cells, closed = 0, 0, [], True
     while match := cell.match(text, at):
@@ -102,7 +102,7 @@ def records(text: bytes, dialect: Dialect) -> Iterator[Record]:
 
 
 def with_doubled_quotes(text: bytes, dialect: Dialect) -> bytes:
-    """The same records without use of the escape character."""
+    """Return the same records without use of the escape character."""
     if not dialect.escape or dialect.escape not in text or dialect.quote not in text:
         return text
 
@@ -206,7 +206,7 @@ def _patterns(dialect: Dialect) -> _Patterns:
 
 
 def _unescaped(quoted: bytes, dialect: Dialect) -> bytes:
-    """The value between quotes."""
+    """Return the value between quotes."""
     if dialect.escape and dialect.escape in quoted:
         return re.sub(_patterns(dialect).escaped.pattern + b"|" + re.escape(dialect.quote * 2), _last_byte, quoted)
     return quoted.replace(dialect.quote * 2, dialect.quote)

@@ -48,7 +48,7 @@ class Utf8Copy:
             convert(source, target, codec, name)
 
     def open(self) -> BinaryIO:
-        """The text from its beginning; each that is opened has a position of its own."""
+        """Return the text from its beginning; each that is opened has a position of its own."""
         return Path(f"/proc/self/fd/{self._file}").open("rb")
 
 
@@ -89,7 +89,7 @@ def convert(source: BinaryIO, target: BinaryIO, codec: str, name: str) -> None:
 
 
 def not_encoded(place: str, raw: bytes, at: int, codec: str, head: bytes) -> BadValue:
-    """The error for bytes that are not in an encoding.
+    """Return the error for bytes that are not in an encoding.
 
     Args:
         place: file and line.
@@ -112,7 +112,7 @@ def not_encoded(place: str, raw: bytes, at: int, codec: str, head: bytes) -> Bad
 
 
 def codec_of(encoding: str | None) -> str:
-    """The codec of an encoding; UTF-8 if none is named.
+    """Return the codec of an encoding; UTF-8 if none is named.
 
     Raises:
         InvalidValue: no such encoding.

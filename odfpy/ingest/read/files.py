@@ -64,13 +64,13 @@ class TextFile:
             self._mark = 3 * (self._copy is None and file.read(3) == codecs.BOM_UTF8)
 
     def head(self, size: int) -> Piece:
-        """The first bytes of the text."""
+        """Return the first bytes of the text."""
         with opening(self.name), self._open(0) as file:
             text = file.read(size)
             return Piece(self, 0, text, is_last=not file.read(1))
 
     def pieces(self, start: int, cut: Callable[[bytes], int], stop: int | None = None) -> Iterator[Piece]:
-        """The text from an offset on, in pieces.
+        """Yield the text from an offset on, in pieces.
 
         Args:
             start: offset of the first byte.
@@ -111,7 +111,7 @@ class TextFile:
         return found
 
     def rest(self, start: int) -> Piece:
-        """All the text from an offset on."""
+        """Return all the text from an offset on."""
         with opening(self.name), self._open(start) as file:
             return Piece(self, start, file.read(), is_last=True)
 
@@ -201,7 +201,7 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: 
 
 
 def _count(rows: int, result: object) -> int:
-    """Rows so far, with those of one more result, if it has any."""
+    """Return rows so far, with those of one more result, if it has any."""
     more: int = getattr(result, "num_rows", 0)
     if more:
         tell_rows(rows + more)

@@ -42,7 +42,7 @@ _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
 def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
-    """The rows of a file with one JSON object a line, or of a part of it.
+    """Return the rows of a file with one JSON object a line, or of a part of it.
 
     Args:
         step: the read step.
@@ -90,7 +90,7 @@ def ndjson_parts(step: ReadNdJson, schema: DataSchema | None, path: Path, name: 
 
 
 def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
-    """The rows of a file that has a JSON array of objects, possibly below `subPath`, or of a part of it.
+    """Return the rows of a file that has a JSON array of objects, possibly below `subPath`, or of a part of it.
 
     Args:
         step: the read step.
@@ -136,7 +136,7 @@ def json_parts(step: ReadJson, schema: DataSchema | None, path: Path, name: str,
 
 
 def json_schema(step: ReadJson | ReadNdJson, path: Path, name: str) -> pa.Schema:
-    """The schema that is inferred for a file, of which only pieces are held.
+    """Return the schema that is inferred for a file, of which only pieces are held.
 
     Args:
         step: the read step.
@@ -171,7 +171,7 @@ def _inferred_from(file: TextFile, array: JsonArray) -> pa.Schema:
 def _read_pieces(
     file: TextFile, array: JsonArray, wanted: pa.Schema | None, formats: TimeFormats, part: FilePart
 ) -> pa.Table:
-    """The rows of a large document, or of a part of it, of which only pieces are held."""
+    """Return the rows of a large document, or of a part of it, of which only pieces are held."""
     schema = _inferred_from(file, array) if wanted is None else wanted
 
     def fit(piece: Piece) -> pa.Table:
@@ -193,7 +193,7 @@ def _read_pieces(
 
 
 def table_of(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table:
-    """The rows that records make, with the wanted schema or one that fits all of them.
+    """Return the rows that records make, with the wanted schema or one that fits all of them.
 
     Args:
         records: the records.
@@ -220,7 +220,7 @@ def table_of(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -
 
 
 def _series_by_arrow(text: bytes, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table | None:
-    """The rows, or None if Arrow's reader cannot be trusted with them."""
+    """Return the rows, or None if Arrow's reader cannot be trusted with them."""
     if not text.strip() or (b"null" in text and _has(text, _STRAY_NULL)) or text.startswith(codecs.BOM_UTF8):
         return None
     try:
@@ -234,7 +234,7 @@ def _series_by_arrow(text: bytes, wanted: pa.Schema | None, formats: TimeFormats
 
 
 def _array_by_arrow(text: bytes, keys: Sequence[str], wanted: pa.Schema, formats: TimeFormats) -> pa.Table | None:
-    """The same for an array: the document is read as one record, in which the array is a list of structs."""
+    """Return the same for an array: the document is read as one record, in which the array is a list of structs."""
     try:
         rows = pa.list_(pa.struct([_source_field(field) for field in wanted]))
         path = list(keys) or ["rows"]

@@ -108,7 +108,7 @@ class JsonArray:
         return None if start is None else cls(start, keys)
 
     def parse(self, piece: Piece) -> Records:
-        """The items in a piece of the file that `cut_at_item` has cut.
+        """Return the items in a piece of the file that `cut_at_item` has cut.
 
         Raises:
             BadValue: the piece is not JSON, or has something that is not an object.
@@ -146,7 +146,7 @@ class ArrayParser(Parser):
         raise self._nothing_under(keys)
 
     def items(self, tail: Callable[[int], None], *, is_first: bool, is_last: bool) -> Records:
-        """The items of a piece.
+        """Return the items of a piece.
 
         Args:
             tail: looks at what follows after the array, from a position on.

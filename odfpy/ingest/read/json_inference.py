@@ -23,7 +23,7 @@ _KINDS = {str: "String", Number: "number", bool: "Bool", dict: "object", list: "
 
 
 def infer_schema(objects: Sequence[Mapping[str, Any]], unknown: pa.DataType = UNKNOWN) -> pa.Schema:
-    """The schema of some records.
+    """Return the schema of some records.
 
     Args:
         objects: the records.
@@ -41,7 +41,7 @@ def infer_schema(objects: Sequence[Mapping[str, Any]], unknown: pa.DataType = UN
 def infer_in_turn(
     records: Callable[[], Iterator[Records]], view: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda it: it
 ) -> pa.Schema:
-    """The schema of records that come some at a time.
+    """Return the schema of records that come some at a time.
 
     Args:
         records: gives all of them, from the beginning, whenever it is called.

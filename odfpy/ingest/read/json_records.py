@@ -65,7 +65,7 @@ def member_names(path: Path) -> frozenset[str]:
 
 
 def parse_series(piece: Piece) -> Records:
-    """All objects of a series.
+    """Return all objects of a series.
 
     Raises:
         BadValue: a record is not JSON, or not an object; the message names its line.
@@ -75,7 +75,7 @@ def parse_series(piece: Piece) -> Records:
 
 
 def parse_array(piece: Piece, keys: Sequence[str]) -> Records:
-    """All objects of the array that the document is, or has under these keys.
+    """Return all objects of the array that the document is, or has under these keys.
 
     Raises:
         BadValue: the document is not JSON, has no such array, or an item is not an object.
@@ -170,7 +170,7 @@ class Parser:
             end = self._expect(end, ",", "a comma or the end of the object is missing")
 
     def _open_array(self, at: int, path: list[str]) -> int:
-        """The position of the first item of an array."""
+        """Return the position of the first item of an array."""
         return self._expect(
             at,
             "[",
@@ -211,7 +211,7 @@ class Parser:
 
 
 def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of an object by key; `REPEATED` stands for the values of a key that occurs twice."""
+    """Return the members of an object by key; `REPEATED` stands for the values of a key that occurs twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         counts = Counter(key for key, _ in pairs)

@@ -31,7 +31,7 @@ def read_parquet(
     name: str,
     part: FilePart = WHOLE,
 ) -> pa.Table:
-    """The rows of a Parquet file, or of some of its row groups.
+    """Return the rows of a Parquet file, or of some of its row groups.
 
     Args:
         step: the read step.
@@ -81,7 +81,7 @@ def parquet_parts(step: ReadParquet, schema: DataSchema | None, path: Path, name
 
 
 def column_names(path: Path, name: str) -> tuple[str, ...] | None:
-    """The names of the columns of a file; None if it has no rows.
+    """Return the names of the columns of a file; None if it has no rows.
 
     Args:
         path: the file.
@@ -95,7 +95,7 @@ def column_names(path: Path, name: str) -> tuple[str, ...] | None:
 
 
 def _read_table(path: Path, name: str, columns: tuple[str, ...] | None, part: FilePart) -> tuple[int, pa.Table]:
-    """Rows before the part, and its rows."""
+    """Return rows before the part, and its rows."""
     with _opened(path, name) as file:
         if file is None:
             return 0, pa.table({})

@@ -31,5 +31,5 @@ WHOLE = FilePart()
 
 
 def parts_between(bounds: Sequence[int]) -> list[FilePart]:
-    """The parts of a file that is cut at some places."""
+    """Return the parts of a file that is cut at some places."""
     return [FilePart(start or 0, stop) for start, stop in pairwise([0, *bounds, None])]

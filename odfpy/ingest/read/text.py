@@ -62,7 +62,7 @@ DEFAULT_FORMATS = TimeFormats(time_format(None), time_format(None))
 
 
 def parse_texts(texts: pa.Array, wanted: pa.DataType, formats: TimeFormats = DEFAULT_FORMATS) -> pa.Array:
-    """The values that texts name; nulls stay null.
+    """Return the values that texts name; nulls stay null.
 
     Args:
         texts: an array of strings.
@@ -199,7 +199,7 @@ def retime(moments: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _instants(texts: pa.Array, time: TimeFormat) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Seconds since 1970, nanoseconds, and whether the text has the format and the time exists."""
+    """Return seconds since 1970, nanoseconds, and whether the text has the format and the time exists."""
     matched = pc.extract_regex(texts, f"^(?:{time.pattern})$")
     groups = dict(zip((field.name for field in matched.type), matched.flatten(), strict=True))
     numbers = {name: _numbers(group, LEFT_OUT.get(name, 0)) for name, group in groups.items() if name not in "bpfz"}

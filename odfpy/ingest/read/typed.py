@@ -50,11 +50,11 @@ class Misfit(Exception):
         self.shown = shown
 
     def moved(self, row: int) -> Misfit:
-        """The same misfit in another row."""
+        """Return the same misfit in another row."""
         return Misfit(row, self.path, self.wanted, self.shown)
 
     def at(self, place: str) -> BadValue:
-        """The error to raise, given the file and the place in it."""
+        """Return the error to raise, given the file and the place in it."""
         if self.shown is None:
             return BadValue(
                 f"{place}: column {shorten(self.path)} has no value, but {self.wanted} is required",
@@ -70,7 +70,7 @@ class Misfit(Exception):
 
 
 def shorten(text: str) -> str:
-    """A value for an error message."""
+    """Return a value for an error message."""
     return repr(text if len(text) <= _MAX_SHOWN_LENGTH else text[:_MAX_SHOWN_LENGTH] + "...")
 
 
@@ -88,7 +88,7 @@ def type_name(wanted: pa.DataType) -> str:
 def fit_table(
     columns: Sequence[pa.ChunkedArray], schema: pa.Schema, formats: TimeFormats = DEFAULT_FORMATS
 ) -> pa.Table:
-    """The table that columns make under a schema.
+    """Return the table that columns make under a schema.
 
     Args:
         columns: one for each field, in order, of the same length.
@@ -124,7 +124,7 @@ def fit_table(
 
 
 def fit_array(array: pa.Array, field: pa.Field, formats: TimeFormats = DEFAULT_FORMATS) -> pa.Array:
-    """The array with the type of the field.
+    """Return the array with the type of the field.
 
     Args:
         array: the values.

@@ -34,7 +34,7 @@ _MAX_REFERENCE = 4096
 _FEW = 4
 
 SIDE_FILES = "info"
-"""Where nodes are asked for many files beside a chain at once: POST `{"paths": [...]}` gives `{"files": {...}}`."""
+"""Path for requesting many side files at once: POST `{"paths": [...]}` returns `{"files": {...}}`."""
 
 MAX_SIDE_FILES = 500
 """Files in one question."""

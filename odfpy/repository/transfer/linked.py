@@ -43,11 +43,11 @@ from odfpy.repository.transfer.linked_names import WITHOUT, linked_in
 from odfpy.values import dataclass
 
 MAX_LINKED_SIZE: Final = 1 << 40
-"""Bytes of a linked object of which nobody says how large it is."""
+"""Maximum bytes of a linked object whose row states no size."""
 
 
 class MissingLinkedObjects(TransferError, code="E670"):
-    """A place does not have all files that rows link to."""
+    """The source does not have all files that rows link to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def get_schema(self, context: Any, descriptor: Any) -> Any:
-        """The columns of an answer."""
+        """Return the columns of an answer."""
         call = self._call_context(context)
         command = _command(descriptor)
         schema = metadata_schema(command) if is_metadata(command) else self._planned(call, command).schema
@@ -156,7 +156,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_get(self, context: Any, ticket: Any) -> Any:
-        """The rows of a ticket."""
+        """Return the rows of a ticket."""
         call = self._call_context(context)
         command = unwrap(ticket.ticket)
         if is_metadata(command):
@@ -295,7 +295,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         return bytes(message("SetSessionOptionsResult", errors=errors).SerializeToString())
 
     def _get_options(self, context: Any, body: bytes) -> bytes:
-        """The options of the session."""
+        """Return the options of the session."""
         parse("GetSessionOptionsRequest", body)
         values = {"dialect": self._call_context(context).dialect, "catalog": CATALOG, "schema": DB_SCHEMA}
         options = [
@@ -338,7 +338,7 @@ _ACTIONS: Final[dict[str, Callable[[FlightSqlServer, Any, bytes], bytes]]] = {
 
 
 def _command(descriptor: Any) -> Any:
-    """The command of a descriptor; a path names a dataset, all of which is wanted."""
+    """Return the command of a descriptor; a path names a dataset, all of which is wanted."""
     if descriptor.descriptor_type == fl.DescriptorType.CMD:
         return unwrap(descriptor.command)
     parts = [part.decode("utf-8", "replace") for part in descriptor.path or []]

@@ -81,7 +81,7 @@ class LocalRelayClient(RelayClient):
     def ask(
         self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
-        """The answers of the relay to the fragments of a query, which are asked at the same time.
+        """Return the answers of the relay to the fragments of a query, which are asked at the same time.
 
         Args:
             query: its id.

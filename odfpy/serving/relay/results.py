@@ -91,7 +91,7 @@ class ResultCalls:
         return body_of(_state_of(self._maker.start(text, self._tickets.open(text, caller))))
 
     def _result(self, caller: Identity, body: bytes) -> bytes:
-        """The state of a result."""
+        """Return the state of a result."""
         return body_of(_state_of(self._maker.find(text_in(tree_of(body), "result"), caller.fingerprint)))
 
     def _cancel(self, caller: Identity, body: bytes) -> bytes:
@@ -114,7 +114,7 @@ class ResultCalls:
         return body_of({"query": query, "expires": str(until)})
 
     def _query(self, caller: Identity, body: bytes) -> bytes:
-        """The record of a query."""
+        """Return the record of a query."""
         query = text_in(tree_of(body), "query")
         try:
             found = self._results.get(f"{_QUERY}{query}", caller.fingerprint)
@@ -126,7 +126,7 @@ class ResultCalls:
         return body_of(_record_of(found))
 
     def _queries(self, caller: Identity, body: bytes) -> bytes:
-        """The queries of the caller that are remembered, the newest first."""
+        """Return the queries of the caller that are remembered, the newest first."""
         tree_of(body)
         return body_of(
             [_record_of(one) for one in self._results.owned_by(caller.fingerprint) if one.id.startswith(_QUERY)]

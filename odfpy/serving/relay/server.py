@@ -140,7 +140,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def get_schema(self, context: Any, descriptor: Any) -> Any:
-        """The columns of an entity, which the path names, or of an answer of Flight SQL."""
+        """Return the columns of an entity, which the path names, or of an answer of Flight SQL."""
         caller = self._caller(context)
         if _is_sql(descriptor):
             return fl.SchemaResult(self._sql.schema(caller, descriptor.command))
@@ -167,7 +167,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_get(self, context: Any, ticket: Any) -> Any:
-        """The rows of a ticket, or a file of a result."""
+        """Return the rows of a ticket, or a file of a result."""
         caller = self._caller(context)
         if ticket.ticket.startswith(b"{"):
             return self._results.file(ticket.ticket, caller, partial(self._check, caller))
@@ -288,12 +288,12 @@ def _is_sql(descriptor: Any) -> bool:
 
 
 def _query_in(data: bytes) -> str:
-    """The query of a FlightInfo."""
+    """Return the query of a FlightInfo."""
     return query_of(as_arrow(lambda: fl.FlightInfo.deserialize(data), "Not a FlightInfo"))
 
 
 def _entity_of(descriptor: Any) -> str:
-    """The entity that a path names."""
+    """Return the entity that a path names."""
     if descriptor.descriptor_type != fl.DescriptorType.PATH or len(descriptor.path) != 1:
         raise WrongMessage("The descriptor names no entity", hint="Give it the name of an entity as path.")
     return str(descriptor.path[0].decode("utf-8", "replace"))

@@ -228,12 +228,12 @@ def _with_dots(path: str, sources: Sequence[SourceText]) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name as Spark SQL wants it written."""
+    """Return a name as Spark SQL wants it written."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else SPARK.name(name)
 
 
 def _last(path: Any) -> str:
-    """The last name of a path."""
+    """Return the last name of a path."""
     return re.split(r"`?\.`?", str(path))[-1].strip("`")
 
 

@@ -116,11 +116,11 @@ class Calls:
         return RowsInMemory(self._java.received(session, schema, sent))
 
     def jobs(self, spark: SparkSession) -> int:
-        """The number of jobs that Spark has been given; a task that ran without one counts, too."""
+        """Return the number of jobs that Spark has been given; a task that ran without one counts, too."""
         return int(self._java.jobs(spark._jsparkSession))  # noqa: SLF001
 
     def settings(self, session: SparkSession, names: Sequence[str]) -> list[str]:
-        """The values of settings; empty for one that is not set and has no default.
+        """Return the values of settings; empty for one that is not set and has no default.
 
         Args:
             session: the session.
@@ -165,7 +165,7 @@ class Calls:
         self._deletions.let_go()
 
     def items(self, sequence: Any) -> list[Any]:
-        """The items of a sequence of Scala; what is told of them needs not be asked of them."""
+        """Return the items of a sequence of Scala; what is told of them needs not be asked of them."""
         prefix = f"{self._new_name()}."
         texts = _texts(self._java.items(sequence, prefix))
         return [
@@ -197,7 +197,7 @@ class RowsInMemory:
         return int(self._java.count())
 
     def relation(self) -> JavaObject:
-        """A plan of them, with the columns of the plan that has made them."""
+        """Return a plan of them, with the columns of the plan that has made them."""
         return self._java.relation()
 
     def batches(self) -> Iterator[bytes]:
@@ -222,7 +222,7 @@ class _Waiting(threading.local):
 
 
 def calls_of(node: Any) -> Calls:
-    """The calls of the connection that an object of Java came by."""
+    """Return the calls of the connection that an object of Java came by."""
     calls: Calls = node._gateway_client.__dict__[CALLS]  # noqa: SLF001
     return calls
 
@@ -234,7 +234,7 @@ def _may_wait(kind: str, target: str, method: str) -> bool:
 
 
 def _all(batches: Any) -> Iterator[bytes]:
-    """The batches of Java; the first ones have come when this returns."""
+    """Return the batches of Java; the first ones have come when this returns."""
     return _decoded(batches, batches.next())
 
 

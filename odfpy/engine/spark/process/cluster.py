@@ -72,7 +72,7 @@ class Cluster:
 
 
 def find_cluster(settings: EngineSettings) -> Cluster:
-    """The way to the cluster of some settings.
+    """Return the way to the cluster of some settings.
 
     Raises:
         EngineUnavailable: nobody answers there, it cannot reach us, or what is set for it is wrong.

@@ -44,7 +44,7 @@ class Deletions:
             self._known.removeAll(self._apart.splitAsStream(_APART.join(taken)).toList())
 
     def _taken(self) -> list[str]:
-        """The objects that wait, which do no more."""
+        """Return the objects that wait, which do no more."""
         taken = []
         with suppress(IndexError):  # another thread may take some at the same time
             while True:

@@ -51,7 +51,7 @@ class JavaRuntime:
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaRuntime:
-    """The Java runtime to use.
+    """Return the Java runtime to use.
 
     Args:
         environ: environment variables; those of the process by default.

@@ -76,7 +76,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def spark_home() -> Path:
-    """The folder of the installed PySpark, found without importing it.
+    """Return the folder of the installed PySpark, found without importing it.
 
     Raises:
         EngineUnavailable: PySpark is not installed.
@@ -106,7 +106,7 @@ def java_command(
     options: Sequence[str] = (),
     arguments: Sequence[str] = (),
 ) -> list[str]:
-    """The command that starts Spark's side of PySpark.
+    """Return the command that starts Spark's side of PySpark.
 
     Args:
         java: the runtime.

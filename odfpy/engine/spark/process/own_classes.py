@@ -26,7 +26,7 @@ class OwnClass:
         self._gateway = gateway
 
     def new(self, argument: object) -> JavaObject:
-        """A new object.
+        """Return a new object.
 
         Args:
             argument: of the constructor.

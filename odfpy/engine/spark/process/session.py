@@ -35,7 +35,7 @@ _LOGGERS_OF_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 def open_session(
     master: str = "local[*]", extra: Mapping[str, str] | None = None, *, is_cold: bool = False
 ) -> SparkSession:
-    """The session of this process with the pinned settings, on the JVM that PySpark finds or starts.
+    """Return the session of this process with the pinned settings, on the JVM that PySpark finds or starts.
 
     Args:
         master: Spark's master, for example `local[2]`.
@@ -108,7 +108,7 @@ def _forget_hadoop_defaults(session: SparkSession, settings: Mapping[str, str]) 
 
 
 def request_session(spark: SparkSession) -> SparkSession:
-    """A session for one request: the pinned settings, and no views of earlier requests."""
+    """Return a session for one request: the pinned settings, and no views of earlier requests."""
     session = spark.newSession()
     change_settings(session, {})
     use_pages(session, SMALL_PAGE)
@@ -116,7 +116,7 @@ def request_session(spark: SparkSession) -> SparkSession:
 
 
 def settings_of(session: SparkSession, names: Sequence[str]) -> dict[str, str]:
-    """The values of settings, by their names; empty for one that is not set and has no default."""
+    """Return the values of settings, by their names; empty for one that is not set and has no default."""
     from odfpy.engine.spark.process.calls import calls_of
 
     return dict(zip(names, calls_of(session._jvm).settings(session, names), strict=True))  # noqa: SLF001
@@ -140,7 +140,7 @@ def use_pages(session: SparkSession, size: int) -> None:
 
 
 def version_of(spark: SparkSession) -> str:
-    """The engine's version as recorded in every transform."""
+    """Return the engine's version as recorded in every transform."""
     context = spark.sparkContext
     if context not in _VERSIONS:
         java = str(getattr(spark._jvm, "java.lang.Runtime").version().feature())  # noqa: SLF001

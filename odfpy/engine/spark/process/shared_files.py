@@ -33,7 +33,7 @@ def storage_of(spark: SparkSession) -> str | None:
 
 
 def read_parquet(spark: SparkSession, schema: StructType, paths: Iterable[str]) -> DataFrame:
-    """The rows of Parquet files of this machine, read by executors; a path is a path, whatever is in it.
+    """Return the rows of Parquet files of this machine, read by executors; a path is a path, whatever is in it.
 
     Args:
         spark: the session.

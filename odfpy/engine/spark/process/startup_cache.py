@@ -50,7 +50,7 @@ class StartupCache:
     def of(
         cls, java: JavaRuntime, home: Path, environ: Mapping[str, str], memory: str | None = None
     ) -> StartupCache | None:
-        """The cache of an installation, or None when this Java cannot have one.
+        """Return the cache of an installation, or None when this Java cannot have one.
 
         Args:
             java: the runtime.

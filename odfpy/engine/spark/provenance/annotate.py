@@ -51,7 +51,7 @@ class Annotator:
         self.has_sessions = False
 
     def annotate(self, plan: Node) -> Node:
-        """The rows of a plan over leaves, with one more column.
+        """Return the rows of a plan over leaves, with one more column.
 
         Returns:
             A plan with the same columns under the same identities, and the identifiers.

@@ -62,7 +62,7 @@ class _Plan:
     definitions: dict[int, Node] = field(default_factory=dict)
 
     def ways(self, plan: Node, column: Node) -> Iterator[_Way]:
-        """All ways in which a column of a plan comes about."""
+        """Yield all ways in which a column of a plan comes about."""
         name = operator_name(plan)
         match name:
             case "Project" | "Aggregate" | "Window":
@@ -122,7 +122,7 @@ class _Plan:
             yield from self._of(plan.child(), made[found].child(), name=_WINDOW if is_window(made[found]) else None)
 
     def _of(self, below: Node, expression: Node, *, name: str | None = None) -> Iterator[_Way]:
-        """The ways of what an expression reads; one that only reads a column adds nothing to them."""
+        """Yield the ways of what an expression reads; one that only reads a column adds nothing to them."""
         while expression_name(expression) == "KnownNotNull":
             (expression,) = children(expression)
         if expression_name(expression) == "AttributeReference":
@@ -189,7 +189,7 @@ class _Origins:
                     yield replace(one, through=(*way.through, *one.through), is_one_of=is_one_of)
 
     def _below(self, way: _Way) -> Iterable[_Way] | None:
-        """The ways of a column of an earlier step or a temporal table; None for one of an input."""
+        """Return the ways of a column of an earlier step or a temporal table; None for one of an input."""
         ready = self.ready
         if isinstance(ready, PreparedTransform):
             return None
@@ -213,7 +213,7 @@ class _Origins:
         return _Plan().ways(self.plans[at], columns(self.plans[at])[way.at])
 
     def _of_versions(self, way: _Way, free: Node, names: Sequence[str]) -> Iterable[_Way]:
-        """A column of versions: one of the rows below, or when they are valid, which their event times say."""
+        """Return a column of versions: one of the rows below, or when they are valid, which their event times say."""
         below = columns(free)
         if way.at < len(names) - 2:
             return _Plan().ways(free, below[way.at])

@@ -28,7 +28,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def narrow(frame: DataFrame, wanted: TraceTarget, *, by_time: bool = True) -> DataFrame:
-    """Those rows of a result that may be wanted.
+    """Return those rows of a result that may be wanted.
 
     Args:
         frame: the result; its columns are `c0`, `c1`..., others may follow.

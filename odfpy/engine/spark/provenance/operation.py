@@ -80,14 +80,14 @@ def _only_adds(then: TransformAt) -> bool:
 
 
 def _of_state(then: TransformAt) -> tuple[DataFrame, bool]:
-    """The result as it was, with identifiers; and whether conditions on times hold for the rows below, too."""
+    """Return the result as it was, with identifiers; and whether conditions on times hold for the rows below, too."""
     plan = then.result()
     names = [f"c{at}" for at in range(len(columns(plan)) - 1)]
     return then.catalyst.dataframe(plan).toDF(*names, IDS), not then.annotator.has_sessions
 
 
 def _of_rows(ready: PreparedTransform) -> DataFrame:
-    """The rows of the runs, each of which stands for one row of an input."""
+    """Return the rows of the runs, each of which stands for one row of an input."""
     from pyspark.sql import functions
 
     names = [f"c{at}" for at in range(len(columns(ready.delta.plan)) - len(CARRIED))]
@@ -101,7 +101,7 @@ def _of_rows(ready: PreparedTransform) -> DataFrame:
 def _ways(
     wanted: TraceTarget, batches: Iterable[pa.RecordBatch], *, by_rows: bool
 ) -> Mapping[int, Sequence[Sequence[SourceRow]]]:
-    """All that rows that are wanted may be made of, in an order that does not depend on how Spark works."""
+    """Return all that rows that are wanted may be made of, in an order that does not depend on how Spark works."""
     ways: defaultdict[int, list[Sequence[SourceRow]]] = defaultdict(list)
     for batch in batches:
         keys = result_keys(wanted.layout, batch)

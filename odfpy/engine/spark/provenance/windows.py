@@ -44,7 +44,7 @@ class _Window:
         self.count = self.build.expression("Size", self.all)
 
     def _beside(self, function: Node, frame: Node) -> Node:
-        """A function of the same partitions as one more column."""
+        """Return a function of the same partitions as one more column."""
         over = self.build.over(function, self.partition, self.order, frame)
         self.made.append(self.ids.catalyst.alias(over, "__odf_made"))
         return self.made[-1].toAttribute()
@@ -83,7 +83,7 @@ class _Window:
         return self._range(frame)
 
     def _row(self, bound: Node, otherwise: Node) -> Node:
-        """The place of a bound of ROWS; `otherwise` where there is none."""
+        """Return the place of a bound of ROWS; `otherwise` where there is none."""
         name = expression_name(bound)
         if name.startswith("Unbounded"):
             return otherwise
@@ -95,7 +95,7 @@ class _Window:
         return self._sum(self.place, self.ids.catalyst.integer(number))
 
     def _range(self, frame: Node) -> _Places:
-        """The places of a frame of RANGE, by counting: peers stand together."""
+        """Return the places of a frame of RANGE, by counting: peers stand together."""
         upper = frame.upper()
         if expression_name(upper) == "UnboundedFollowing":
             last = self.count
@@ -119,7 +119,7 @@ class _Window:
 
 
 def window(ids: Identifiers, plan: Node, below: Node) -> Node:
-    """A window operator over annotated rows.
+    """Return a window operator over annotated rows.
 
     Args:
         ids: makes columns of identifiers.

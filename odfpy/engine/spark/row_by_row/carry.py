@@ -26,7 +26,7 @@ from odfpy.errors import InternalError
 
 
 def carry(catalyst: Catalyst, plan: Node, leaves: Leaves | None = None) -> Delta:
-    """A plan row by row with the carried columns beside its own.
+    """Return a plan row by row with the carried columns beside its own.
 
     Args:
         catalyst: the session.
@@ -54,7 +54,7 @@ class _Carrier:
         self.branches: list[Branch] = []
 
     def carry(self, plan: Node) -> _Carried:
-        """The same plan with the carried columns in its output, without aliases, views and CTEs."""
+        """Return the same plan with the carried columns in its output, without aliases, views and CTEs."""
         match operator_name(plan):
             case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
                 return self.carry(child_of(plan))
@@ -126,7 +126,7 @@ class _Carrier:
         return _Carried(plan.withNewChildren(self._catalyst.seq(sides)), below.branches)
 
     def _reference(self, plan: Node) -> _Carried:
-        """A use of a CTE: its definition in place, under the identities that this use gave to its columns."""
+        """Return a use of a CTE: its definition in place, under the identities that this use gave to its columns."""
         definition = self._definitions[plan.cteId()]
         below = self.carry(definition)
         pairs = zip(columns(definition), columns(plan), strict=True)
@@ -141,6 +141,6 @@ def _is_constant(plan: Node) -> bool:
 
 
 def _carried_columns(plan: Node) -> list[Node]:
-    """The carried columns of a plan, in their order."""
+    """Return the carried columns of a plan, in their order."""
     by_name = {column.name(): column for column in columns(plan)}
     return [by_name[name] for name in CARRIED]

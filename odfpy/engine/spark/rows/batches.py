@@ -60,7 +60,7 @@ def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) 
 
 
 def file_schema(frame: DataFrame) -> pa.Schema:
-    """The schema of a file with the rows of a data frame.
+    """Return the schema of a file with the rows of a data frame.
 
     Raises:
         InternalError: a column has a type that no file has: rows of such types are not kept.
@@ -134,12 +134,12 @@ def in_input_order(
 
 
 def _values(frame: DataFrame) -> list[Column]:
-    """All values of a row, as keys to sort by; texts by their bytes, whatever their collation."""
+    """Return all values of a row, as keys to sort by; texts by their bytes, whatever their collation."""
     return [sortable(frame, name) for name in frame.columns if name not in CARRIED]
 
 
 def tagged_rows(batches: Iterator[pa.RecordBatch], branches_that_fan_out: Sequence[bool]) -> Iterator[TaggedRows]:
-    """The rows of a delta with what they carry, from batches of its columns, `CARRIED` and the running number."""
+    """Yield the rows of a delta with what they carry, from batches of its columns, `CARRIED` and the running number."""
     fans_out = np.array(branches_that_fan_out)
     for batch in batches:
         branches = _numbers(batch.column(CARRIED_BRANCH))

@@ -94,7 +94,7 @@ def _write(name: str, table: pa.Table, path: Path) -> None:
 
 
 def _readable(field: pa.Field) -> pa.Field:
-    """A column of nothing but nulls goes as text, since it has no type of its own yet."""
+    """Return a column of nothing but nulls goes as text, since it has no type of its own yet."""
     return field.with_type(pa.string() if pa.types.is_null(field.type) else readable_type(field.type))
 
 

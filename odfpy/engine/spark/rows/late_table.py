@@ -86,7 +86,7 @@ class LateTable:
         return cls(catalyst, catalyst.plan(read_parquet(catalyst.spark, schema, [str(path)])), shift)
 
     def split(self, plan: Node, times: Sequence[Node], offset: Node, number: Node, *, late: bool) -> Node:
-        """The late rows of a plan, or the others.
+        """Return the late rows of a plan, or the others.
 
         Args:
             plan: the rows.
@@ -118,7 +118,7 @@ class LateTable:
 
 
 def chosen(catalyst: Catalyst, late: Late, table: Table, plan: Node, scratch: Path) -> Node:
-    """The rows of an input that a transform is to see.
+    """Return the rows of an input that a transform is to see.
 
     Args:
         catalyst: the session.

@@ -116,17 +116,17 @@ def is_gathered(spark: SparkSession) -> bool:
 
 
 def gather(catalyst: Catalyst, plan: Node) -> Node:
-    """Rows of files, or of several plans, in one partition if they are few."""
+    """Return rows of files, or of several plans, in one partition if they are few."""
     return catalyst.coalesced(plan) if is_gathered(catalyst.spark) else plan
 
 
 def gathered_rows(frame: DataFrame) -> DataFrame:
-    """The same of a data frame."""
+    """Return the same of a data frame."""
     return frame.coalesce(1) if is_gathered(frame.sparkSession) else frame
 
 
 def read_plan(catalyst: Catalyst, schema: StructType, paths: Iterable[Path]) -> Node:
-    """The rows of files that the engine has written for itself.
+    """Return the rows of files that the engine has written for itself.
 
     Args:
         catalyst: access to Catalyst.

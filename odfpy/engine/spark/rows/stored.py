@@ -33,7 +33,7 @@ _ROWS_AT_ONCE: Final = 512
 
 
 def read_kept(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> Node:
-    """The rows of files that the engine has written for itself.
+    """Return the rows of files that the engine has written for itself.
 
     Args:
         catalyst: the session.
@@ -48,7 +48,7 @@ def read_kept(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> 
 
 
 def table_rows(catalyst: Catalyst, schema: StructType, table: pa.Table, path: Path) -> Node:
-    """The rows of a table that was read from what the engine has written; many go to a file.
+    """Return the rows of a table that was read from what the engine has written; many go to a file.
 
     Args:
         catalyst: the session.
@@ -64,7 +64,7 @@ def table_rows(catalyst: Catalyst, schema: StructType, table: pa.Table, path: Pa
 
 
 def fetched(frame: DataFrame) -> pa.Table | None:
-    """The rows of a data frame as a table of Arrow, if they are few."""
+    """Return the rows of a data frame as a table of Arrow, if they are few."""
     if not are_few(frame.sparkSession):
         return None
     found = table_of(frame)
@@ -72,7 +72,7 @@ def fetched(frame: DataFrame) -> pa.Table | None:
 
 
 def sent(catalyst: Catalyst, table: pa.Table, schema: StructType | None = None) -> Node:
-    """A small table, which is sent to Java.
+    """Return a small table, which is sent to Java.
 
     Args:
         catalyst: the session.
@@ -108,7 +108,7 @@ def _read_few(paths: Sequence[Path], wanted: pa.Schema) -> pa.Table | None:
 
 
 def computed(catalyst: Catalyst, plan: Node) -> Node:
-    """The rows of a plan, which are computed now if they are few; else the plan as it is."""
+    """Return the rows of a plan, which are computed now if they are few; else the plan as it is."""
     found = in_memory(catalyst.dataframe(plan))
     return plan if found is None else found.relation()
 

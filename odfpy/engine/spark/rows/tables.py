@@ -74,12 +74,12 @@ class Table:
         return 0 if self.interval is None else self.interval.num_rows
 
     def schema(self) -> pa.Schema:
-        """The columns, in plain layout; errors as for `odfpy.data.slices.slice.slice_schema`."""
+        """Return the columns, in plain layout; errors as for `odfpy.data.slices.slice.slice_schema`."""
         return slice_schema(self.schema_file, vocab=self.vocab)
 
 
 def scan(catalyst: Catalyst, table: Table, scratch: Path) -> Node:
-    """The rows of a table, as a plan with the columns that its schema has.
+    """Return the rows of a table, as a plan with the columns that its schema has.
 
     Args:
         catalyst: the session.
@@ -191,7 +191,7 @@ _COPIES: Final = count()
 
 
 def _readable(path: str, schema: pa.Schema, table: Table, scratch: Path) -> str:
-    """The slice, or a copy of its rows in types that Spark reads as those of the schema."""
+    """Return the slice, or a copy of its rows in types that Spark reads as those of the schema."""
     found = _columns_of(path)
     missing = [field.name for field in schema if field.name not in found.names and not field.nullable]
     if missing:

@@ -42,7 +42,7 @@ _PIECE: Final = 1 << 22
 
 
 def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The rows of a data frame, partition by partition, of which two are in memory at a time."""
+    """Yield the rows of a data frame, partition by partition, of which two are in memory at a time."""
     spark = frame.sparkSession
     with stage("optimize"):
         schema = arrow_schema(frame.schema)
@@ -58,7 +58,7 @@ def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 
 
 def table_of(frame: DataFrame) -> pa.Table:
-    """The rows of a data frame as a table of Arrow, all in memory."""
+    """Return the rows of a data frame as a table of Arrow, all in memory."""
     return pa.Table.from_batches(batches_of(frame), arrow_schema(frame.schema))
 
 
@@ -128,7 +128,7 @@ def are_few(spark: SparkSession) -> bool:
 
 
 def calls_by(node: Node) -> Calls:
-    """The calls of the connection that an object of Java came by."""
+    """Return the calls of the connection that an object of Java came by."""
     from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
 
     return calls_of(node)
@@ -173,7 +173,7 @@ class _Task(Generic[R]):
     versions: tuple[str, str] = (__version__, pa.__version__)
 
     def __call__(self, messages: Iterator[bytes]) -> Iterator[bytes | RaisedError | tuple[R, bool]]:
-        """The pieces of the file if it is not shared, and what has been written or was wrong."""
+        """Yield the pieces of the file if it is not shared, and what has been written or was wrong."""
         folder = tempfile.gettempdir() if self.path is None else str(Path(self.path).parent)
         # A task that was given up may still be at work when another one has taken its place.
         own = os.path.join(folder, f"odf-{uuid.uuid4().hex}")  # noqa: PTH118

@@ -42,7 +42,7 @@ class LogFilter:
     last_block: int | None = None
 
     def only(self, column: str, values: frozenset[bytes]) -> LogFilter:
-        """Those of them whose column has one of the values."""
+        """Return those of them whose column has one of the values."""
         if column == "address":
             return replace(self, addresses=_both(self.addresses, values))
         topics = list(self.topics)
@@ -51,7 +51,7 @@ class LogFilter:
         return replace(self, topics=tuple(topics))
 
     def between(self, first: int, last: int | None) -> LogFilter:
-        """Those of them in a range of blocks."""
+        """Return those of them in a range of blocks."""
         lasts = [block for block in (self.last_block, last) if block is not None]
         return replace(self, first_block=max(self.first_block, first), last_block=min(lasts, default=None))
 
@@ -61,7 +61,7 @@ class LogFilter:
         return frozenset() in (self.addresses, *self.topics)
 
     def query(self, first: int, last: int) -> dict[str, Any]:
-        """The argument of `eth_getLogs` for a range of blocks."""
+        """Return the argument of `eth_getLogs` for a range of blocks."""
         query: dict[str, Any] = {"fromBlock": hex(first), "toBlock": hex(last)}
         if self.addresses is not None:
             query["address"] = _hex(self.addresses)
@@ -145,7 +145,7 @@ def _bounded(wanted: LogFilter, term: exp.Expr, number: int, *, mirrored: bool) 
 
 
 def _values(term: exp.Expr) -> tuple[str, set[bytes]]:
-    """The column and the values that a term allows for it."""
+    """Return the column and the values that a term allows for it."""
     from sqlglot import exp
 
     term = term.unnest()

@@ -79,7 +79,7 @@ class EthereumNode:
         return self._integer(self._ask("eth_chainId"), "the chain id")
 
     def block(self, which: int | str) -> Block:
-        """A block by its number, or `latest`.
+        """Return a block by its number, or `latest`.
 
         Raises:
             FetchError: the node has no such block, as always if the answer makes no sense.
@@ -87,11 +87,11 @@ class EthereumNode:
         return self._block(self._ask("eth_getBlockByNumber", which if isinstance(which, str) else hex(which), False))
 
     def block_of_hash(self, block_hash: bytes) -> Block:
-        """A block by its hash."""
+        """Return a block by its hash."""
         return self._block(self._ask("eth_getBlockByHash", f"0x{block_hash.hex()}", False))
 
     def logs(self, query: dict[str, Any]) -> list[Log]:
-        """The logs that a query finds, in the order of the chain.
+        """Return the logs that a query finds, in the order of the chain.
 
         Raises:
             RefusedByNode: it is too much for the node, or it does not like something else about the query.

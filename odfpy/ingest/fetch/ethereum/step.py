@@ -54,7 +54,7 @@ def fetch_ethereum_logs(step: FetchEthereumLogs, context: FetchContext) -> Itera
 
 
 def columns_of(step: FetchEthereumLogs) -> pa.Schema:
-    """The columns that the logs of a source have.
+    """Return the columns that the logs of a source have.
 
     Raises:
         InvalidValue: filter or signature cannot be used.
@@ -158,13 +158,13 @@ def _node(step: FetchEthereumLogs, context: FetchContext) -> EthereumNode:
 
 
 def _nodes(setting: str | None) -> dict[int | None, str]:
-    """The setting ethereum.nodes as chain ids and templates of URLs."""
+    """Return the setting ethereum.nodes as chain ids and templates of URLs."""
     entries = re.split(r"\s+(?=[0-9]+=)", (setting or "").strip())
     return {int(chain): url for chain, _, url in (entry.partition("=") for entry in entries) if url}
 
 
 def _with_times(logs: Sequence[Log], node: EthereumNode) -> list[Log]:
-    """The logs with the times of their blocks, asked for where they are missing."""
+    """Return the logs with the times of their blocks, asked for where they are missing."""
     missing = sorted({log.block_hash for log in logs if log.block_timestamp is None})
     times = {block_hash: node.block_of_hash(block_hash).timestamp for block_hash in missing}
     return [

@@ -118,7 +118,7 @@ class DbfTable:
         self.fields = self._fields(descriptors)
 
     def batches(self, names: set[str], start: int = 0, stop: int | None = None) -> Iterator[DbfBatch]:
-        """The rows, in their order.
+        """Yield the rows, in their order.
 
         Args:
             names: columns to read.
@@ -230,7 +230,7 @@ def _normalized(texts: pa.Array, kind: str) -> pa.Array:
 
 
 def codec_of_cpg(content: bytes, name: str) -> str:
-    """The codec that a .cpg file names.
+    """Return the codec that a .cpg file names.
 
     Raises:
         IngestError: there is no such encoding.

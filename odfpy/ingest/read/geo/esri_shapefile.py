@@ -38,7 +38,7 @@ _WHOLE = r"^([+-]?[0-9]+)\.0*$"
 def read_esri_shapefile(
     step: ReadEsriShapefile, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE
 ) -> pa.Table:
-    """The rows of a shapefile in a zip archive, or some of them.
+    """Return the rows of a shapefile in a zip archive, or some of them.
 
     Args:
         step: the read step.
@@ -130,7 +130,7 @@ class _Shapefile:
             yield cls(shapes, table, f"{archive.name}/{member}")
 
     def read(self, wanted: pa.Schema, part: FilePart) -> Iterator[pa.Table]:
-        """The rows, or those in a range, some at a time."""
+        """Yield the rows, or those in a range, some at a time."""
         for batch in self.table.batches(set(wanted.names), part.start, part.stop):
             columns = [self._column(batch, field) for field in wanted]
             try:

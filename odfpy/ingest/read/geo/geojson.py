@@ -35,7 +35,7 @@ def read_geojson(
     name: str,
     part: FilePart = WHOLE,
 ) -> pa.Table:
-    """The rows of a file with one feature collection, or of a part of it.
+    """Return the rows of a file with one feature collection, or of a part of it.
 
     Args:
         step: the read step.
@@ -64,7 +64,7 @@ def read_ndgeojson(
     name: str,
     part: FilePart = WHOLE,
 ) -> pa.Table:
-    """The rows of a file with one feature a line, or of a part of it.
+    """Return the rows of a file with one feature a line, or of a part of it.
 
     Args:
         step: the read step.
@@ -104,7 +104,7 @@ def geojson_parts(
 
 
 def geojson_schema(step: ReadGeoJson | ReadNdGeoJson, path: Path, name: str) -> pa.Schema:
-    """The schema that is inferred for a file; errors as above.
+    """Return the schema that is inferred for a file; errors as above.
 
     Args:
         step: the read step.

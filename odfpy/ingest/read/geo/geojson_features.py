@@ -41,7 +41,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False,
 
 
 def parse_feature_series(piece: Piece) -> Records:
-    """All features of a series, one a line or with any white space between them.
+    """Return all features of a series, one a line or with any white space between them.
 
     Raises:
         BadValue: a record is not JSON, or not a feature; the message names its line.
@@ -75,7 +75,7 @@ class Collection:
         return find_in_head(file, lambda head: _CollectionParser(head).collection())
 
     def parse(self, piece: Piece) -> Records:
-        """The features in a piece of the file that `cut_at_item` has cut.
+        """Return the features in a piece of the file that `cut_at_item` has cut.
 
         Raises:
             BadValue: the piece is not JSON, or has something that is not a feature.

@@ -23,7 +23,7 @@ class NoText(Exception):
 
 
 def geometry_text(value: Any) -> str:
-    """The text of a parsed geometry.
+    """Return the text of a parsed geometry.
 
     Args:
         value: objects, arrays, texts, `Number`, floats, booleans, None.
@@ -54,7 +54,7 @@ def _text(value: Any) -> str:
 
 
 def number_text(number: Number) -> str:
-    """A number as it is written in geometries.
+    """Return a number as it is written in geometries.
 
     Raises:
         NoText: it is beyond all floats.
@@ -66,7 +66,7 @@ def number_text(number: Number) -> str:
 
 
 def float_text(value: float) -> str:
-    """A float in the fewest digits that name it.
+    """Return a float in the fewest digits that name it.
 
     Raises:
         NoText: it is not finite.

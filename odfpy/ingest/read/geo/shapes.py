@@ -64,7 +64,7 @@ class Shapes:
         return len(self._offsets)
 
     def texts(self, numbers: Sequence[int]) -> Iterator[str | None]:
-        """The texts of some geometries; null shapes and points that are nowhere have none.
+        """Yield the texts of some geometries; null shapes and points that are nowhere have none.
 
         Raises:
             BadValue: a shape is damaged, or cannot be written as GeoJSON; the message names the row.
@@ -87,7 +87,7 @@ class Shapes:
         return self._reader.shape(number, offset, length)
 
     def _length(self, offset: int) -> int:
-        """Bytes of the shape whose header is at an offset."""
+        """Return bytes of the shape whose header is at an offset."""
         self._file.seek(offset)
         length = 2 * int.from_bytes(self._file.read(_RECORD_HEADER)[4:], "big", signed=True)
         if length < 4 or offset + _RECORD_HEADER + length > self.size:
