@@ -17,7 +17,7 @@ from odfpy.sharing.model import Grant, SharedTable
 from odfpy.sharing.names import SharePath, folded
 
 _MAX_PATHS: Final = 200
-"""Grants up to which only what they are on is looked up; with more of them, it is quicker to look through all."""
+"""Maximum number of grants that are looked up by path; beyond that, scanning all tables is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class CallerAccess:
         return self._grants is None or any(_covers(grant.path, table.path) for grant in self._grants)
 
     def grants_on(self, table: SharedTable) -> list[Grant]:
-        """Return the grants on a table; none for a caller who needs none."""
+        """Return the grants on a table; none if the caller needs none."""
         return [grant for grant in self._grants or () if _covers(grant.path, table.path)]
 
     @property
