@@ -94,7 +94,7 @@ class WebFolder:
         Args:
             relay: name of the relay.
             locations: of all relays, by name.
-            offline: whether the relay that never answers is a peer.
+            offline: whether the relay that never responds is a peer.
 
         Raises:
             OdfError: they cannot be applied.
@@ -175,7 +175,7 @@ def _make(folder: WebFolder) -> None:
 
 
 def _remove(path: Path, *, itself: bool) -> None:
-    """Remove what was created of a web that could not be completed."""
+    """Remove the files of a web that could not be completed."""
     for one in path.iterdir() if path.exists() else ():
         shutil.rmtree(one, ignore_errors=True)
     if itself and path.exists():

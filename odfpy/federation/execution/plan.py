@@ -93,7 +93,7 @@ class WebPlan:
             raise InvalidValue("Not a plan of a query") from error
 
     def columns(self) -> list[str]:
-        """Return the names of the answer's columns, as far as they follow from the query."""
+        """Return the names of the answer's columns, as far as they are determined by the query."""
         from sqlglot import parse_one
 
         rest: Any = parse_one(self.rest, dialect=QUERIES["datafusion"].sqlglot)

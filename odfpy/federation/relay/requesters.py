@@ -38,7 +38,7 @@ LEEWAY: Final = 30
 """Seconds that clocks of relays may differ."""
 
 MAX_LIFE: Final = 3600
-"""Seconds for which a token may be good."""
+"""Maximum lifetime of a token in seconds."""
 
 _MAX_CHAIN: Final = 5
 # Times are compared below, with a clock that tests can replace.

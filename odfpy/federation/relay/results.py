@@ -48,7 +48,7 @@ _MAX_COUNT: Final = 1_000
 
 _BETWEEN: Final = 600.0
 _MAKING: Final = "result-"
-"""Seconds between two looks at which results are over."""
+"""Prefix of the temporary folders of results that are being written."""
 
 _LOGGER = logging.getLogger("odf.relay")
 

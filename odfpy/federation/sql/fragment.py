@@ -103,7 +103,7 @@ class Fragment:
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the schema of the rows, which is the same from any source."""
+        """The schema of the rows, which is the same from any source."""
         return pa.schema([pa.field(one.name, one.type) for one in self.outputs])
 
     @property
