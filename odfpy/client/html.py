@@ -25,8 +25,8 @@ def facts(pairs: Iterable[tuple[str, str | None]]) -> str:
 def sparkline(rows_per_day: Mapping[date, int | None]) -> str:
     """Return rows per day as an inline SVG bar chart. If there are many days, a bar is the sum of several.
 
-    The maximum, minimum and last number are shown beside the bars, the days below them. Missing days are
-    gaps, and count as no rows.
+    The maximum, minimum and last number are shown beside the bars, the days below them. Missing days are gaps, and
+    count as no rows.
 
     Args:
         rows_per_day: number of rows per day; None is unknown, like a missing day.

@@ -1,8 +1,8 @@
 """A seccomp filter for sandboxes: it disables system calls that nothing inside needs.
 
-It closes gaps of namespaces: sockets outside of any network namespace (AF_VSOCK leads to the host of a
-virtual machine), memory that limits do not cover (unnamed files, System V shared memory), and io_uring,
-which creates sockets past any filter.
+It closes gaps of namespaces: sockets outside of any network namespace (AF_VSOCK leads to the host of a virtual
+machine), memory that limits do not cover (unnamed files, System V shared memory), and io_uring, which creates sockets
+past any filter.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 {"url": "s3://lake/6309.../data", "create_time": 1426896791333, "size": 7892341, "metadata": {...}, ...}
 
-Values are plain, or in DynamoDB's typed form (`{"S": "text"}`, `{"N": "1"}`, `{"M": {}}`),
-and may be wrapped in `{"Item": ...}`, as in exports to S3. A file has a record for each day that it covers.
+Values are plain, or in DynamoDB's typed form (`{"S": "text"}`, `{"N": "1"}`, `{"M": {}}`), and may be wrapped in
+`{"Item": ...}`, as in exports to S3. A file has a record for each day that it covers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Linked objects of a transfer: found in the received slices, and copied before the head moves.
 
 The objects are only known once the slices have arrived. They are copied in portions, and hashed meanwhile; large ones
-are resumed. Memory usage does not grow with their number, except for 34 bytes
-for each.
+are resumed. Memory usage does not grow with their number, except for 34 bytes for each.
 """
 
 from __future__ import annotations
