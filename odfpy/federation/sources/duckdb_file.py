@@ -52,6 +52,6 @@ class DuckdbSource(Source):
             ends.callback(database.close)
             ends.callback(control.forget, database.interrupt)
             reader = database.sql(sql).to_arrow_reader(BATCH_ROWS)
-            # Before the connection: otherwise the next process that opens the file would wait for an open result forever.
+            # Before the connection: otherwise the next process that opens the file would wait for an open result.
             ends.callback(reader.close)
             return SourceBatches(reader.schema, iter(reader), ends.pop_all().close)
