@@ -58,7 +58,7 @@ class FlightSession:
 
 
 _OPTIONS: Final = {"dialect": tuple(sorted(DIALECTS)), "catalog": (CATALOG,), "schema": (DB_SCHEMA,)}
-"""What a session may be set to; tools set the only catalog and schema there are."""
+"""Valid values of session options; tools set the only existing catalog and schema."""
 
 
 def set_option(session: FlightSession, name: str, value: str) -> int:

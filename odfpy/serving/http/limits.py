@@ -21,10 +21,10 @@ from odfpy.serving.http.budget import BudgetHolder, MemoryBudget, OverBudget, Re
 from odfpy.serving.settings import ServeSettings
 
 INGEST: Final = "ingest"
-"""The last part of the paths at which data comes in."""
+"""The last segment of the paths of ingestion."""
 
 OBJECTS: Final = "/v0/archive/objects"
-"""The part of paths below which the bytes of archived files come in."""
+"""The path segments above uploads of archived files."""
 
 BUSY: Final = {"Retry-After": "1"}
 

@@ -101,7 +101,7 @@ class ResultCalls:
         return body_of(_state_of(self._maker.find(name, caller.fingerprint)))
 
     def _keep(self, caller: Identity, body: bytes) -> bytes:
-        """Remember a query whose results are made."""
+        """Store a query whose results are being produced."""
         tree = tree_of(body)
         query = text_in(tree, "query")
         if len(query) > _MAX_QUERY_LENGTH or not isinstance(tree.get("record"), dict):

@@ -52,11 +52,11 @@ from odfpy.serving.relay.sql_tickets import SqlTickets
 from odfpy.serving.settings import ServeSettings
 
 _MESSAGE: Final = b"\n"
-"""The first byte of a message that came together with its name; texts do not begin with it."""
+"""The first byte of a protobuf `Any`; other commands are texts, which do not begin with it."""
 
 
 class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
-    """The Flight server of a relay; it serves from its construction on."""
+    """The Flight server of a relay; it serves from construction."""
 
     def __init__(
         self,
@@ -77,20 +77,20 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         """
         Args:
             relay: makes the relay, when it is known where its rows are read.
-            catalog: of the relay.
+            catalog: catalog of the relay.
             reader: reads its sources.
             tickets: opens its tickets.
-            connections: to other relays, for tickets of theirs that are passed on.
+            connections: connections to other relays, for passed-on tickets.
             results: the calls that concern results which are fetched later.
-            signer: signs what was given, where that is wanted.
+            signer: signs sent rows, if requested.
             host: name or address to listen at.
             port: port to listen at; 0 for any that is free.
             tls: certificate and key, and the authorities of clients.
             settings: limits and times.
-            public: `HOST:PORT` by which others reach it; as it listens by default.
+            public: `HOST:PORT` by which others reach it; by default the listening address.
 
         Raises:
-            ArrowException, OSError: it cannot listen there.
+            ArrowException, OSError: the server cannot listen on the address.
         """
         self._catalog, self._reader, self._tickets, self._connections = catalog, reader, tickets, connections
         self._settings = settings
@@ -122,7 +122,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             self._resources = stack.pop_all()
 
     def shutdown(self) -> None:
-        """End it, once: nobody comes any more, and those that are there are waited for."""
+        """Shut down once: accept no more clients, and wait for the current ones."""
         if not self._has_ended:
             self._has_ended = True
             self._guard.hang_up()
@@ -131,7 +131,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
-        """The entities of which the caller may see something; with criteria, those whose name has these in it."""
+        """List the entities visible to the caller; with criteria, those whose name contains them."""
         caller = self._caller(context)
         infos = []
         for name, columns in entities_of(self._catalog, criteria.decode("utf-8", "replace"), caller).items():
@@ -197,7 +197,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Give a prepared statement of Flight SQL its parameters; nothing is written.
+        """Set the parameters of a prepared Flight SQL statement; nothing is written.
 
         Args:
             context: the context of the call.
@@ -212,7 +212,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Nothing goes both ways.
+        """Reject exchanges.
 
         Args:
             context: the context of the call.
@@ -225,7 +225,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
-        """Return what `do_action` takes."""
+        """Return the actions of `do_action`."""
         del context
         return [(name, (call.__doc__ or "").splitlines()[0]) for name, call in self._actions.items()]
 
@@ -269,10 +269,10 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         return caller
 
     def _check(self, caller: Identity) -> None:
-        """Check that a certificate is still good: it was when the caller connected.
+        """Check that a certificate is still valid; it was valid when the caller connected.
 
         Raises:
-            AuthenticationFailed: it was revoked, or has ended.
+            AuthenticationFailed: it was revoked, or has expired.
         """
         if self._catalog.is_revoked(caller.fingerprint):
             raise AuthenticationFailed(
