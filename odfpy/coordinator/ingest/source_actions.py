@@ -1,4 +1,4 @@
-"""The actions of sources on the machine of whoever pulls, in words, to be read before they are approved."""
+"""The actions of sources on the machine that pulls, described for approval by its user."""
 
 from __future__ import annotations
 

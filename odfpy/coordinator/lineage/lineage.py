@@ -47,7 +47,7 @@ class Lineage:
         return dataset.handle.alias if dataset else None
 
     def names_of_inputs(self, name: DatasetAlias) -> list[DatasetAlias]:
-        """Return the same as `inputs_of`, by names; nothing for one that is not in the workspace."""
+        """Return the same as `inputs_of`, by names; empty for a name that is not in the workspace."""
         found = self._by_name.get(name)
         return [] if found is None else [self._datasets[item].handle.alias for item in self.inputs_of(found)]
 
@@ -56,7 +56,7 @@ class Lineage:
         return [dataset.handle for dataset in self._dependents.get(dataset_id, ())]
 
     def with_dependents(self, datasets: list[StoredDataset]) -> list[StoredDataset]:
-        """Return the datasets, and everything that is derived from them, directly or by way of others."""
+        """Return the datasets, and everything derived from them, directly or indirectly."""
         found = {dataset.handle.id: dataset for dataset in datasets}
         waiting = list(found)
         while waiting:
@@ -69,14 +69,14 @@ class Lineage:
     def in_order(self, datasets: list[StoredDataset], *, with_inputs: bool) -> list[StoredDataset]:
         """Return the datasets, inputs first; `with_inputs` adds everything they are derived from.
 
-        Those of a circle stand side by side.
+        Datasets of a cycle are adjacent.
         """
         wanted = {dataset.handle.id: dataset for dataset in datasets}
         ordered = DependencyOrder(self.inputs_of, wanted).nodes
         return [wanted.get(item, self._datasets[item]) for item in ordered if with_inputs or item in wanted]
 
     def circle_of(self, dataset_id: DatasetId) -> DependencyCycle | None:
-        """An error that shows how a dataset is derived from itself, and how that is mended; None if it is not."""
+        """Return an error that shows the cycle of a dataset, and how to fix it; None if there is none."""
         way = self._circles.way_round(dataset_id)
         return circle_among([self._datasets[item] for item in way], self.inputs_of, self._before) if way else None
 
@@ -90,10 +90,10 @@ class Lineage:
 
         Args:
             dataset: which one.
-            after: its chain after the change.
+            after: state of its chain after the change.
 
         Raises:
-            DependencyCycle: it would.
+            DependencyCycle: the change would close a cycle.
         """
         inputs = [item for item in inputs_in(after) if item in self._datasets]
         way = closes_circle(dataset.handle.id, inputs, self.inputs_of)
@@ -126,18 +126,18 @@ class Lineage:
         return LineageNode(dataset.handle, state.kind, marked, state.watermark)
 
     def _taken_in(self, state: ChainState, node: LineageNode) -> LineageNode:
-        """Return an input of the dataset that has a state, with how far that has come in it."""
+        """Return an input with the watermark up to which a dataset has read it."""
         source = node.handle.id
         last = next((item.last_block_hash for item in state.query_inputs if item.dataset_id == source), None)
         return node if last is None else replace(node, taken_in=_watermark_at(self._datasets[source], last))
 
 
 def _with_holders(inputs: tuple[LineageNode, ...], state: ChainState) -> tuple[LineageNode, ...]:
-    """The inputs, with the mark of those that hold back the watermark: the ones that it has come the least far in."""
+    """Mark the inputs that hold back the watermark: those that were read the least far."""
     marks = [item.taken_in for item in inputs]
     least = None if None in marks else min((mark for mark in marks if mark is not None), default=None)
     if least is not None and state.watermark is None:
-        return inputs  # the query passes none on, whatever the inputs have
+        return inputs  # the query passes no watermark on, whatever those of the inputs
     return tuple(replace(item, holds_back=item.taken_in == least) for item in inputs)
 
 
@@ -148,12 +148,12 @@ def _watermark_at(dataset: StoredDataset, block: Multihash) -> Timestamp | None:
     try:
         events = (hashed.block.event for hashed in dataset.chain.iter_blocks(block))
         return next((event.new_watermark for event in events if isinstance(event, AddData | ExecuteTransform)), None)
-    except ObjectNotFound:  # of a copy that is behind what somebody else has derived from the original
+    except ObjectNotFound:  # the copy is behind what a downloaded derivative has read from the original
         return dataset.state.watermark
 
 
 def _inputs(dataset: StoredDataset) -> list[DatasetId]:
-    """Return the inputs, none of a damaged dataset: it stands alone, so that the others can still be worked with."""
+    """Return the inputs; none for a damaged dataset, so that the others remain usable."""
     try:
         return dataset.input_ids
     except OdfError:

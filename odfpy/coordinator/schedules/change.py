@@ -31,7 +31,7 @@ class ScheduleChange:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks for the person: what is done, and when."""
+        """Remarks for the user: which jobs run, and when."""
         jobs = {} if self.new is None else self.new.jobs
         return tuple(f"`odf run` does a {job.value}: {trigger.in_words}" for job, trigger in jobs.items())
 
