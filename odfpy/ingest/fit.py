@@ -29,7 +29,7 @@ def fit_rows(
     if recorded is None:
         schema = first_schema(columns.schema, vocab)
     elif columns.num_rows == 0:
-        schema, columns = recorded, pa.table({})  # whatever columns an empty input has, there is nothing in them
+        schema, columns = recorded, pa.table({})  # whatever columns an empty input has, they contain nothing
     else:
         schema = next_schema(columns.schema, recorded, vocab)
     made = set(vocab.changelog_columns)

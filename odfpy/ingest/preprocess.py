@@ -22,7 +22,7 @@ def preprocess(
     """Return the rows that the queries of a source compute from those read; without a query, the same rows.
 
     Args:
-        transform: one or several SQL steps for some engine.
+        transform: one or several SQL steps for an engine.
         rows: the rows as read, in the order of the input.
         engines: where to run them.
         spool: a new file for the result, which is then mapped into memory; without one, it may be held in memory.
@@ -32,7 +32,7 @@ def preprocess(
 
     Raises:
         EngineNotFound: there is no such engine, and its SQL cannot be translated.
-        InvalidQuery, UnsupportedQuery, NondeterministicQuery: as the engine says; the message names the step.
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: raised by the engine; the message names the step.
         EngineUnavailable: the engine cannot be reached.
     """
     if transform is None or not rows.num_columns:  # an empty file has no columns for a query

@@ -7,7 +7,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InvalidValue
 
 POLLING_SOURCE = "default"
-"""Name of the polling source, of which a dataset has at most one."""
+"""Name of the polling source; a dataset has at most one."""
 
 ETAG = "odf/etag"
 """Kind of state: the ETag of a URL, or the name of the last file of a glob."""
@@ -37,5 +37,5 @@ def known_last_modified(state: SourceState | None) -> Timestamp | None:
         return None
     try:
         return Timestamp.parse(state.value)
-    except InvalidValue:  # of another writer: as good as none
+    except InvalidValue:  # written by another program: ignored
         return None

@@ -81,7 +81,7 @@ class _SecureSession(_Session, ftplib.FTP_TLS):
 
 
 class FtpFile:
-    """A file received over a connection of its own; complete only if the server confirms it at the end."""
+    """A file received over its own connection; complete only if the server confirms it at the end."""
 
     def __init__(
         self, source: FtpSource, session: _Session, version: SourceVersion, size: int | None, offset: int
@@ -108,7 +108,7 @@ class FtpFile:
             return b""
 
     def close(self) -> None:
-        """Give up the rest."""
+        """Discard the rest."""
         self._bytes.close()
         self._data.close()
         self._session.close()
@@ -119,7 +119,7 @@ class FtpSource:
 
     Attributes:
         shown: the URL for messages.
-        path: of the file.
+        path: path of the file.
     """
 
     def __init__(self, url: SplitResult, shown: str, *, now: Timestamp, timeout: float) -> None:
@@ -137,7 +137,7 @@ class FtpSource:
         """Do nothing: each file has its own connections."""
 
     def open(self, unless: SourceVersion, rest: ResumePoint | None) -> FtpFile | None:
-        """Ask for the file; see `download.RemoteFile`."""
+        """Request the file; see `download.RemoteFile`."""
         session = self._session(self._timeout)
         try:
             with self.errors("cannot be read"):
@@ -155,7 +155,7 @@ class FtpSource:
             raise
 
     def look(self, session: _Session) -> tuple[SourceVersion, int | None]:
-        """Version and size of the file, as far as the server tells them."""
+        """Return version and size of the file, as far as the server reports them."""
         time = _MODIFIED.fullmatch(_answer(session, f"MDTM {self.path}"))
         found = _SIZE.fullmatch(_answer(session, f"SIZE {self.path}"))
         size = int(found[1]) if found else None
@@ -171,7 +171,7 @@ class FtpSource:
 
     @contextmanager
     def errors(self, what: str) -> Iterator[None]:
-        """Turn errors of the standard library into ours."""
+        """Convert errors of the standard library."""
         try:
             yield
         except (ftplib.error_perm, ftplib.error_reply, ftplib.error_proto) as error:

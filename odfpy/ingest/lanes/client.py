@@ -1,4 +1,4 @@
-"""The Spark lane as the coordinator sees it: a request goes to the engine's worker, slices come back as files."""
+"""The coordinator's side of the Spark lane: a request goes to the engine's worker, slices are returned as files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ JOB = "odfpy.ingest.lanes.spark:ingest"
 
 
 def ingest_on_spark(engine: SparkEngine, request: LaneRequest, folder: Path) -> IngestedData:
-    """Turn a file into data slices, in the engine's worker.
+    """Convert a file to data slices in the engine's worker.
 
     Args:
         engine: where to.
-        request: what.
-        folder: that of `request.out`, which is emptied if the worker breaks down.
+        request: the request.
+        folder: folder of `request.out`, which is emptied if the worker crashes.
 
     Raises:
         OdfError: as `odfpy.ingest.pipeline.ingest_rows` and `odfpy.ingest.read.read`.

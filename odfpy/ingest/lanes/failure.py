@@ -1,4 +1,4 @@
-"""Our errors on their way out of a Spark task, as values: Spark would make text of them."""
+"""Errors returned by a Spark task, as values: Spark would convert them to text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Failure:
     """An error of a task.
 
     Attributes:
-        error: what to raise; None if the part it read ends within a record.
+        error: the error to raise; None if the part ends within a record.
     """
 
     error: RaisedError | None

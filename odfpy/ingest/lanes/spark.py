@@ -2,8 +2,8 @@
 
 1. cut     the input into parts that can be read by themselves
 2. read    one task a part: read, check, make uniform, write a run (`runs`)
-3. merge   for strategies with a key, in Spark SQL: which rows, as what, in which order (`spark_merge`)
-4. write   one task a slice: its rows from all runs and, for retractions and corrections, from the dataset's slices
+3. merge   for strategies with a key, in Spark SQL: which rows, with which operations, in which order (`spark_merge`)
+4. write   one task per slice: its rows from all runs and, for retractions and corrections, from the dataset's slices
 
 Rows never pass through Spark: they go from Arrow files to Arrow files, so that every value stays unchanged. No task
 holds more than its part, or a few row groups of its slice.
@@ -123,7 +123,7 @@ class _Lane:
             if isinstance(result, Run):
                 runs.append(result)
                 continue
-            # The following part was cut in the wrong place; or the message needs the number of the rows before.
+            # The following part was cut at the wrong position; or the message needs the number of preceding rows.
             again = FilePart(part.start) if result.error is None else part
             rows = sum(run.rows for run in runs)
             (repeated,) = self._tasks(read, [(at, again, rows)])

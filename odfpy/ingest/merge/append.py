@@ -19,5 +19,5 @@ class AppendMerge:
         return f"SELECT\n  {select(columns)}\nFROM new"
 
     def order(self, shape: MergeShape) -> tuple[str, ...]:  # noqa: ARG002  (others need the shape)
-        """Event time, then place in the input."""
+        """Order by event time, then position in the input."""
         return order_by_time()

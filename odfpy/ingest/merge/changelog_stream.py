@@ -19,5 +19,5 @@ class ChangelogStreamMerge:
         return f"SELECT\n  {select(f'new.{column}' for column in columns)}\nFROM new"
 
     def order(self, shape: MergeShape) -> tuple[str, ...]:
-        """Key, then operation, then place in the input."""
+        """Order by key, then operation, then position in the input."""
         return order_by_key(shape)

@@ -18,7 +18,7 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SnapshotMerge:
-    """Keys that came are +A, keys that went are -R, rows that changed are -C +C. Each key occurs once in `new`."""
+    """New keys are +A, missing keys are -R, changed rows are -C +C. Each key occurs once in `new`."""
 
     needs_state: StateNeed = StateNeed.CURRENT_ROWS
     takes_operations: bool = False

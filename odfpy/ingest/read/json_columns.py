@@ -1,4 +1,4 @@
-"""Columns of JSON values: which values each type takes.
+"""Columns of JSON values: the accepted values of each type.
 
 | type | JSON that fits |
 |---|---|
@@ -36,13 +36,13 @@ MAX_DIGITS = 40  # more than any integer type has
 
 
 def to_array(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeFormats) -> pa.Array:
-    """Values as an array that `fit_array` can take: booleans as they are, other leaves as text, the rest in shape.
+    """Return values as an array for `fit_array`: booleans unchanged, other leaves as text, with the same nesting.
 
     Args:
         values: parsed JSON, numbers as `Number`.
-        wanted: the type that they are going to have.
+        wanted: the final type.
         path: name of the column.
-        formats: of dates and timestamps.
+        formats: formats of dates and timestamps.
 
     Raises:
         Misfit: a value is of the wrong kind.

@@ -41,7 +41,7 @@ def read_geojson(
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         part: the part to read; all of the file by default.
 
     Raises:
@@ -70,7 +70,7 @@ def read_ndgeojson(
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         part: the part to read; all of the file by default.
 
     Raises:
@@ -85,13 +85,13 @@ def read_ndgeojson(
 def geojson_parts(
     step: ReadGeoJson | ReadNdGeoJson, schema: DataSchema | None, path: Path, name: str, size: int
 ) -> list[FilePart]:
-    """Parts of a file that can be read by themselves, if their ends are where they seem to be; errors as above.
+    """Return the parts of a file that can be read separately, if their ends are as guessed; errors as above.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         size: wanted size of a part in bytes.
     """
     if schema is None:
@@ -109,7 +109,7 @@ def geojson_schema(step: ReadGeoJson | ReadNdGeoJson, path: Path, name: str) -> 
     Args:
         step: the read step.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
     """
     file = TextFile(path, name)
     if isinstance(step, ReadNdGeoJson):
