@@ -144,7 +144,7 @@ def _chunks(column: pa.ChunkedArray) -> list[tuple[int, pa.Array]]:
 
 
 def _fit(array: pa.Array, field: pa.Field, path: str, formats: TimeFormats, needed: pa.Array | None) -> pa.Array:
-    """Convert a column; `needed` is where the parent has a value, and so required members must have one; None is all."""
+    """Convert a column; `needed` is where the parent has a value, so that required members need one; None is all."""
     wanted = field.type
     if not field.nullable and array.null_count:
         nulls = array.is_null() if needed is None else pc.and_(array.is_null(), needed)
