@@ -38,7 +38,7 @@ class FileRows:
     """The result of a query over files, computed as it is read; planned when this is made.
 
     Attributes:
-        schema: of the rows, in plain layout.
+        schema: schema of the rows, in plain layout.
     """
 
     def __init__(self, request: FilesRequest) -> None:
@@ -89,7 +89,7 @@ def _name_parquet(context: SessionContext, table: FileTable, schema: pa.Schema) 
     parts = []
     for number, path in enumerate(table.paths):
         name = f"__odf_files_{table.name}_{number}"
-        # As a URL, in which no sign stands for several files; the name of a copy does not end with `.parquet`.
+        # As a URL, in which no character is a wildcard; the name of a copy does not end with `.parquet`.
         context.register_parquet(quoted(name), Path(path).as_uri(), file_extension="", schema=schema)
         parts.append(in_one_order(context, name, schema))
     whole = parts[0]

@@ -2,11 +2,11 @@
 
     engine.lock     locked by the worker as long as it lives; holds its process id
     engine.sock     where it listens
-    engine.secret   what a client has to say first, readable by the owner only
+    engine.secret   the secret that clients send first, readable by the owner only
     engine.log      what the worker and its Java process print
     engine-worker-*/ scratch of the worker that lives, removed with it
     clients/*/      what a process hands to the worker; its name has the process id
-    engine.folders  what a worker that is confined by Landlock alone must be let into when it starts
+    engine.folders  folders that a worker confined by Landlock alone needs access to from its start
 
 The lock ends with its process, so whatever is in the folder while nobody holds the lock is left over, and may be
 removed.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 IDS: Final = "__odf_ids"
-"""The column with the identifiers of the rows that a row is made of; some may be there twice."""
+"""The column with the identifiers of a row's input rows; there may be duplicates."""
 
 MAX_INPUTS: Final = 1 << 10
 

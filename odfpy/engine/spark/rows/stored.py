@@ -1,7 +1,7 @@
-"""Materialized rows, for several plans or several reads: few stay in Java's memory, others go to a file.
+"""Materialized rows, for several plans or several reads: few rows stay in Java's memory, others go to a file.
 
-For few rows, a scan of a file costs more than the rows: it is planned, it sends settings around, and it reads the end
-of the file first. Where they are many, or several tasks compute them, there is no difference between the two.
+For few rows, a file scan costs more than the rows: it is planned, sends settings, and reads the footer of the file
+first. For many rows, or several tasks, there is no difference.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MAX_BYTES: Final = 512 << 10
 _MAX_IN_MEMORY: Final = 8 << 20
-"""Files with more bytes, or with rows of more, are read where their rows are wanted."""
+"""Larger files, or files with more bytes of rows, are read by Spark."""
 _ROWS_AT_ONCE: Final = 512
 
 
@@ -48,7 +48,7 @@ def read_kept(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> 
 
 
 def table_rows(catalyst: Catalyst, schema: StructType, table: pa.Table, path: Path) -> Node:
-    """Return the rows of a table that was read from what the engine has written; many go to a file.
+    """Return the rows of a table read from the engine's own files; many rows go to a file.
 
     Args:
         catalyst: the session.
@@ -77,7 +77,7 @@ def sent(catalyst: Catalyst, table: pa.Table, schema: StructType | None = None) 
     Args:
         catalyst: the session.
         table: the rows, with columns of the types in which Spark hands over rows.
-        schema: their schema; by default, that which the types of the columns say.
+        schema: schema of the rows; by default derived from the types of the columns.
     """
     return _sent(catalyst, schema or spark_schema(table.schema, "rows"), table)
 
@@ -104,7 +104,7 @@ def _read_few(paths: Sequence[Path], wanted: pa.Schema) -> pa.Table | None:
                 found.append(batch.select(wanted.names))
         return pa.Table.from_batches(found).cast(wanted) if found else wanted.empty_table()
     except (OSError, ValueError):
-        return None  # Spark says what is wrong with them
+        return None  # Spark reports what is wrong with them
 
 
 def computed(catalyst: Catalyst, plan: Node) -> Node:
