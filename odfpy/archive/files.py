@@ -38,7 +38,7 @@ _LARGE: Final = 4 * CHUNK
 """Size from which hashing and writing run in their own threads, in parallel with reading."""
 
 MTIME: Final = "mtime"
-"""Stands for the modification time of the file."""
+"""Represents the modification time of the file."""
 
 
 # --- Metadata ---------------------------------------------------------------------------------------------------------

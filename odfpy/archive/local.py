@@ -166,7 +166,7 @@ class LocalArchive(Archive):
     def _batch(
         self, dataset: StoredDataset, files: Sequence[NewFile], prepared: Sequence[PreparedFile | OdfError]
     ) -> _Batch:
-        """Decide the outcome of each file, given what the archive has."""
+        """Determine the outcome of each file, given the content of the archive."""
         batch, store = _Batch(), dataset.layout.data
         good = {number: item for number, item in enumerate(prepared) if isinstance(item, PreparedFile)}
         known = self._index(dataset).known([item.record.id for item in good.values()])

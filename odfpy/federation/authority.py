@@ -57,7 +57,7 @@ class Issued:
         """Write both to new files; only their owner can read the key.
 
         Raises:
-            AlreadyExists: a file is there.
+            AlreadyExists: a file exists.
         """
         write_new(key, self.key_pem, mode=0o600)
         write_new(certificate, self.facts.pem, mode=0o644)

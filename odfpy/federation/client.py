@@ -56,7 +56,7 @@ class Web:
 
     Attributes:
         relay: location of the relay that is queried.
-        credentials: of the caller.
+        credentials: credentials of the caller.
         authorities: certificates in PEM form; those of the relays must be issued by one of them.
         asker: the user, as a client of relays.
         later: the user's deferred queries, whose rows are fetched later.
@@ -66,7 +66,7 @@ class Web:
         """
         Args:
             relay: location of the relay that is queried.
-            credentials: of the caller.
+            credentials: credentials of the caller.
             authorities: certificates in PEM form; those of the relays must be issued by one of them.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Decisions on who may read what: the single implementation for Delta Sharing, REST, Flight SQL and transfers.
+"""Decisions on read permissions: the single implementation for Delta Sharing, REST, Flight SQL and transfers.
 
 A grant is a pair of columns and rows. Several grants are a union of cells: a cell is visible if one grant includes both
 its row and its column. So the columns of one grant are never visible in the rows of another.
@@ -94,7 +94,7 @@ class View:
         return any_of([part.rows for part in parts if part.rows is not None])
 
     def conditions_of(self, column: str) -> list[str] | None:
-        """Return conditions of which one must be true for a column to be visible; None if it is in all visible rows."""
+        """Return conditions, one of which must be true for a column to be visible; None if all visible rows show it."""
         found: list[str] = []
         for part in self.parts:
             if part.columns is None or folded(column) in map(folded, part.columns):

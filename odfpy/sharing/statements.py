@@ -50,7 +50,7 @@ class ReadTable:
         recipient: name of the recipient.
         version: number of the version.
         timestamp: time of the version.
-        shown: of a dataset, its current state or its changelog.
+        shown: for a dataset, its current state or its changelog.
         dataset: the dataset and its block, if the recipient sees all of it.
     """
 

@@ -35,8 +35,9 @@ def attend(connection: socket.socket, own_standing: tuple[str, str]) -> list[int
         own_standing: standing of the server: of the kernel and of Python.
     """
     try:
-        # The one that waits is in the client's group, too, and a child of nobody in this session. Else the system would
-        # take its parent for one that can continue the group, and Ctrl-Z would stop the group where nobody will.
+        # The watching process is in the client's group, too, and a child of no process in this session. Otherwise the
+        # system would take its parent for one that can continue the group, and Ctrl-Z would stop the group where nobody
+        # continues it.
         if os.fork():
             os._exit(0)
         client = _peer(connection)
@@ -66,7 +67,7 @@ def _peer(connection: socket.socket) -> int:
 
 
 def _watch(connection: socket.socket, child: int) -> NoReturn:
-    """Report to the client how the command has ended; kill it when the client ends."""
+    """Report the command's exit to the client; kill the command when the client exits."""
     ended = os.pidfd_open(child)
     poll = select.poll()
     poll.register(connection, 0)  # only whether the other side has hung up

@@ -36,7 +36,7 @@ _ROOMS: Final = (
     "odfpy.settings",
     "odfpy.state",
 )
-"""Packages of which all modules are imported, with those that they need."""
+"""Packages whose modules are all imported, with their dependencies."""
 
 _MODULES: Final = (
     "odfpy.automation.job_planner",
@@ -53,7 +53,7 @@ _MODULES: Final = (
     "sqlglot.dialects.spark",
     "sqlglot.optimizer.annotate_types",
 )
-"""Further ones, with those that they need."""
+"""Further modules, with their dependencies."""
 
 
 def import_all() -> None:

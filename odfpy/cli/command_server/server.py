@@ -35,7 +35,7 @@ def serve(command: Callable[[], NoReturn]) -> NoReturn:
     Its standard input is the lock of its socket. It holds the lock for its lifetime.
 
     Args:
-        command: runs the command that a process is there for.
+        command: runs the command of a process.
     """
     address = standing.address()
     if not _has_lock(address):  # or its standing differs from that of its starter

@@ -70,7 +70,7 @@ class DisplayOptions:
 
         begun = time.monotonic()
         most = self._most(output)
-        one_more = most is not None and most != self.limit  # one more tells whether there are more
+        one_more = most is not None and most != self.limit  # one more row tells whether there are more
         limit = most + 1 if most is not None and one_more else most
         asked = Query(statement, self.engine or "spark", limit=limit, timeout=self.timeout)
         with (

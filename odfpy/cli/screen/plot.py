@@ -60,9 +60,9 @@ class Chart:
     Attributes:
         across: name of what goes across.
         series: what goes up.
-        names: of the bars; empty for lines.
+        names: names of the bars; empty for lines.
         is_time: whether lines go over time, in seconds from 1970.
-        values: of a single row with numbers, what is in its columns, by their names; it is shown instead of a drawing.
+        values: for a single row with numbers, its values by column name; they are shown instead of a drawing.
     """
 
     across: str

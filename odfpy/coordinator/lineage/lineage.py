@@ -22,7 +22,7 @@ from odfpy.errors import ObjectNotFound, OdfError
 
 
 class Lineage:
-    """The graph of a workspace's datasets, as it is when this is made.
+    """The graph of a workspace's datasets, as of its creation.
 
     It may have cycles: operations continue with the datasets outside of them, and ask `circle_of` about the others.
     """

@@ -1,4 +1,4 @@
-"""DataFusion's errors as ours. It tells no places except of syntax, so they are found again in the text.
+"""Conversion of DataFusion's errors. It reports positions only for syntax errors; others are searched in the text.
 
 A message names a column, a function, a value or an operator: where the query has it once, that is the place. Where it
 has it several times, one after the other is changed and planned again: the message is another one when it is the one
@@ -304,7 +304,7 @@ class _Places:
             self._tokens = ()
 
     def of(self, found: re.Match[str], otherwise: Sequence[str]) -> list[tuple[int, int]]:
-        """Return the positions of what a message names; if there are none, of other words."""
+        """Return the positions of a message's names; if there are none, of other words."""
         named = found.groupdict()
         by_kind: dict[str, Callable[[str], Iterator[tuple[int, int]]]] = {
             "column": lambda text: self._paths(_parts(text)),

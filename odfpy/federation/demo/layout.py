@@ -93,7 +93,7 @@ class WebFolder:
 
         Args:
             relay: name of the relay.
-            locations: of all relays, by name.
+            locations: locations of all relays, by name.
             offline: whether the relay that never responds is a peer.
 
         Raises:

@@ -56,7 +56,7 @@ class KeptPart:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """The record of where a stored answer comes from.
+    """The record of a stored answer's origin.
 
     Attributes:
         software: the odfpy version that split the query.
@@ -177,7 +177,7 @@ class SignedRecord:
             authorities: the trusted authorities.
 
         Raises:
-            AuthenticationFailed: somebody else has signed it, or something else was signed.
+            AuthenticationFailed: another party has signed it, or other content was signed.
         """
         signer, claims = authorities.signed(self.signature, AUDIENCE)
         if signer.fingerprint != self.record.requester:

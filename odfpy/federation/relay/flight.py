@@ -136,7 +136,7 @@ class Connections:
     def __init__(self, credentials: Credentials, authorities: bytes) -> None:
         """
         Args:
-            credentials: of the caller.
+            credentials: credentials of the caller.
             authorities: certificates in PEM form; those of the relays must be issued by one of them.
         """
         self._tls = Tls(roots=authorities, certificate=credentials.certificates, key=credentials.key)

@@ -176,7 +176,7 @@ class Uploads:
                 file.truncate(0)
 
     def insert_all(self, files: Mapping[Multihash, Path]) -> None:
-        """Take in small files that were just written and verified; they are flushed together.
+        """Store small files that were just written and verified; they are flushed together.
 
         Raises:
             CannotCopy: the disk is full.

@@ -93,7 +93,7 @@ class Sessions:
         """
         Args:
             storages: workspaces whose tokens are valid.
-            on_end: called with the names of sessions that have ended, for whatever reason.
+            on_end: called with the names of ended sessions, whatever the reason.
             clock: monotonic clock, in seconds.
             most: maximum number of sessions; the least recently used one is evicted.
         """
