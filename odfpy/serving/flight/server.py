@@ -295,7 +295,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         return bytes(message("SetSessionOptionsResult", errors=errors).SerializeToString())
 
     def _get_options(self, context: Any, body: bytes) -> bytes:
-        """Return the options of the session."""
+        """The options of the session."""
         parse("GetSessionOptionsRequest", body)
         values = {"dialect": self._call_context(context).dialect, "catalog": CATALOG, "schema": DB_SCHEMA}
         options = [

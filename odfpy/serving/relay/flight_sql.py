@@ -275,7 +275,7 @@ class FlightSql:
     # --- Sessions: stateless, since the certificate identifies the caller ---
 
     def _close_session(self, caller: Identity, body: bytes) -> bytes:
-        """Close the session; nothing of it is stored."""
+        """Close the session, of which nothing is stored."""
         del caller
         parse("CloseSessionRequest", body)
         return bytes(message("CloseSessionResult", status=CLOSED).SerializeToString())

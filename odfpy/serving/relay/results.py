@@ -91,7 +91,7 @@ class ResultCalls:
         return body_of(_state_of(self._maker.start(text, self._tickets.open(text, caller))))
 
     def _result(self, caller: Identity, body: bytes) -> bytes:
-        """Return the state of a result."""
+        """The state of a result."""
         return body_of(_state_of(self._maker.find(text_in(tree_of(body), "result"), caller.fingerprint)))
 
     def _cancel(self, caller: Identity, body: bytes) -> bytes:
@@ -101,7 +101,7 @@ class ResultCalls:
         return body_of(_state_of(self._maker.find(name, caller.fingerprint)))
 
     def _keep(self, caller: Identity, body: bytes) -> bytes:
-        """Store a query whose results are being produced."""
+        """Remember a query whose results are made."""
         tree = tree_of(body)
         query = text_in(tree, "query")
         if len(query) > _MAX_QUERY_LENGTH or not isinstance(tree.get("record"), dict):
@@ -114,7 +114,7 @@ class ResultCalls:
         return body_of({"query": query, "expires": str(until)})
 
     def _query(self, caller: Identity, body: bytes) -> bytes:
-        """Return the record of a query."""
+        """The record of a query."""
         query = text_in(tree_of(body), "query")
         try:
             found = self._results.get(f"{_QUERY}{query}", caller.fingerprint)
@@ -126,7 +126,7 @@ class ResultCalls:
         return body_of(_record_of(found))
 
     def _queries(self, caller: Identity, body: bytes) -> bytes:
-        """Return the queries of the caller that are remembered, the newest first."""
+        """The queries of the caller that are remembered, the newest first."""
         tree_of(body)
         return body_of(
             [_record_of(one) for one in self._results.owned_by(caller.fingerprint) if one.id.startswith(_QUERY)]
