@@ -14,7 +14,7 @@ class AppendMerge:
     takes_operations: bool = False
 
     def sql(self, shape: MergeShape) -> str:
-        """Return all of `new`."""
+        """Return the query that selects every row of `new`."""
         columns = ("0 AS op", *(f"new.{column}" for column in ("pos", "t", *shape.carried_columns)))
         return f"SELECT\n  {select(columns)}\nFROM new"
 

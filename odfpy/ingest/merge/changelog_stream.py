@@ -14,7 +14,7 @@ class ChangelogStreamMerge:
     takes_operations: bool = True
 
     def sql(self, shape: MergeShape) -> str:
-        """Return all of `new`."""
+        """Return the query that selects every row of `new`."""
         columns = ("op", "pos", *shape.key_columns, *shape.carried_columns)
         return f"SELECT\n  {select(f'new.{column}' for column in columns)}\nFROM new"
 

@@ -317,7 +317,7 @@ def _shapefile(kind: str, shapes: Sequence[Any]) -> bytes:
 
 
 def _damaged_shapefile(rng: random.Random, content: bytes, tokens: Sequence[bytes]) -> bytes:
-    """Return the archive itself is damaged, or one of the files in it and packed again."""
+    """Damage the archive itself, or one of its files before packing it again."""
     if rng.random() < 0.2:
         return damaged(rng, content, tokens)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:

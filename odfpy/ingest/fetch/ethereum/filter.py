@@ -51,7 +51,7 @@ class LogFilter:
         return replace(self, topics=tuple(topics))
 
     def between(self, first: int, last: int | None) -> LogFilter:
-        """Return those of them in a range of blocks."""
+        """Return this filter narrowed to a range of blocks."""
         lasts = [block for block in (self.last_block, last) if block is not None]
         return replace(self, first_block=max(self.first_block, first), last_block=min(lasts, default=None))
 
