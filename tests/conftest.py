@@ -17,21 +17,21 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-# The machine may be busy with other tests: how long an example takes says nothing.
+# The machine may be busy with other tests: the duration of an example is irrelevant.
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("odfpy", settings.get_profile("thorough"), max_examples=50)
 settings.register_profile("quick", settings.get_profile("odfpy"), max_examples=10)
 settings.load_profile("odfpy")
 
-# Tests with a home of their own need no start-up cache of their own, whose making takes longer than they do.
+# Tests with their own home need no start-up cache, whose creation takes longer than they do.
 os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
 
-# A shell lets what it starts in the background ignore these, and so would all that tests start, and wait for ever.
+# A shell makes background processes ignore these signals, and children of tests would inherit this and wait forever.
 for ignored, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
     if signal.getsignal(ignored) is signal.SIG_IGN:
         signal.signal(ignored, usual)
 
-# The settings, keys and passwords of whoever runs the tests are none of theirs.
+# Tests must not use the settings, keys and passwords of the user who runs them.
 _CONFIGURATION = tempfile.TemporaryDirectory(prefix="odfpy-tests-")
 os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
 
@@ -45,18 +45,18 @@ IN_THIS_PROCESS = (
     "tests/test_docs.py",
     "tests/test_examples.py",
 )
-"""Where tests may ask for `spark`: when several processes run the tests, one of them runs all of these."""
+"""Tests that may use `spark`: if several processes run the tests, one of them runs all of these."""
 
 STARTS_PROCESSES = ("support.browser", "support.processes", "support.servers")
 """Tests that import something of these start browsers or servers, or kill processes, and have the marker `processes`."""
 
 MAKES_STARTUP_CACHE = "tests/engine/test_startup_cache.py"
-"""Engines start in half the time from what this makes."""
+"""The test that creates the start-up cache, with which engines start in half the time."""
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A Spark as the engine has it, one for all tests that ask for it: its first queries take the longest."""
+    """Open a Spark session like the engine's, shared by all tests: its first queries are the slowest."""
     from support.engine.session import engine_spark
 
     with engine_spark(tmp_path_factory.mktemp("spark")) as session:
@@ -64,7 +64,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what starts processes by what it imports, so that no mark is forgotten; let `make quick` be quick."""
+    """Mark tests that start processes by their imports, so that no mark is forgotten; keep `make quick` quick."""
     if not isinstance(item, pytest.Function):
         return
     for mark in item.iter_markers("slow_after"):
@@ -73,7 +73,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if _starts_processes(item.module):
         item.add_marker("processes")
     own = getattr(item.function, "_hypothesis_internal_use_settings", None)
-    if own is not None and item.config.getoption("--hypothesis-profile") == "quick":  # also where a test has its number
+    if own is not None and item.config.getoption("--hypothesis-profile") == "quick":  # also if it sets its number
         examples = min(own.max_examples, settings.get_profile("quick").max_examples)
         item.function._hypothesis_internal_use_settings = settings(own, max_examples=examples)
 
@@ -92,7 +92,7 @@ def _starts_processes(module: ModuleType) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes longest comes first, so that nobody waits for it in the end."""
+    """Run the longest tests first, so that none delays the end."""
     if hasattr(config, "workerinput"):
         engines = {item.path for item in items if item.get_closest_marker("spark")}
         items.sort(
@@ -106,7 +106,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A process takes file after file, in this order."""
+    """Distribute whole files to processes, in this order."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Files(LoadScopeScheduling):

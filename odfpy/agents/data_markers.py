@@ -1,8 +1,8 @@
-"""Data as data: marks around whatever comes from datasets, so that a model can tell it from what this server says.
+"""Marks around content of datasets, so that a model can distinguish it from the text of this server.
 
-Rows, names, descriptions and errors may hold text that somebody has written for a model: "ignore your instructions".
-No mark makes a model immune, so the marks only say where such text is; what a model may do is limited elsewhere. The
-end of the data cannot be forged: it has a random number, and JSON has no line breaks inside of texts.
+Rows, names, descriptions and errors may contain text written for a model: "ignore your instructions". No mark makes a
+model immune. The marks only show where such text is; other code limits what a model may do. The end mark cannot be
+forged: it has a random number, and JSON has no line breaks inside of texts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def as_data(tree: Any) -> str:
     """Return a tree of JSON between marks.
 
     Args:
-        tree: what comes from datasets, or may.
+        tree: content that may come from datasets.
     """
     number = secrets.token_hex(8)
     text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"))

@@ -1,7 +1,7 @@
-"""The protocol over HTTP, mounted in `odf serve`: every request says by its token who asks.
+"""The protocol over HTTP, mounted in `odf serve`: each request has a token that identifies its caller.
 
-Requests stand alone: there are no sessions that could be taken over, or that fill the memory. The cookie of the pages
-does not count here, so that no page of somebody else can use it.
+Requests are independent: there are no sessions that could be taken over, or that fill the memory. The cookie of the
+pages is ignored, so that no foreign page can use it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class McpApp:
     def __init__(self, app: FastAPI, workspaces: Sequence[Workspace]) -> None:
         """
         Args:
-            app: the application of the server, whose limits hold here, too.
+            app: application of the server; its limits apply here, too.
             workspaces: its workspaces.
         """
         state = app.state
@@ -102,7 +102,7 @@ class McpApp:
         return self._served.reader(request.scope[_CALLER], request.scope[_URL], address)
 
     async def _caller(self, headers: Headers) -> Caller | None:
-        """Return who asks; anybody where no token is shown, None where it is not good."""
+        """Return the caller; the anonymous one without a token, None for an invalid token."""
         text = bearer_of(headers)
         if text is None:
             return Caller()
@@ -124,10 +124,10 @@ class McpApp:
         return f"{base}{PATH}"
 
     def _refusal(self, connection: HTTPConnection) -> Response | None:
-        """Refuse what a page of somebody else sends through a browser, also one that has taken over a host name.
+        """Refuse requests of foreign pages in a browser, including those that rebind a host name.
 
-        A page says where it is from (`Origin`). Where a name was made to lead to this machine, `Host` is that name: at
-        a loopback address the server goes by its own names only, and by that of `--base-url`.
+        A page sends its origin (`Origin`). If a name was rebound to this machine, `Host` has that name: at a loopback
+        address the server accepts only its own names and that of `--base-url`.
         """
         host, origin = connection.headers.get("Host", ""), connection.headers.get("Origin")
         base = _place(self._settings.base_url or "")
@@ -140,7 +140,7 @@ class McpApp:
 
 
 class _Place(NamedTuple):
-    """The place that a URL is at.
+    """The origin of a URL.
 
     Attributes:
         name: name of the host.
@@ -152,7 +152,7 @@ class _Place(NamedTuple):
 
 
 def _place(url: str) -> _Place:
-    """Return the place that a URL is at; of one that is none, no place at all."""
+    """Return the origin of a URL; an empty one if it is invalid."""
     try:
         parts = urlsplit(url)
         return _Place(parts.hostname or "", parts.netloc)

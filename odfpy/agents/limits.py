@@ -17,13 +17,13 @@ MAX_TEXT_LENGTH: Final = 4000
 """Characters of a description, a README or a query."""
 
 MAX_SQL_LENGTH: Final = 20_000
-"""Characters of a query that a model asks."""
+"""Maximum characters of a query."""
 
 MAX_NAME_LENGTH: Final = 400
 """Characters of a name, with its account and a block."""
 
 MAX_PROOF_LENGTH: Final = 4 * 1024**2
-"""Characters of a proof that is shown to be checked; longer ones leave out the rows."""
+"""Maximum characters of a proof to check; larger answers are checked without their rows."""
 
 
 def cut(text: str, most: int = MAX_TEXT_LENGTH) -> str:
@@ -31,6 +31,6 @@ def cut(text: str, most: int = MAX_TEXT_LENGTH) -> str:
 
     Args:
         text: the text.
-        most: characters that it may have.
+        most: maximum characters.
     """
     return text if len(text) <= most else f"{text[:most]}... [{len(text) - most} more characters]"

@@ -49,10 +49,10 @@ def filled(name: str, arguments: Mapping[str, str]) -> GetPromptResult:
 
     Args:
         name: name of the prompt.
-        arguments: what the person has typed.
+        arguments: user input.
 
     Raises:
-        KeyError: there is no such prompt, or an argument is missing.
+        KeyError: the prompt is unknown, or an argument is missing.
     """
     prompt = next((one for one in PROMPTS if one.name == name), None)
     if prompt is None:

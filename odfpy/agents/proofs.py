@@ -1,8 +1,8 @@
 """Proofs of results given to a model, stored until a person verifies them.
 
-Over stdio a proof is a file, by default in `.odf/mcp/proofs`: a person checks it with `odf verify-result FILE`. A
-server keeps the proofs of its callers in memory, the newest of them, each for who has asked; they are at
-`/mcp/proofs/HASH`. One that is gone can be had again: its query has one answer.
+Over stdio a proof is a file, by default in `.odf/mcp/proofs`; users check it with `odf verify-result FILE`. A server
+keeps the newest proofs in memory, each for its caller; they are at `/mcp/proofs/HASH`. A dropped proof can be
+recreated: its query has only one answer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ProofReference(BaseModel):
 
 
 def cited_as(document: CommittedAnswer) -> str:
-    """Return the short hash by which a proof is cited: that of what was signed."""
+    """Return the short hash that identifies a proof: the hash of the signed content."""
     from odfpy.codec.tree import to_tree
 
     return str(hash_of(to_tree(document.commitment)))[-_LETTERS:]
@@ -51,26 +51,26 @@ class ProofStore(Protocol):
     """A store of proofs."""
 
     def keep(self, document: CommittedAnswer, owner: str, url: str | None) -> ProofReference:
-        """Keep a proof.
+        """Store a proof.
 
         Args:
             document: the proof.
-            owner: who gets it again.
-            url: where the owner reaches the server, None over stdio.
+            owner: the caller that may retrieve it.
+            url: the caller's URL of the server, None over stdio.
 
         Raises:
-            OdfError: it cannot be kept.
+            OdfError: it cannot be stored.
         """
 
     def find(self, cited: str, owner: str) -> bytes:
         """Return the text of a proof.
 
         Args:
-            cited: the hash by which it is cited.
-            owner: who asks.
+            cited: hash that identifies it.
+            owner: the caller.
 
         Raises:
-            NotFound: it is not here, or not theirs.
+            NotFound: it is not stored, or belongs to another caller.
         """
 
 
@@ -114,7 +114,7 @@ class ProofMemory:
     def __init__(self, most: int = _MAX_BYTES) -> None:
         """
         Args:
-            most: bytes that they may take together.
+            most: maximum total bytes.
         """
         self._most = most
         self._kept: OrderedDict[tuple[str, str], bytes] = OrderedDict()
@@ -124,7 +124,7 @@ class ProofMemory:
     def keep(self, document: CommittedAnswer, owner: str, url: str | None) -> ProofReference:
         """Implement `ProofStore`."""
         cited, text = cited_as(document), _text_of(document)
-        if len(text) > MAX_PROOF_LENGTH:  # the rows can be left out: what was signed is their hash
+        if len(text) > MAX_PROOF_LENGTH:  # the rows can be omitted: their hash was signed
             text = _text_of(replace(document, output=None))
         with self._lock:
             self._size += len(text) - len(self._kept.pop((owner, cited), b""))
@@ -154,7 +154,7 @@ def _text_of(document: CommittedAnswer, **form: Any) -> bytes:
 
 
 def _checked(cited: str) -> str:
-    """The name of a proof: never a path."""
+    """Return the name of a proof after checking that it is no path."""
     if not _HEX.fullmatch(cited):
         raise _not_kept(cited[:100])
     return cited

@@ -1,7 +1,7 @@
-"""The protocol, made of the tools: whatever they raise becomes an answer in the vocabulary of the protocol.
+"""The protocol, built from the tools: their errors are converted to those of the protocol.
 
-Errors that are about the question reach the model, with their code, as data: they may have texts of datasets in them.
-Others are the server's; they are logged, and the model learns that there was one.
+Errors about the request are sent to the model with their code, as data: they may quote datasets. Other errors are the
+server's; they are logged, and the model only learns that there was one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ INSTRUCTIONS: Final = (
 _MAX_LISTED: Final = 100
 
 Find = Callable[[Any], Awaitable[Reader]]
-"""Returns what there is for who sends a request; its argument is the transport's own request, None over stdio."""
+"""Returns the reader for a request; its argument is the request of the transport, None over stdio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ class Protocol:
     """The handlers of the protocol's requests.
 
     Attributes:
-        gate: lets queries in, so many at once.
-        timeout: seconds that a query may take.
-        find: finds who asks.
+        gate: limits the number of concurrent queries.
+        timeout: maximum seconds of a query.
+        find: finds the caller.
         log: hears of errors that are the server's.
     """
 
@@ -109,7 +109,7 @@ class Protocol:
         """Call a tool.
 
         Raises:
-            MCPError: there is no such tool for the caller.
+            MCPError: the caller has no such tool.
         """
         reader = await self.find(context.request)
         tool = next((one for one in tools_of(reader) if one.name == params.name), None)
@@ -127,7 +127,7 @@ class Protocol:
                 self.log(f"the tool {tool.name} failed", error)
                 message = "This could not be done; the server's log says why"
             return _failed(message)
-        except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the connection
+        except Exception as error:  # noqa: BLE001 - a bug must not close the connection
             self.log(f"the tool {tool.name} broke", error)
             return _failed("This could not be done; the server's log says why")
         return _answered(answer)
@@ -135,7 +135,7 @@ class Protocol:
     async def _work(
         self, reader: Reader, tool: Tool[Any], work: Callable[[CancellationToken], ToolAnswer]
     ) -> ToolAnswer:
-        """Do the work of a call in a thread. When the client cancels the call or goes away, the work is stopped."""
+        """Run a call in a thread. The work is stopped when the client cancels the call or disconnects."""
         with CancellationToken(self.timeout if tool.is_query else None) as control:
             async with anyio.create_task_group() as group:
                 group.start_soon(_stop_with_us, control)
@@ -143,17 +143,17 @@ class Protocol:
                     if tool.is_query:
                         return await self.gate.let_in(_who(reader), control, work)
                     return await anyio.to_thread.run_sync(work, control)
-                except Exception as error:  # noqa: BLE001 - raised below: this group would put it into another one
+                except Exception as error:  # noqa: BLE001 - raised below: this group would wrap it in another one
                     failure = error
                 finally:
                     group.cancel_scope.cancel()
         raise failure
 
     async def list_resources(self, context: Any, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        """List the datasets that the caller may read, a page at a time.
+        """List the datasets that the caller may read, by pages.
 
         Raises:
-            MCPError: not a cursor of ours.
+            MCPError: the cursor is invalid.
         """
         reader = await self.find(context.request)
         cursor = (params.cursor if params is not None else None) or "0"
@@ -175,7 +175,7 @@ class Protocol:
         """Read a dataset's description, its schema, or a proof.
 
         Raises:
-            MCPError: there is none, or not for the caller.
+            MCPError: there is no such resource for the caller.
         """
         reader, uri = await self.find(context.request), str(params.uri)
         try:
@@ -199,7 +199,7 @@ class Protocol:
         """Return a prompt with its arguments filled in.
 
         Raises:
-            MCPError: there is no such prompt, or an argument is missing.
+            MCPError: the prompt is unknown, or an argument is missing.
         """
         del context
         try:
@@ -208,7 +208,7 @@ class Protocol:
             raise MCPError(INVALID_PARAMS, f"There is no such prompt, or it wants the argument {error}") from error
 
     async def complete(self, context: Any, params: CompleteRequestParams) -> CompleteResult:
-        """Complete the name of a dataset, of those that the caller may read."""
+        """Complete the name of a dataset that the caller may read."""
         reader, begun = await self.find(context.request), params.argument.value.lower()
         names = await anyio.to_thread.run_sync(lambda: [entry.name for entry in reader.entries()])
         fitting = [name for name in names if name.lower().startswith(begun)] if params.argument.name == "name" else []
@@ -218,7 +218,7 @@ class Protocol:
 
 
 def log_to(logger: logging.Logger) -> Callable[[str, BaseException], None]:
-    """Return what logs errors that are the server's."""
+    """Return a function that logs errors of the server."""
 
     def log(what: str, error: BaseException) -> None:
         is_ours = isinstance(error, OdfError)
@@ -228,7 +228,7 @@ def log_to(logger: logging.Logger) -> Callable[[str, BaseException], None]:
 
 
 async def _stop_with_us(control: CancellationToken) -> None:
-    """Stop work whose caller has cancelled the call: this is cancelled then, long before the work's thread ends."""
+    """Stop the work of a canceled call: this task is canceled long before the thread ends."""
     try:
         await anyio.sleep_forever()
     finally:
@@ -281,7 +281,7 @@ def _failed(message: str) -> CallToolResult:
 
 
 def _words_of(error: OdfError) -> str | None:
-    """Return what a caller may learn of an error, None if it is the server's: it may name files."""
+    """Return the public text of an error, None if it is an error of the server: it may contain file names."""
     if isinstance(error, DatasetNotFound):
         return f"{error.code}: {error.message}\n{error.hint or ''}".strip()
     found = refusal(error)
@@ -289,6 +289,6 @@ def _words_of(error: OdfError) -> str | None:
 
 
 def _mistakes(error: ValidationError) -> str:
-    """Return what is wrong with arguments, without what was in them."""
+    """Describe the errors in arguments without quoting their values."""
     mistakes = (f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())
     return "Wrong arguments. " + "; ".join(mistakes)

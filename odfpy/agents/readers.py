@@ -1,7 +1,7 @@
-"""Readers: what the caller behind an agent may see, by the access rules of `odf serve`.
+"""Readers: the data visible to the caller behind an agent, by the access rules of `odf serve`.
 
-Over HTTP that is the caller of each request. Over stdio it is the person at the keyboard, or whom a token stands for.
-SQL is a model's, and a model may do what it has read: it reaches Spark in a whole sandbox only, for everybody.
+Over HTTP this is the caller of each request. Over stdio it is the local user, or the holder of a token. A model writes
+the SQL, possibly influenced by what it has read. So for all callers, it runs in Spark only in a full sandbox.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AtKeyboard(Caller):
-    """The local user who has started the server: they may read everything in their workspace, without a token."""
+    """The local user who started the server. They may read everything in their workspace without a token."""
 
     def is_still_known(self) -> bool:
-        """Return True: who has started the process is there as long as it is."""
+        """Return True: the user is valid as long as the process runs."""
         return True
 
 
 def at_keyboard(workspace: Workspace) -> Caller:
-    """Return the caller that reads everything of a workspace, and changes nothing."""
+    """Return the caller that may read everything in a workspace, and change nothing."""
     return AtKeyboard(AccessToken("keyboard", Scope.READ, Timestamp.now()), workspace.storage)
 
 
@@ -53,12 +53,12 @@ class Served:
     Attributes:
         workspaces: the workspaces; the first one signs, and its engines answer.
         registry: their datasets by name.
-        reaches: which blocks references lead to.
+        reaches: the blocks that references lead to.
         catalog: their datasets for lists.
-        engines: the engines, by who asks.
+        engines: the engines by caller.
         limits: how much the answer to a query may be, before it is cut for a model.
-        proofs: keeps proofs until somebody checks them.
-        only: names and patterns of the datasets that are shown at all; all, if there are none.
+        proofs: the store of proofs.
+        only: names and patterns of the visible datasets; all, if empty.
     """
 
     workspaces: Sequence[Workspace]
@@ -71,27 +71,27 @@ class Served:
     only: tuple[DatasetPattern | DatasetAlias, ...] = ()
 
     def reader(self, caller: Caller, url: str | None = None, address: str | None = None) -> Reader:
-        """Return what there is for somebody.
+        """Return the reader of a caller.
 
         Args:
-            caller: who makes the request.
-            url: the URL at which they reach the server, None over stdio.
-            address: from where they ask.
+            caller: the caller.
+            url: the caller's URL of the server, None over stdio.
+            address: network address of the caller.
         """
         return Reader(self, caller, CallerResolver(self.registry, self.reaches, caller, self.only), url, address)
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The datasets as seen by one caller.
+    """The datasets visible to a caller.
 
     Attributes:
-        served: what is served.
-        caller: who makes the request.
+        served: the served workspace.
+        caller: the caller.
         resolver: finds datasets that they may read; others do not exist.
-        url: the URL at which they reach the server, None over stdio.
-        address: from where they ask, None over stdio.
-        engines: what answers a model's SQL: an admin's token does not change that.
+        url: the caller's URL of the server, None over stdio.
+        address: network address of the caller, None over stdio.
+        engines: engines for SQL of a model; tokens of admins have the same ones.
     """
 
     served: Served
@@ -106,12 +106,12 @@ class Reader:
 
     @property
     def service(self) -> QueryService:
-        """The service that answers SQL over what they may read."""
+        """The query service over the datasets that the caller may read."""
         return QueryService(self.resolver, self.engines)
 
     @property
     def owner(self) -> str:
-        """Whose proofs theirs are: nobody else gets them, also where tokens of other workspaces have the same name."""
+        """The owner of the caller's proofs; tokens of other workspaces with the same name are different owners."""
         caller = self.caller
         folder = caller.granting or caller.storage
         if caller.token is None or folder is None:
@@ -124,15 +124,15 @@ class Reader:
         return [entry for entry in visible if self.resolver.is_meant(entry.dataset)]
 
     def dataset(self, name: str) -> StoredDataset:
-        """Return the dataset of a name or id, also as it was: `NAME@BLOCK`.
+        """Return the dataset of a name or id, optionally as at a block: `NAME@BLOCK`.
 
         Raises:
-            DatasetNotFound: there is none, or not for them.
+            DatasetNotFound: there is no such dataset for the caller.
         """
         return self.resolver.find(name)
 
     def entry(self, dataset: StoredDataset) -> CatalogEntry:
-        """Return what lists show of a dataset.
+        """Return the catalog entry of a dataset.
 
         Raises:
             DatasetNotFound: it is empty.
@@ -143,7 +143,7 @@ class Reader:
         return found
 
     def name_of(self, dataset_id: DatasetId) -> str | None:
-        """Return what a dataset is called, None if they may not read it, or it is not here."""
+        """Return the name of a dataset, None if the caller may not read it, or it is not in the workspace."""
         try:
             return str(self.resolver.find(dataset_id).handle)
         except DatasetNotFound:
@@ -155,7 +155,7 @@ class Reader:
         return next(one for one in self.served.workspaces if one.root == root)
 
     def engines_of(self, workspace: Workspace) -> EngineRegistry:
-        """Return what replays queries of datasets: the keyboard's own were run here before, those of others may not.
+        """Return the engines that replay queries of datasets. Only queries of the local user ran here before.
 
         Args:
             workspace: the workspace of the dataset.
@@ -166,7 +166,7 @@ class Reader:
         """Return the key that signs answers.
 
         Raises:
-            UnusableKey: it can neither be read nor made.
+            UnusableKey: the key can neither be read nor created.
         """
         return answer_key(self.served.workspaces[0].root)
 

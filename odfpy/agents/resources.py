@@ -1,4 +1,4 @@
-"""Resources, which a user or client adds to a conversation: descriptions, schemas, proofs."""
+"""Resources, which users or clients add to a conversation: descriptions, schemas, proofs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TEMPLATES: Final = [
 
 
 def of_dataset(name: str) -> Resource:
-    """Return the resource that describes a dataset; it says nothing but the name, which cannot hold a sentence.
+    """Return the resource that describes a dataset; it only contains the name, which cannot hold a sentence.
 
     Args:
         name: name of the dataset.
@@ -56,11 +56,11 @@ def read(reader: Reader, uri: str) -> str:
     """Return the text of a resource.
 
     Args:
-        reader: for whom.
+        reader: reader of the caller.
         uri: its URI.
 
     Raises:
-        NotFound: there is none, or not for them.
+        NotFound: there is no such resource for the caller.
     """
     if uri.startswith(SCHEME):
         return reader.served.proofs.find(uri.removeprefix(SCHEME), reader.owner).decode()

@@ -15,9 +15,9 @@ class ShownRows:
     """The rows within the limits.
 
     Attributes:
-        rows: their cells, long ones cut.
+        rows: cells of the rows; long ones are cut.
         cut_cells: row and column of each cell that is cut, and how many characters it has.
-        is_full: whether rows were left out since no more characters fit.
+        is_full: whether rows were omitted because of the limit of characters.
     """
 
     rows: list[list[Any]]
@@ -46,7 +46,7 @@ def shown_rows(rows: Iterable[Iterable[Any]]) -> ShownRows:
 
 
 def _shown(cell: Any) -> tuple[Any, int]:
-    """A cell, and how many characters it has if it is cut: text or, of lists and structures, its JSON."""
+    """Return a cell, and how many characters it has if it is cut: text or, of lists and structures, its JSON."""
     if not isinstance(cell, str | list | dict):
         return cell, 0
     text = cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, separators=(",", ":"))

@@ -1,7 +1,7 @@
 """Lines of standard input for an event loop, without a thread that prevents the process from exiting.
 
-A thread that waits for input cannot be woken. This one is a daemon, and holds no lock of Python's streams, so that the
-process ends on Ctrl-C while it waits.
+A thread that waits for input cannot be interrupted. This one is a daemon and holds no lock of Python's streams, so that
+the process exits on Ctrl-C while it waits.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _WAITING: Final = 16
 
 
 class StandardInput:
-    """The lines of a descriptor, as they come, until its end."""
+    """The lines of a descriptor as they arrive, until its end."""
 
     def __init__(self, descriptor: int, longest: int) -> None:
         """Begin to read; call it within the event loop.
 
         Args:
             descriptor: the descriptor.
-            longest: bytes that a line may have. A longer one is an empty line, which is not a message of any protocol.
+            longest: maximum bytes per line. A longer one becomes an empty line, which is not a message of any protocol.
         """
         self._descriptor = descriptor
         self._longest = longest
@@ -35,7 +35,7 @@ class StandardInput:
         threading.Thread(target=self._read, name="standard input", daemon=True).start()
 
     def end(self) -> None:
-        """Let it be at its end now, whatever else may come; call it within the event loop."""
+        """End the input now; call it within the event loop."""
         self._lines.put_nowait(None)
 
     async def __aiter__(self) -> AsyncIterator[str]:
@@ -45,7 +45,7 @@ class StandardInput:
 
     def _read(self) -> None:
         begun, is_too_long = bytearray(), False
-        with suppress(RuntimeError):  # the loop has ended
+        with suppress(RuntimeError):  # the loop has stopped
             while piece := self._piece():
                 *ended, rest = piece.split(b"\n")
                 for end in ended:

@@ -40,16 +40,16 @@ _MAX_MESSAGE_LENGTH: Final = 16 * 1024**2
 def serve_stdio(
     workspace: Workspace, *, token: str | None, only: Sequence[DatasetPattern | DatasetAlias], proofs: Path | None
 ) -> None:
-    """Serve a workspace to the client at the other end of standard input, until it closes it; or until a signal.
+    """Serve a workspace over standard input and output until the client closes it, or until a signal.
 
     Args:
         workspace: the workspace.
-        token: for whom, as far as their token lets them; for the person at the keyboard if None.
-        only: names and patterns of the datasets that are shown; all, if there are none.
+        token: token that limits access; None for the local user.
+        only: names and patterns of the visible datasets; all, if empty.
         proofs: folder of the proofs, by default `.odf/mcp/proofs`.
 
     Raises:
-        UsageError: it is not a token of the workspace.
+        UsageError: the token is not one of the workspace.
     """
     folder = (workspace.odf / "mcp" / "proofs" if proofs is None else proofs).absolute()
     served = _served(workspace, tuple(only), folder)
@@ -70,7 +70,7 @@ def serve_stdio(
 
 
 async def _caller(token: str, workspace: Workspace) -> Caller:
-    """Return whom a token stands for; it may have ended since the last request: then for anybody."""
+    """Return the holder of a token; the anonymous caller if it was revoked since the last request."""
     return await anyio.to_thread.run_sync(find_caller, token, [workspace.storage]) or Caller()
 
 
@@ -91,7 +91,7 @@ def _served(workspace: Workspace, only: tuple[DatasetPattern | DatasetAlias, ...
 
 async def _run(protocol: Protocol) -> None:
     server = protocol.server()
-    wire = os.dup(0)  # children get the null device: none of them may take what is meant for the server
+    wire = os.dup(0)  # children get the null device: none of them may read the server's input
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
@@ -107,6 +107,6 @@ async def _run(protocol: Protocol) -> None:
 
 
 def _is_gone(error: BaseException) -> bool:
-    """Return whether an error, or all of a group of them, says that the client takes nothing any more."""
+    """Return whether an error, or all in a group, mean that the client has disconnected."""
     parts: tuple[BaseException, ...] = getattr(error, "exceptions", ())
     return all(map(_is_gone, parts)) if parts else isinstance(error, BrokenPipeError)

@@ -23,7 +23,7 @@ class ToolAnswer(BaseModel):
     """An answer of a tool."""
 
     def summary(self) -> str:
-        """Return the answer in a sentence of our own words: numbers, and no text of datasets."""
+        """Summarize the answer in our own words: numbers, but no content of datasets."""
         raise NotImplementedError
 
 
@@ -47,13 +47,13 @@ class Tool(Generic[A]):
     Attributes:
         name: name of the tool.
         title: the same for people.
-        description: what the model learns of it; never a text of datasets.
+        description: description for the model; never content of datasets.
         arguments: form of the arguments.
         answer: form of the answer.
-        run: answers; in a thread, and raises an `OdfError` for what cannot be done.
-        writes: whether it changes something, so that a token has to allow it.
-        is_query: whether it is a query: there is room for so many, for so long. Others have no limit of time.
-        needs_token: whether it is for callers with a token only: strangers could have it take what there is of memory.
+        run: runs the tool in a thread; raises an `OdfError` on failure.
+        writes: whether it changes data, which requires a token with that scope.
+        is_query: whether it is a query; the number and duration of concurrent queries are limited.
+        needs_token: whether it needs a token: anonymous callers could exhaust the memory.
     """
 
     name: str
@@ -70,12 +70,12 @@ class Tool(Generic[A]):
         """Answer a call.
 
         Args:
-            reader: what there is for the caller.
-            arguments: as they came.
-            control: lets another thread cancel it.
+            reader: reader of the caller.
+            arguments: unvalidated arguments.
+            control: cancellation by another thread.
 
         Raises:
             ValidationError: the arguments are not of the form.
-            OdfError: it cannot be done.
+            OdfError: the call fails.
         """
         return self.run(reader, self.arguments.model_validate(arguments), control)

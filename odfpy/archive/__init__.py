@@ -39,8 +39,8 @@ def open_archive(
     """Open an archive in a workspace or on a server.
 
     Args:
-        name: of its dataset, or `http(s)://HOST/NAME` for one of `odf serve`; by default the archive that the setting
-            `archive.name` names, or the only one of the workspace.
+        name: name of its dataset, or `http(s)://HOST/NAME` for one of `odf serve`; by default the archive that the
+            setting `archive.name` names, or the only one of the workspace.
         workspace: the workspace, or a folder inside it.
         token: access token for a server; by default the one stored by `odf login`.
 

@@ -19,10 +19,10 @@ def id_in(address: str, archive: str, is_at: Callable[[str], bool]) -> str:
     Args:
         address: a URL or an id.
         archive: the name of the archive that is searched, for messages.
-        is_at: returns whether that archive is at an address.
+        is_at: returns whether an address belongs to that archive.
 
     Raises:
-        UsageError: it belongs to another archive, or to none.
+        UsageError: the address belongs to another archive, or to none.
     """
     if "://" not in address:
         return address

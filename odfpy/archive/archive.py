@@ -32,7 +32,7 @@ class Archive(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Return the name of its dataset, or its URL."""
+        """The name of its dataset, or its URL."""
 
     @abstractmethod
     def is_at(self, base: str) -> bool:
@@ -51,7 +51,7 @@ class Archive(ABC):
 
     @abstractmethod
     def page(self, question: Question, cursor: str | None = None, *, size: int = PAGE) -> Page:
-        """Return a page of matching files, sorted by start and id, without withdrawn ones.
+        """Return a page of matching files, sorted by start and id, without withdrawn files.
 
         Args:
             question: the query.
@@ -69,7 +69,7 @@ class Archive(ABC):
         Args:
             what: kind of the file.
             where: origin of the file.
-            lookback: number of days before today; it must not have ended before them.
+            lookback: number of days before today; files that ended earlier are not considered.
 
         Raises:
             NoSuchFile: there is no such file.
@@ -85,8 +85,8 @@ class Archive(ABC):
 
     @abstractmethod
     def open(self, record: FileRecord, *, offset: int = 0) -> BinaryIO:
-        """Open the content as a stream from an offset; if read from 0 to its end, it is verified, and the last read
-        fails.
+        """Open the content as a stream from an offset. If read from 0 to its end, it is verified: the last read fails
+        on a mismatch.
 
         Raises:
             FileRemoved, FileElsewhere: its bytes are not stored here.
@@ -124,7 +124,7 @@ class Archive(ABC):
             what: kind of the files; may be a translator pattern.
             where: origin of the files; may be a translator pattern.
             start: see `parse_time`; `mtime` and None mean the modification time.
-            end: likewise; None for a file of one moment.
+            end: likewise; None for a file of a single moment.
             work_id: job of the files; may be a translator pattern.
         """
         from odfpy.archive.files import new_files

@@ -10,10 +10,10 @@ from odfpy.archive.errors import RecordRefused
 from odfpy.archive.record import FileRecord, Status
 
 CORRECTABLE: Final = ("what", "where", "work_id", "start", "end", "path")
-"""The fields that a person may correct; the others say what the bytes are, and when they came."""
+"""The fields that may be corrected; the others describe the bytes and their arrival."""
 
 _RELEASES: Final = (Status.KEPT, Status.EXPIRED, Status.WITHDRAWN)
-"""What becomes of a file that is let go, in this order: what was withdrawn has not expired later."""
+"""The states of a released file, in this order: a withdrawn file does not expire later."""
 
 
 def change_records(records: Sequence[FileRecord], *, who: str, why: str, **values: Any) -> list[FileRecord]:
@@ -42,10 +42,10 @@ def change_records(records: Sequence[FileRecord], *, who: str, why: str, **value
 
 
 def release_in(history: Iterable[FileRecord], record: FileRecord) -> FileRecord:
-    """Return the version of a record that has withdrawn or expired the file; it may have been corrected since.
+    """Return the version of a record that withdrew or expired the file; later versions may have corrected it.
 
     Args:
         history: all versions, oldest first.
-        record: current record, which is withdrawn or has expired.
+        record: current record, withdrawn or expired.
     """
     return next((one for one in history if (one.status, one.released) == (record.status, record.released)), record)

@@ -11,7 +11,7 @@ class RecordRefused(UsageError, code="E840"):
     """A record breaks rules of the archive.
 
     Attributes:
-        reasons: a sentence for each rule that it breaks.
+        reasons: a sentence for each broken rule.
     """
 
     reasons: tuple[str, ...]
@@ -19,7 +19,7 @@ class RecordRefused(UsageError, code="E840"):
     def __init__(self, name: str, reasons: Sequence[str], *, hint: str | None = None) -> None:
         """
         Args:
-            name: the file or record that is refused.
+            name: the rejected file or record.
             reasons: a sentence for each broken rule, without a full stop.
             hint: what to try.
         """
@@ -28,27 +28,27 @@ class RecordRefused(UsageError, code="E840"):
 
 
 class NoSuchFile(NotFound, code="E841"):
-    """The archive has no file of that id, or none of that what and where."""
+    """The archive has no file with that id, or none of that what and where."""
 
 
 class FileRemoved(NoSuchFile, code="E842"):
-    """The record is there, but its bytes were removed, as the archive records."""
+    """The record exists, but its bytes were removed, as the archive records."""
 
 
 class FileElsewhere(NoSuchFile, code="E843"):
-    """The record is there, but this copy of the archive does not have its bytes."""
+    """The record exists, but this copy of the archive does not have its bytes."""
 
 
 class FileChanged(OdfError, code="E844"):
-    """A file has changed while it was read; nothing of it was archived."""
+    """A file changed while it was read; it was not archived."""
 
 
 class WrongContent(IntegrityError, code="E845"):
-    """Bytes have another hash or size than what was said of them."""
+    """The bytes have another hash or size than stated."""
 
 
 class IdTaken(UsageError, code="E846"):
-    """Another file has that id already."""
+    """The id already belongs to another file."""
 
 
 class NotAnArchive(UsageError, code="E847"):
@@ -56,12 +56,12 @@ class NotAnArchive(UsageError, code="E847"):
 
 
 class NotAFile(UsageError, code="E848"):
-    """A path leads to something that an archive does not take: a folder, a pipe, a device, a link to nowhere."""
+    """A path leads to something that cannot be archived: a folder, a pipe, a device, a broken link."""
 
 
 class InvalidCursor(UsageError, code="E850"):
-    """A cursor is not one that this archive has given for this question."""
+    """A cursor was not issued by this archive for this query."""
 
 
 class CannotCopy(OdfError, code="E851"):
-    """The copy of a file cannot be written: no space is left, or the disk has errors."""
+    """The copy of a file cannot be written: the disk is full or has errors."""

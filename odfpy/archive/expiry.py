@@ -14,19 +14,19 @@ from odfpy.archive.record import FileRecord, Status
 from odfpy.archive.times import FIRST
 
 _AT_ONCE: Final = 10_000
-"""Files of one commit."""
+"""Number of files per commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """A file past its retention, with the rule that defines it."""
+    """A file past its retention, with the rule that applies."""
 
     record: FileRecord
     rule: RetentionRule
 
 
 def expired_files(archive: LocalArchive, now: int) -> Iterator[Expired]:
-    """Yield the stored files that neither a rule nor a hold requires.
+    """Yield the stored files that are required by neither a rule nor a hold.
 
     Args:
         archive: the archive.
@@ -49,7 +49,7 @@ def expire(archive: LocalArchive, *, who: str, now: int) -> Iterator[Expired]:
 
     Args:
         archive: the archive.
-        who: the person who does it.
+        who: the acting person.
         now: current time, in milliseconds.
     """
     found = list(expired_files(archive, now))
@@ -63,6 +63,6 @@ def expire(archive: LocalArchive, *, who: str, now: int) -> Iterator[Expired]:
 
 
 def _concerned(archive: LocalArchive, policy: ArchivePolicy) -> list[str]:
-    """The names of what files with a rule are."""
+    """Return the kinds of files that have a rule."""
     wanted = {rule.what for rule in policy.retention}
     return [what for what in archive.names() if None in wanted or what in wanted]

@@ -30,15 +30,15 @@ from odfpy.errors import NotFound, OdfError
 from odfpy.files import open_regular
 
 CHUNK: Final = 1 << 20
-"""Bytes that are read at a time."""
+"""Bytes per read."""
 
 _ZEROS: Final = bytes(CHUNK)
 
 _LARGE: Final = 4 * CHUNK
-"""Size from which hashing and writing take turns with reading in threads of their own."""
+"""Size from which hashing and writing run in their own threads, in parallel with reading."""
 
 MTIME: Final = "mtime"
-"""Instead of a time: when the file was modified last."""
+"""Represents the modification time of the file."""
 
 
 # --- Metadata ---------------------------------------------------------------------------------------------------------
@@ -56,12 +56,12 @@ def new_files(
     """Return files with common metadata.
 
     Args:
-        files: paths.
-        what: what they are.
-        where: where they come from.
+        files: paths of the files.
+        what: kind of the files.
+        where: origin of the files.
         start: a time, or `mtime`.
-        end: the same, or None.
-        work_id: the job that they belong to.
+        end: likewise, or None.
+        work_id: job of the files.
 
     Raises:
         InvalidValue: a time is invalid.
@@ -91,7 +91,7 @@ def mtime_of(file: Path) -> int:
     """Return the modification time of a file, in milliseconds since the epoch.
 
     Raises:
-        NotFound: it is not there.
+        NotFound: there is no such file.
     """
     try:
         return file.stat().st_mtime_ns // 1_000_000
@@ -138,7 +138,7 @@ class Content:
     modified: int
 
     def require(self, name: str, *, hash: str | None, object: Multihash | None) -> None:  # noqa: A002
-        """Check the bytes against the hashes that the metadata state.
+        """Check the bytes against the hashes stated in the metadata.
 
         Args:
             name: name of the file, for messages.
@@ -146,7 +146,7 @@ class Content:
             object: its name in the store, None if not stated.
 
         Raises:
-            WrongContent: they have another hash.
+            WrongContent: a hash differs.
         """
         for known, found in ((hash, self.hash), (object, self.object)):
             if known is not None and known != found:
@@ -166,9 +166,9 @@ def copy_content(file: Path, to: Path, algorithm: HashAlgorithm) -> Content:
 
     Raises:
         NotFound, NotAFile: there is no such file.
-        FileChanged: it was written to, or replaced, while it was read.
+        FileChanged: the file was modified or replaced while it was read.
         CannotCopy: the copy cannot be written.
-        OdfError: it cannot be read.
+        OdfError: the file cannot be read.
     """
     try:
         with read_unchanged(file, "archived") as (source, before):
@@ -192,8 +192,8 @@ def read_unchanged(file: Path, done: str) -> Iterator[tuple[BinaryIO, os.stat_re
 
     Raises:
         NotFound, NotAFile: there is no such file.
-        FileChanged: it was written to, or replaced, while it was read.
-        OdfError: it cannot be read.
+        FileChanged: the file was modified or replaced while it was read.
+        OdfError: the file cannot be read.
     """
     try:
         source = open_regular(file)
@@ -219,12 +219,12 @@ def hash_content(file: Path, algorithm: HashAlgorithm, *, keep: int) -> tuple[Co
         keep: maximum size up to which the content is returned, too.
 
     Returns:
-        The content, whose `path` is the file itself; and its bytes, if there are few.
+        The content, whose `path` is the file itself; and its bytes, if it is small.
 
     Raises:
         NotFound, NotAFile: there is no such file.
-        FileChanged: it was written to, or replaced, while it was read.
-        OdfError: it cannot be read.
+        FileChanged: the file was modified or replaced while it was read.
+        OdfError: the file cannot be read.
     """
     short, long = hashlib.blake2b(digest_size=16), algorithm.hasher()
     steps = (short.update, long.update)
@@ -282,7 +282,7 @@ def _chunks(source: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def _run(steps: Sequence[Callable[[bytes], object]], chunks: Iterator[bytes], *, at_once: bool) -> Iterator[bytes]:
-    """Pass each chunk to all steps, then yield it; with `at_once` in threads, while the next chunk is read."""
+    """Pass each chunk to all steps, then yield it. `at_once` runs the steps in threads while the next chunk is read."""
     if not at_once:
         for chunk in chunks:
             for step in steps:

@@ -52,7 +52,7 @@ def init_archive(workspace: Workspace, name: str) -> LocalArchive:
     workspace.add([archive_manifest(name)])
     dataset = workspace.storage.get(name)
     with dataset.writing() as held:
-        # Immediately, so that readers of an empty archive see its columns, and which of them are links.
+        # Commit at once, so that readers of an empty archive see its columns, and which of them are links.
         commit_events(held, held.state, [SetDataSchema(schema=record_schema(held.state))], commit_time(held.state))
     return LocalArchive(workspace, dataset.reloaded())
 
@@ -62,9 +62,9 @@ class _Batch:
     """The outcome of one push, file by file.
 
     Attributes:
-        results: by the place of the file.
-        records: new ones, by their ids.
-        objects: the files of those contents that the dataset lacks.
+        results: results by the position of the file.
+        records: new records by id.
+        objects: files whose content the dataset lacks.
     """
 
     results: dict[int, Pushed] = field(default_factory=dict)
@@ -103,16 +103,16 @@ class LocalArchive(Archive):
 
     @property
     def dataset(self) -> StoredDataset:
-        """Its dataset, as it is now."""
+        """The current state of its dataset."""
         return self._dataset.reloaded()
 
     def scratch(self) -> AbstractContextManager[Path]:
-        """A folder on the file system of the store, removed at the end."""
+        """Return a folder on the file system of the store, removed at the end."""
         return self._workspace.storage.scratch()
 
     @property
     def workspace(self) -> Workspace:
-        """The workspace that it is in."""
+        """The workspace of the archive."""
         return self._workspace
 
     @property
@@ -139,19 +139,19 @@ class LocalArchive(Archive):
     def push_prepared(
         self, files: Sequence[NewFile], prepared: Sequence[PreparedFile | OdfError], scratch: Path
     ) -> list[Pushed]:
-        """Archive files that were prepared before, all valid ones in one commit.
+        """Archive prepared files, all valid ones in one commit.
 
         Args:
             files: the files.
-            prepared: what was found of each, or why it is refused. The bytes of those that the store lacks are moved
-                into it from where they are, so on its file system.
+            prepared: what was found of each file, or why it is rejected. Bytes that the store lacks are moved into
+            it, so they must be on its file system.
             scratch: a folder for the slice, on the same file system.
 
         Returns:
-            A result for each file, in their order.
+            A result for each file, in order.
 
         Raises:
-            OdfError: the archive cannot be written; no file of these was archived.
+            OdfError: the archive cannot be written; none of these files was archived.
         """
         with self._dataset.writing() as dataset:
             batch = self._batch(dataset, files, prepared)
@@ -166,7 +166,7 @@ class LocalArchive(Archive):
     def _batch(
         self, dataset: StoredDataset, files: Sequence[NewFile], prepared: Sequence[PreparedFile | OdfError]
     ) -> _Batch:
-        """Decide the outcome of each file, given what the archive has."""
+        """Determine the outcome of each file, given the content of the archive."""
         batch, store = _Batch(), dataset.layout.data
         good = {number: item for number, item in enumerate(prepared) if isinstance(item, PreparedFile)}
         known = self._index(dataset).known([item.record.id for item in good.values()])
@@ -189,7 +189,7 @@ class LocalArchive(Archive):
             record = there
         if record.object not in store and item.content.path.exists():
             batch.objects.setdefault(record.object, item.content.path)
-        else:  # there, or, where another hash names the same bytes of a record that is known, elsewhere
+        else:  # exists, or exists elsewhere if another hash names the same bytes of a known record
             store.touch(record.object)
         if there is None:
             batch.records[record.id] = record
@@ -201,7 +201,7 @@ class LocalArchive(Archive):
             records = list(batch.records.values())
             rows = table_of(records, [OperationType.APPEND] * len(records))
             self._committed(dataset, rows, scratch, batch.objects)
-        elif batch.objects:  # of records that are known, whose bytes this copy lacks
+        elif batch.objects:  # objects of known records whose bytes this copy lacks
             dataset.layout.data.insert_files(batch.objects)
 
     def _committed(
@@ -218,8 +218,8 @@ class LocalArchive(Archive):
         ingest_made_rows(
             dataset, archive_source(dataset.state), rows, scratch, schema=schema, first=first, objects=objects
         )
-        with suppress(OdfError):  # it is committed; whoever searches next makes the index, or is told why that fails
-            self._index(dataset.reloaded())  # while it has few rows to catch up with
+        with suppress(OdfError):  # committed; the next search builds the index, or reports why that fails
+            self._index(dataset.reloaded())  # while there are few rows to index
 
     # --- Looking ---
 
@@ -279,13 +279,13 @@ class LocalArchive(Archive):
         )
 
     def presigned(self, record: FileRecord, seconds: int) -> str | None:
-        """Return a URL of a bucket that has the bytes, if they are not here; None if there is none.
+        """Return the URL of a bucket that has the bytes, if they are not stored here; None if there is none.
 
         Also None for files that were withdrawn or have expired: a bucket may not have removed their bytes yet.
 
         Args:
-            record: of the file.
-            seconds: how long the URL is good for.
+            record: record of the file.
+            seconds: lifetime of the URL.
         """
         from odfpy.archive.other_copies import presigned_elsewhere
 
@@ -299,19 +299,19 @@ class LocalArchive(Archive):
     # --- Corrections ---
 
     def change(self, ids: Sequence[str], *, who: str, why: str, **values: object) -> list[FileRecord]:
-        """Correct or withdraw files: each gets a pair of rows that records who has done so, and why.
+        """Correct or withdraw files. Each change is a pair of rows that records its author and reason.
 
         Args:
-            ids: of the files.
-            who: who does it.
-            why: their reason.
+            ids: ids of the files.
+            who: author of the change.
+            why: reason of the change.
             values: fields of the record with their new values.
 
         Returns:
             The new records.
 
         Raises:
-            NoSuchFile, RecordRefused: one does not exist, or would break a rule; nothing has changed then.
+            NoSuchFile, RecordRefused: a file does not exist, or would break a rule; nothing was changed.
         """
         with self._workspace.storage.scratch() as scratch, self._dataset.writing() as dataset:
             known = self._index(dataset).known(list(ids))
@@ -329,28 +329,28 @@ class LocalArchive(Archive):
         """Withdraw files: searches omit them, and their bytes may be removed unless something else requires them.
 
         Args:
-            ids: of the files.
-            who: who does it.
-            why: their reason.
+            ids: ids of the files.
+            who: author of the change.
+            why: reason of the change.
         """
         return self.change(ids, who=who, why=why, status=Status.WITHDRAWN, released=Timestamp.now().millis)
 
     def release(self, record: FileRecord) -> FileRecord:
-        """The version of a record that says who has withdrawn or expired the file, and why."""
+        """Return the version of a record that withdrew or expired the file, with author and reason."""
         return release_in(self.index.histories([record.id]).get(record.id, ()), record)
 
     # --- Policy ---
 
     @property
     def policy(self) -> ArchivePolicy:
-        """The retention rules and holds that are in force."""
+        """The current retention rules and holds."""
         return policy_in(self.dataset.state)
 
     def change_policy(self, change: Callable[[ArchivePolicy], ArchivePolicy]) -> ArchivePolicy:
-        """Record other rules and holds.
+        """Record changed rules and holds.
 
         Args:
-            change: makes the new policy of the one that is in force.
+            change: returns the new policy, given the current one.
 
         Returns:
             The new policy.
@@ -363,11 +363,11 @@ class LocalArchive(Archive):
 
     @property
     def index(self) -> SearchIndex:
-        """The search index as it is now, for questions that `Archive` has no verb for."""
+        """The current search index, for queries without a method of `Archive`."""
         return self._index(self.dataset)
 
     def names(self) -> Iterator[str]:
-        """Yield what the archive has files of."""
+        """Yield the kinds of files in the archive."""
         yield from (name.name for name in self.index.names())
 
     def _index(self, dataset: StoredDataset) -> SearchIndex:
@@ -378,10 +378,10 @@ class LocalArchive(Archive):
 
 
 def _prepared(new: NewFile, to: Path, algorithm: HashAlgorithm) -> PreparedFile | OdfError:
-    """A file that may be archived, or why it may not."""
+    """Prepare a file for archiving, or return why it is rejected."""
     try:
         return prepare(new, to, algorithm, Timestamp.now().millis)
     except CannotCopy:
-        raise  # the place is full, or broken: the files after this one would end in the same way
+        raise  # the disk is full or broken: the remaining files would fail in the same way
     except OdfError as error:
         return error

@@ -32,7 +32,7 @@ from odfpy.archive.times import parse_time
 from odfpy.errors import InvalidValue
 
 MAX_LENGTH: Final = 1 << 20
-"""Bytes of a document."""
+"""Maximum bytes of a document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,8 @@ class Metadata:
     """A document about a file; see `FileRecord`.
 
     Attributes:
-        id: None if the archive gives it one.
-        hash: None if it was not hashed yet.
+        id: None if the archive assigns one.
+        hash: None if the file is not hashed yet.
     """
 
     what: str
@@ -54,11 +54,11 @@ class Metadata:
     hash: str | None = None
 
     def new_file(self, file: Path, *, create_time: int | None = None) -> NewFile:
-        """The file that this is said of, to be archived.
+        """Return the described file, ready for archiving.
 
         Args:
-            file: where its bytes are.
-            create_time: when another archive took it in, in milliseconds.
+            file: path of its bytes.
+            create_time: when another archive stored it, in milliseconds.
         """
         return NewFile(
             file=file,
@@ -74,32 +74,32 @@ class Metadata:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The document."""
+        """Return the document."""
         return document_of(self)
 
     def identified(self, id_: str, hash_: str) -> Metadata:
-        """The same of a file that was hashed.
+        """Return the metadata with id and hash.
 
         Args:
-            id_: of the file.
-            hash_: of its content.
+            id_: id of the file.
+            hash_: hash of its content.
         """
         return replace(self, id=id_, hash=hash_)
 
     def is_of(self, record: FileRecord) -> bool:
-        """Return whether a record says the same."""
+        """Return whether a record has the same metadata."""
         return self.to_dict() == record.metadata()
 
 
 def parse_metadata(text: bytes | str | None, name: str) -> Metadata:
-    """Read a document.
+    """Parse a document.
 
     Args:
         text: JSON; None if there is none.
-        name: what messages call the file.
+        name: name of the file, for messages.
 
     Raises:
-        RecordRefused: it is not such a document, or breaks rules; with all reasons.
+        RecordRefused: the document is invalid, or breaks rules; the message has all reasons.
     """
     if text is None:
         raise RecordRefused(name, ["it has no metadata"])
@@ -113,14 +113,14 @@ def parse_metadata(text: bytes | str | None, name: str) -> Metadata:
 
 
 def metadata_of(tree: Any, name: str) -> Metadata:
-    """The metadata of a document that was read.
+    """Return the metadata of a parsed document.
 
     Args:
         tree: its fields; words may be translator patterns.
-        name: what messages call the file.
+        name: name of the file, for messages.
 
     Raises:
-        RecordRefused: with all reasons.
+        RecordRefused: the metadata is invalid; the message has all reasons.
     """
     if not isinstance(tree, Mapping):
         raise RecordRefused(name, ["its metadata is not a JSON object"])
@@ -133,13 +133,13 @@ def metadata_of(tree: Any, name: str) -> Metadata:
         words |= found
     times = {field: _time(tree.get(field), field, reasons) for field in ("start", "end")}
     told = {reason.partition(" ")[0].rstrip(":") for reason in reasons}
-    # What could not be read is not missing, and that is said already.
+    # Unreadable values are not missing, and were already reported.
     reasons += [
         one for one in _reasons_against(tree, words, times) if one not in {f"{name} is missing" for name in told}
     ]
     if reasons:
         raise RecordRefused(name, reasons)
-    start, end = times["start"] or 0, times["end"]  # a start that is missing has been told
+    start, end = times["start"] or 0, times["end"]  # a missing start was already reported
     return Metadata(**words, start=start, end=end, path=str(path), id=tree.get("id"), hash=tree.get("hash"))
 
 

@@ -1,4 +1,4 @@
-"""Opening the archive that a name, URL or setting refers to."""
+"""Opening of the archive that a name, URL or setting refers to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odfpy.settings.sections import ArchiveSection
 def opened(
     name: str | None, workspace: str | Path | Workspace, token: str | None = None, progress: ProgressSink = silent
 ) -> Archive:
-    """Open an archive, whose pushes report to `progress`; see `odfpy.archive.open_archive`."""
+    """Open an archive whose pushes report to `progress`; see `odfpy.archive.open_archive`."""
     if name is not None and is_url(name):
         return _remote(name, token, progress)
     here = workspace if isinstance(workspace, Workspace) else Workspace.open(workspace)

@@ -18,15 +18,15 @@ from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remot
 
 
 def open_elsewhere(dataset: StoredDataset, name: Multihash, offset: int) -> BinaryIO:
-    """The object as a stream from a byte on.
+    """Open an object as a stream from an offset.
 
     Args:
-        dataset: whose places are asked.
+        dataset: the dataset whose remotes are searched.
         name: name of the object.
-        offset: the first byte that is wanted.
+        offset: offset of the first byte.
 
     Raises:
-        ObjectNotFound: no place has it; the message has the reasons.
+        ObjectNotFound: no remote has it; the message has the reasons.
     """
     reasons = []
     for url in _urls(dataset):
@@ -38,17 +38,17 @@ def open_elsewhere(dataset: StoredDataset, name: Multihash, offset: int) -> Bina
 
 
 def presigned_elsewhere(dataset: StoredDataset, name: Multihash, seconds: int) -> str | None:
-    """A URL of a bucket by which anybody can read the object for a while; None if no bucket has it, or gives none.
+    """Return a temporary URL of a bucket from which anybody can read the object; None if there is none.
 
     Args:
-        dataset: whose places are asked.
+        dataset: the dataset whose remotes are searched.
         name: name of the object.
-        seconds: how long the URL is good for.
+        seconds: lifetime of the URL.
     """
     from odfpy.repository.bucket.place import open_bucket, parse_place
 
     for url in filter(in_bucket, _urls(dataset)):
-        with suppress(OdfError, FileNotFoundError):  # the next place may have it
+        with suppress(OdfError, FileNotFoundError):  # the next remote may have it
             place = parse_place(url)
             bucket, key = open_bucket(place), f"{place.folder}data/{name}"
             bucket.ask(key, bucket.client.size, key)
@@ -62,5 +62,5 @@ def _urls(dataset: StoredDataset) -> Iterator[str]:
     aliases = Aliases.of(dataset.folder)
     registry = RepositoryRegistry(dataset.workspace_folder.odf / "repos")
     for place in dict.fromkeys([*aliases.list("pull"), *aliases.list("push")]):
-        with suppress(OdfError):  # a repository that was forgotten
+        with suppress(OdfError):  # the repository is no longer configured
             yield resolve_remote(place, registry)

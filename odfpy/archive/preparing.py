@@ -16,12 +16,12 @@ from odfpy.data.multihash import HashAlgorithm, Multihash
 
 @dataclass(frozen=True, slots=True)
 class PreparedFile:
-    """A file whose bytes are known, and its record as it would be.
+    """A file whose content is known, with its draft record.
 
     Attributes:
-        new: the file, and what was said of it.
-        content: its bytes.
-        record: follows all rules; whether the archive takes it is still to be decided.
+        new: the file and its metadata.
+        content: its content.
+        record: valid record; the archive may still reject it.
     """
 
     new: NewFile
@@ -30,16 +30,16 @@ class PreparedFile:
 
 
 def prepare(new: NewFile, to: Path, algorithm: HashAlgorithm, now: int) -> PreparedFile:
-    """Copy a file, and make its record.
+    """Copy a file and build its record.
 
     Args:
-        new: the file, and what is said of it.
-        to: the copy.
-        algorithm: of the object's name.
-        now: the time of the push, in milliseconds.
+        new: the file and its metadata.
+        to: path of the copy.
+        algorithm: hash algorithm of the object's name.
+        now: time of the push, in milliseconds.
 
     Raises:
-        RecordRefused: the record breaks rules; told before the file is read where that can be.
+        RecordRefused: the record breaks rules; raised before the file is read where possible.
         OdfError: the file cannot be read; see `copy_content`.
     """
     draft = draft_of(new, algorithm, now)
@@ -47,16 +47,16 @@ def prepare(new: NewFile, to: Path, algorithm: HashAlgorithm, now: int) -> Prepa
 
 
 def draft_of(new: NewFile, algorithm: HashAlgorithm, now: int, *, is_translated: bool = True) -> FileRecord:
-    """The record of a file before it was read: its id, its bytes and perhaps its times are still to come.
+    """Return the record of a file before it is read, still without its id and content, and possibly its times.
 
     Args:
-        new: the file, and what is said of it.
-        algorithm: of the object's name.
-        now: the time of the push, in milliseconds.
-        is_translated: whether words may be translator patterns.
+        new: the file and its metadata.
+        algorithm: hash algorithm of the object's name.
+        now: time of the push, in milliseconds.
+        is_translated: whether fields may be translator patterns.
 
     Raises:
-        RecordRefused: it breaks rules; the message has all of them.
+        RecordRefused: the record breaks rules; the message has all of them.
     """
     path = str(new.file.absolute()) if new.path is None else new.path
     words: dict[str, Any] = {"what": new.what, "where": new.where, "work_id": new.work_id}
@@ -81,16 +81,16 @@ def draft_of(new: NewFile, algorithm: HashAlgorithm, now: int, *, is_translated:
 
 
 def prepared(new: NewFile, draft: FileRecord, content: Content) -> PreparedFile:
-    """A file whose bytes were read, with its record.
+    """Return a file whose content was read, with its complete record.
 
     Args:
-        new: the file, and what was said of it.
+        new: the file and its metadata.
         draft: its record before it was read.
-        content: its bytes.
+        content: its content.
 
     Raises:
-        WrongContent: these are not the bytes that were announced.
-        RecordRefused: the record breaks rules now that its times are known.
+        WrongContent: the content differs from the announced one.
+        RecordRefused: the record breaks rules, now that its times are known.
     """
     content.require(str(new.file), hash=new.hash, object=new.object)
     start = content.modified if new.start is None else new.start

@@ -1,4 +1,4 @@
-"""Files to be archived, and the outcomes of their push."""
+"""Files to archive, and the outcomes of their push."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """A file that is to be archived, and what is said of it.
+    """A file to archive, with its metadata.
 
     Attributes:
-        file: where its bytes are now.
+        file: current path of its bytes.
         what: see `FileRecord`; also a translator pattern (`EXTRACT~FORMAT`), which is applied to `path`.
-        where: the same.
-        work_id: the same, or None.
-        start: in milliseconds; None for the file's time of modification.
+        where: see `FileRecord`; also a translator pattern.
+        work_id: see `FileRecord`; also a translator pattern; or None.
+        start: in milliseconds; None for the modification time of the file.
         end: in milliseconds, or None.
-        path: what is recorded as its path; the absolute path of `file` if None.
-        id: its id, if it has one already.
-        hash: its BLAKE2b, if it is known: it is checked.
-        object: its name in the store, if it is known: it is checked.
-        create_time: when another archive took it in, if it comes from one.
+        path: path to record; the absolute path of `file` if None.
+        id: its id, if it already has one.
+        hash: its BLAKE2b, if known; it is verified.
+        object: its name in the store, if known; it is verified.
+        create_time: when another archive stored it, if it comes from one.
     """
 
     file: Path
@@ -62,8 +62,8 @@ class Pushed:
     Attributes:
         file: the file.
         outcome: pushed; known: it already existed; refused: `error` says why.
-        record: of the file in the archive, None if it was refused.
-        url: what `fetch` takes.
+        record: record of the file in the archive, None if it was refused.
+        url: address for `fetch`.
     """
 
     file: Path
@@ -74,17 +74,17 @@ class Pushed:
 
 
 def require_same(record: FileRecord, there: FileRecord, name: str, release: Callable[[FileRecord], FileRecord]) -> None:
-    """Check that a record that already exists is that of the same file.
+    """Check that an existing record belongs to the same file.
 
     Args:
-        record: of the file that is pushed.
-        there: the record of its id.
+        record: record of the pushed file.
+        there: existing record with its id.
         name: name of the file.
-        release: gives the version of a record that says who has taken the file back.
+        release: returns the version of a record that withdrew or expired the file.
 
     Raises:
-        IdTaken: it is that of another one.
-        RecordRefused: it was taken back, or has expired.
+        IdTaken: the existing record belongs to another file.
+        RecordRefused: the file was withdrawn or has expired.
     """
     if there.status is not Status.KEPT:
         released = release(there)

@@ -11,23 +11,23 @@ from odfpy.archive.times import Time, parse_time
 from odfpy.errors import UsageError
 
 PAGE: Final = 100
-"""Records of a page at most, over HTTP."""
+"""Maximum records per page over HTTP."""
 
 LOOKBACK_DAYS: Final = 14
-"""Days before today in which the latest file is looked for, if nobody says otherwise."""
+"""Default number of days before today in which the latest file is searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The files that are meant: either those of a time range, or those of a job.
+    """A query for files: either those of a time range, or those of a job.
 
     Attributes:
-        what: names of what they are; a file fits if it is one of them.
-        where: names of where they come from; empty for anywhere.
-        start: of the range, inclusive; milliseconds since the epoch.
-        end: of the range, inclusive: a file fits if it has begun by then, and its end (its start, if it has none) is
-            not before `start`.
-        work_id: the job.
+        what: kinds of files; a file matches if it is one of them.
+        where: origins of files; empty for any.
+        start: start of the range, inclusive; milliseconds since the epoch.
+        end: end of the range, inclusive: a file matches if it has started by then, and its end (its start, if it has no
+        end) is not before `start`.
+        work_id: id of the job.
     """
 
     what: tuple[str, ...]
@@ -57,17 +57,17 @@ class Question:
         end: Time | None = None,
         work_id: str | None = None,
     ) -> Question:
-        """Make a question of what people write.
+        """Build a query from user input.
 
         Args:
-            what: names, also several with commas between.
-            where: the same.
+            what: names, also comma-separated.
+            where: names, also comma-separated.
             start: see `parse_time`.
             end: see `parse_time`.
-            work_id: the job.
+            work_id: id of the job.
 
         Raises:
-            UsageError: it makes no sense.
+            UsageError: the query is invalid.
         """
         return cls(
             what=words(what),
@@ -79,18 +79,18 @@ class Question:
 
 
 def words(texts: str | Iterable[str]) -> tuple[str, ...]:
-    """Names in their order, each once, from one text or several; each may have several with commas between."""
+    """Return the distinct names in one or several comma-separated texts, in order."""
     several = [texts] if isinstance(texts, str) else list(texts)
     return tuple(dict.fromkeys(word.strip() for text in several for word in text.split(",") if word.strip()))
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some of the files that fit, in a fixed order.
+    """Some of the matching files, in a fixed order.
 
     Attributes:
-        records: of the files.
-        next: says where the next page begins, None if this is the last; opaque, and good while others push.
+        records: records of the files.
+        next: cursor of the next page, None if this is the last; opaque, and valid while others push.
     """
 
     records: tuple[FileRecord, ...]

@@ -1,4 +1,4 @@
-"""Content read from a store: hashed meanwhile, so that nobody gets bytes other than those that were archived."""
+"""Content read from a store, hashed while it is read, so that readers only get the archived bytes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def checked_stream(stream: BinaryIO, record: FileRecord, where: str) -> BinaryIO:
-    """The stream of a file's content, whose last read fails if the bytes were not those of the record.
+    """Wrap the stream of a file's content. The last read fails if the bytes differ from those of the record.
 
     Args:
         stream: the bytes from the beginning; closed with the result.
-        record: of the file.
-        where: the place, for messages.
+        record: record of the file.
+        where: location of the file, for messages.
     """
     return cast("BinaryIO", io.BufferedReader(_Checked(stream, record, where), 1 << 20))
 

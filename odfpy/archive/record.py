@@ -33,8 +33,8 @@ class Status(Enum):
     """The state of a file in the archive.
 
     Attributes:
-        KEPT: it is found, and its bytes are kept.
-        WITHDRAWN: somebody has taken it back; searches leave it out.
+        KEPT: it is found by searches, and its bytes are kept.
+        WITHDRAWN: it was withdrawn; searches omit it.
         EXPIRED: its retention has ended.
     """
 
@@ -45,25 +45,25 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRecord:
-    """The record of a file, all that the archive knows of it; `reasons_against` tells which rules a record breaks.
+    """The record of a file: all that the archive knows about it; `reasons_against` tells which rules a record breaks.
 
     Attributes:
-        id: names the file in the archive; derived from the other fields where nobody gives one (`derived_id`).
-        what: the process or program that made it: `[a-z0-9_-]+`.
+        id: identifies the file in the archive; derived from the other fields by default (`derived_id`).
+        what: the process or program that created it: `[a-z0-9_-]+`.
         where: the machine or place that it comes from: `[a-z0-9_-]+`.
-        start: time of the first event in it, or the only time that matters; milliseconds since the epoch.
-        end: time of the last event in it, None for a file of one moment; milliseconds since the epoch.
+        start: time of the first event in it, or its only time; milliseconds since the epoch.
+        end: time of the last event in it, None for a file of a single moment; milliseconds since the epoch.
         work_id: a job that it belongs to, `[a-z0-9_-]+` and not beginning with `null`; or None.
-        path: where it was: an absolute path, as it is on POSIX or Windows.
-        hash: BLAKE2b of 16 bytes over the content, in hex, as datalake has it.
+        path: its original path: absolute, in POSIX or Windows form.
+        hash: BLAKE2b of 16 bytes over the content, in hex, as in datalake.
         object: the content's name in the store: BLAKE3 or SHA3-256.
-        size: bytes of the content.
-        create_time: when the archive took it in; milliseconds since the epoch.
-        version: version of the record's form.
-        status: whether it is kept.
-        released: since when its bytes may be removed, by withdrawal or the end of its retention; milliseconds.
-        who: who has corrected, withdrawn or expired it; None for what was pushed and never touched.
-        why: their reason.
+        size: size of the content in bytes.
+        create_time: when the archive stored it; milliseconds since the epoch.
+        version: version of the record format.
+        status: state of the file.
+        released: since when its bytes may be removed, by withdrawal or expiry; milliseconds.
+        who: who corrected, withdrew or expired it; None for unchanged records.
+        why: reason of the change.
     """
 
     id: str
@@ -84,10 +84,10 @@ class FileRecord:
     why: str | None = None
 
     def checked(self) -> FileRecord:
-        """The record itself.
+        """Return the record itself after checking it.
 
         Raises:
-            RecordRefused: it breaks rules; the message has all of them.
+            RecordRefused: the record breaks rules; the message has all of them.
         """
         reasons = tuple(self.reasons_against())
         if reasons:
@@ -110,11 +110,11 @@ class FileRecord:
                 yield f"{name} {value} is not in the years 1 to 9999, in milliseconds since 1970"
 
     def metadata(self) -> dict[str, Any]:
-        """The record as datalake's clients know it."""
+        """Return the record in the form of datalake's clients."""
         return document_of(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON has them, with times also as text."""
+        """Return all fields as JSON values, with times also as text."""
         rest = {
             "object": str(self.object),
             "size": self.size,
@@ -128,10 +128,10 @@ class FileRecord:
 
     @classmethod
     def from_dict(cls, tree: dict[str, Any]) -> FileRecord:
-        """The record of what `to_dict` gives; unknown keys are left out.
+        """Return the record of a tree from `to_dict`; unknown keys are ignored.
 
         Raises:
-            KeyError, TypeError, ValueError, InvalidValue: it is not one.
+            KeyError, TypeError, ValueError, InvalidValue: the tree is invalid.
         """
         known = {field.name: tree[field.name] for field in fields(cls) if field.name in tree}
         known["object"] = Multihash.parse(known["object"])
@@ -140,10 +140,10 @@ class FileRecord:
 
 
 def document_of(said: object) -> dict[str, Any]:
-    """The document about a file, in the order of datalake's specification.
+    """Return the document about a file, in the order of datalake's specification.
 
     Args:
-        said: has the fields of such a document.
+        said: object with the fields of such a document.
     """
     return {"version": VERSION, **{name: getattr(said, name) for name in _DOCUMENT}}
 
@@ -151,18 +151,18 @@ def document_of(said: object) -> dict[str, Any]:
 def derived_id(
     *, what: str, where: str, start: int, end: int | None, work_id: str | None, path: str, content: Multihash
 ) -> str:
-    """The id of a file that nobody has given one: 32 hex digits over what it is.
+    """Derive the id of a file without an explicit one: 32 hex digits over its content and metadata.
 
-    The same file pushed twice has one id, so that a push that is repeated after a crash changes nothing.
+    The same file always has the same id, so repeating a push after a crash changes nothing.
 
     Args:
-        what: see `FileRecord`; so are the others.
-        where: where it comes from.
+        what: see `FileRecord`, also for the other arguments.
+        where: origin of the file.
         start: in milliseconds.
         end: in milliseconds, or None.
-        work_id: the job, or None.
-        path: absolute.
-        content: its name in the store.
+        work_id: id of the job, or None.
+        path: absolute path.
+        content: name of the content in the store.
     """
     parts = [what, where, start, end, work_id, path, str(content)]
     text = json.dumps(parts, separators=(",", ":"), ensure_ascii=False)
@@ -170,7 +170,7 @@ def derived_id(
 
 
 def reasons_against_words(*, what: object, where: object, work_id: object) -> Iterator[str]:
-    """Yield what is wrong with the words of a record; see `FileRecord`."""
+    """Yield the errors in the name fields of a record; see `FileRecord`."""
     for name, value in (("what", what), ("where", where)):
         if value is None:
             yield f"{name} is missing"
@@ -190,7 +190,7 @@ def _reasons_against_word(name: str, value: object) -> Iterator[str]:
 
 
 def reasons_against_times(start: object, end: object) -> Iterator[str]:
-    """Yield what is wrong with the times of a record, in milliseconds."""
+    """Yield the errors in the times of a record, in milliseconds."""
     if start is None:
         yield "start is missing"
     for name, value in (("start", start), ("end", end)):
@@ -205,12 +205,12 @@ def reasons_against_times(start: object, end: object) -> Iterator[str]:
 
 
 def iso_or_number(millis: int) -> str:
-    """A time for people, as a number where it has no date."""
+    """Format a time for people; as a number if it has no date."""
     return iso(millis) or "" if FIRST <= millis <= LAST else str(millis)
 
 
 def reasons_against_path(path: object) -> Iterator[str]:
-    """Yield what is wrong with the path of a record."""
+    """Yield the errors in the path of a record."""
     if not isinstance(path, str) or not path:
         yield "path is missing"
     elif not (path.startswith("/") or _WINDOWS_PATH.fullmatch(path)):
@@ -227,12 +227,12 @@ def reasons_against_path(path: object) -> Iterator[str]:
 
 
 def reasons_against_id(id_: object) -> Iterator[str]:
-    """Yield what is wrong with the id of a record."""
+    """Yield the errors in the id of a record."""
     if not isinstance(id_, str) or not _ID.fullmatch(id_):
         yield f"id {str(id_)[:80]!r} is not 1 to 128 letters, digits, '.', '_' or '-'"
 
 
 def reasons_against_hash(hash_: object) -> Iterator[str]:
-    """Yield what is wrong with the hash of a record."""
+    """Yield the errors in the hash of a record."""
     if not isinstance(hash_, str) or not _HASH.fullmatch(hash_):
         yield f"hash {str(hash_)[:80]!r} is not 32 hex digits (BLAKE2b of 16 bytes)"

@@ -1,9 +1,8 @@
 """Reports: each push to an archive of a workspace is recorded as a row of the dataset `odf.archive-reports`.
 
-A report has the fields that those of datalake have: how the push has gone (`status`), when it began (`start`, in
-milliseconds), how long it took (`duration`, in seconds), the records that it has brought, and a message if something
-went wrong. Reports wait as small files in `.odf/archive/reports`; who reads them takes them into the dataset, and so
-does a push when there are many.
+A report has the same fields as in datalake: the outcome of the push (`status`), when it began (`start`, in
+milliseconds), how long it took (`duration`, in seconds), its records, and a message if there was an error. New reports
+are small files in `.odf/archive/reports`. Readers ingest them into the dataset, and so do pushes when there are many.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 DATASET: Final = "odf.archive-reports"
 MAX_RECORDS: Final = 100
-"""Records that a report shows; it counts all of them."""
+"""Maximum number of records in a report; its counts cover all."""
 
 _MAX_MESSAGE_LENGTH: Final = 2000
 _MANY: Final = 200
@@ -63,7 +62,7 @@ class ReportStatus(Enum):
 
     Attributes:
         SUCCESS: all files are in the archive.
-        WARNING: some are, and others were refused.
+        WARNING: some are; others were rejected.
         ERROR: none is.
     """
 
@@ -83,15 +82,15 @@ class Pusher(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushReport:
-    """A push that is over.
+    """A completed push.
 
     Attributes:
-        archive: the name of its dataset.
-        by: who has pushed.
+        archive: name of its dataset.
+        by: origin of the push.
         start: when it began, in milliseconds since the epoch.
-        duration: seconds that it took.
-        results: of its files.
-        error: why it has failed as a whole, None if it has not.
+        duration: duration in seconds.
+        results: results per file.
+        error: why it failed as a whole, None if it did not.
     """
 
     archive: str
@@ -103,7 +102,7 @@ class PushReport:
 
     @property
     def status(self) -> ReportStatus:
-        """The outcome as a whole."""
+        """The overall outcome."""
         refused = self._count(PushOutcome.REFUSED)
         if self.error is not None or (refused and refused == len(self.results)):
             return ReportStatus.ERROR
@@ -111,14 +110,14 @@ class PushReport:
 
     @property
     def message(self) -> str | None:
-        """A text for people about what went wrong; None if nothing did."""
+        """A description of the errors for people; None if there were none."""
         told = [result.error.message for result in self.results if result.error is not None]
         if self.error is not None:
             told.insert(0, self.error.message)
         return "\n".join(told)[:_MAX_MESSAGE_LENGTH] or None
 
     def row(self) -> dict[str, Any]:
-        """The values of the columns of the dataset."""
+        """Return the row of the report in the dataset."""
         there = [result for result in self.results if result.record is not None]
         records = [_record(result) for result in there[:MAX_RECORDS]]
         return {
@@ -152,19 +151,19 @@ def _record(result: Pushed) -> dict[str, Any]:
 
 
 def record_report(workspace: Workspace, report: PushReport) -> None:
-    """Record a push. It is on the disk then, and in the dataset when somebody looks.
+    """Record a push. The report is durable on return; readers ingest it into the dataset.
 
     Args:
-        workspace: of the archive.
-        report: of the push.
+        workspace: workspace of the archive.
+        report: report of the push.
 
     Raises:
-        OdfError: it cannot be written.
+        OdfError: the report cannot be written.
     """
     folder = workspace.storage.odf / REPORTS.folder
     try:
         make_folder(folder)
-        name = f"{time.time_ns():020d}-{uuid.uuid4()}.ndjson"  # taken in by name, so in the order in which they came
+        name = f"{time.time_ns():020d}-{uuid.uuid4()}.ndjson"  # ingested by name, so in order of arrival
         replace_file(folder / name, REPORTS.line_of(report.row()))
         is_many = sum(1 for _ in folder.glob("*.ndjson")) >= _MANY
     except OSError as error:
@@ -174,12 +173,12 @@ def record_report(workspace: Workspace, report: PushReport) -> None:
 
 
 def recorded_push(archive: LocalArchive, by: Pusher, push: Callable[[], list[Pushed]]) -> list[Pushed]:
-    """Push, and record how that has gone; a push that cannot be recorded is one all the same.
+    """Push and record the outcome. A failure to record does not fail the push.
 
     Args:
-        archive: that is pushed to.
-        by: who pushes.
-        push: does it.
+        archive: the target archive.
+        by: origin of the push.
+        push: function that pushes.
 
     Raises:
         OdfError: as `push`.
@@ -206,16 +205,16 @@ def recorded_push(archive: LocalArchive, by: Pusher, push: Callable[[], list[Pus
 def reports(
     workspace: Workspace, *, num: int, status: ReportStatus | None = None, since: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The last reports, the newest first.
+    """Yield the last reports, newest first.
 
     Args:
-        workspace: whose.
+        workspace: the workspace.
         num: maximum number of items.
-        status: only these.
-        since: only of pushes that began at that time or later, in milliseconds since the epoch.
+        status: only reports with this status.
+        since: only pushes that began at or after this time, in milliseconds since the epoch.
 
     Raises:
-        OdfError: those that wait cannot be taken into the dataset.
+        OdfError: new reports cannot be ingested.
     """
     REPORTS.take_in(workspace)
     conditions = [f"status = '{status.value}'"] if status else []

@@ -1,7 +1,7 @@
 """The dataset of an archive: its manifest, and the conversion of records to rows.
 
-A record is a row under its id. What is corrected later, withdrawn or expired is a pair of rows more, -C with the old
-record and +C with the new one, so that the changelog has all that was ever said, by whom and why.
+A record is a row with its id. A correction, withdrawal or expiry adds a pair of rows, -C with the old and +C with the
+new record. So the changelog has all versions with authors and reasons.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SOURCE: Final = "records"
-"""Name of the push source that an archive has."""
+"""Name of the archive's push source."""
 
 _FIELDS: Final = """\
 - {name: start, type: {kind: Timestamp, unit: Millisecond, timezone: UTC}}
@@ -76,32 +76,32 @@ COLUMNS: Final = (
     "start", "id", "what", "where", "end", "work_id", "path", "hash", "object", "size", "create_time", "version",
     "status", "released", "who", "why",
 )  # fmt: skip
-"""Columns of a record, in the order of the rows."""
+"""Columns of a record, in order."""
 
 _TIMES: Final = frozenset({"start", "end", "create_time", "released"})
 
 
 def archive_manifest(name: str) -> DatasetSnapshot:
-    """The manifest of an archive of that name."""
+    """Return the manifest of an archive."""
     text = _MANIFEST.format(name=name, source=SOURCE, fields=indent(_FIELDS, " " * 12).rstrip())
     (snapshot,) = load_snapshots(text, name)
     return snapshot
 
 
 def record_schema(state: ChainState) -> DataSchema:
-    """The schema that an archive has from its first record on, links and all."""
+    """Return the schema of an archive from its first record on, including links."""
     schema = archive_source(state).read.schema
     assert schema is not None  # noqa: S101  `is_archive` has seen to it
     return state.schema or DataSchema((*system_fields(state.vocab), *data_fields(schema, state.vocab)))
 
 
 def archive_source(state: ChainState) -> AddPushSource:
-    """The push source of an archive."""
+    """Return the push source of an archive."""
     return next(source for source in state.push_sources if source.source_name == SOURCE)
 
 
 def is_archive(state: ChainState) -> bool:
-    """Return whether a chain is that of an archive: it has the source of one."""
+    """Return whether a chain is that of an archive: it has the push source of one."""
     return any(source.source_name == SOURCE and _links(source.read.schema) for source in state.push_sources)
 
 
@@ -121,7 +121,7 @@ def _links(schema: DataSchema | None) -> bool:
 
 
 def arrow_schema() -> pa.Schema:
-    """Arrow types of `COLUMNS`."""
+    """Return the Arrow types of `COLUMNS`."""
     import pyarrow as pa
 
     time = pa.timestamp("ms", "UTC")
@@ -130,11 +130,11 @@ def arrow_schema() -> pa.Schema:
 
 
 def table_of(records: Sequence[FileRecord], operations: Sequence[OperationType]) -> pa.Table:
-    """Records as rows to be merged.
+    """Convert records to rows.
 
     Args:
-        records: of the files.
-        operations: what becomes of each.
+        records: records of the files.
+        operations: operation of each row.
 
     Returns:
         A table of `op` and `COLUMNS`.
@@ -157,7 +157,7 @@ def _plain(value: object) -> object:
 
 
 def records_of(table: pa.Table) -> Iterator[FileRecord]:
-    """The records of rows that have `COLUMNS`."""
+    """Yield the records of rows with `COLUMNS`."""
     import pyarrow as pa
 
     columns: list[Iterable[object]] = []

@@ -1,9 +1,8 @@
 """The target folder of fetched files: nothing is written outside of it, and existing files are not replaced.
 
-Folders below it are opened one by one without following symbolic links, so that a link that somebody has put there
-leads nowhere, whenever they have done so. A file has its name when it is whole and was checked. A fetch that breaks off
-leaves its part, `.odf-part-...`, and the next one of the same content continues from there. Where the disk is full, no
-part is left.
+Folders below it are opened one by one without following symbolic links. So links planted by others have no effect,
+whenever they appear. A file gets its name when it is complete and verified. An interrupted fetch leaves a partial file,
+`.odf-part-...`, and the next fetch of the same content continues it. If the disk is full, no partial file is left.
 """
 
 from __future__ import annotations
@@ -28,27 +27,27 @@ if TYPE_CHECKING:
     from odfpy.archive.record import FileRecord
 
 PART: Final = ".odf-part-"
-"""Begins the name of a file that is not whole yet."""
+"""Prefix of partial files."""
 
 _CHUNK: Final = 1 << 20
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NameTaken(AlreadyExists, code="E863"):
-    """A file of that name already exists, and it is another one."""
+    """Another file of that name already exists."""
 
 
 class TargetFolder:
-    """A folder that files are fetched to.
+    """A target folder for fetched files.
 
     Attributes:
-        path: path of the folder; it may be reached by symbolic links.
+        path: path of the folder; symbolic links in it are followed.
     """
 
     def __init__(self, path: str | Path) -> None:
         """
         Args:
-            path: path of the folder; made with the first file.
+            path: path of the folder; created with the first file.
         """
         self.path = Path(path)
 
@@ -56,17 +55,17 @@ class TargetFolder:
         """Write a file, unless it already exists.
 
         Args:
-            name: relative; see `FilenameTemplate.name_of`.
-            content: gives the content as a stream from a byte on.
-            record: of the file.
+            name: relative path; see `FilenameTemplate.name_of`.
+            content: returns the content as a stream from an offset.
+            record: record of the file.
 
         Returns:
             The path of the file.
 
         Raises:
             NameTaken: another file has the name.
-            WrongContent: the bytes are not those of the record.
-            OdfError: it cannot be read or written.
+            WrongContent: the bytes differ from those of the record.
+            OdfError: the content cannot be read or written.
         """
         path = self.path / name
         *folders, last = name.split("/")
@@ -85,7 +84,7 @@ class TargetFolder:
 
     @contextmanager
     def _opened(self, folders: list[str]) -> Iterator[int]:
-        """Give the descriptor of a folder below this one, made if need be."""
+        """Open a folder below this one, creating it if needed; yield its descriptor."""
         self.path.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -101,7 +100,7 @@ class TargetFolder:
 
 
 def _write(folder: int, name: str, content: Callable[[int], BinaryIO], record: FileRecord) -> None:
-    """Complete the part of a file, check all of it, and give it its name.
+    """Complete a partial file, verify it, and give it its name.
 
     Raises:
         FileExistsError: the name was taken meanwhile.
@@ -111,10 +110,10 @@ def _write(folder: int, name: str, content: Callable[[int], BinaryIO], record: F
         try:
             _complete(file, content, record)
         except WrongContent:
-            os.unlink(part, dir_fd=folder)  # nobody can tell which of the bytes are the wrong ones
+            os.unlink(part, dir_fd=folder)  # nobody can tell which bytes are wrong
             raise
         except OSError as error:
-            if error.errno in FULL:  # who makes room would not look for a file with a dot
+            if error.errno in FULL:  # users who free space would not look for hidden files
                 os.unlink(part, dir_fd=folder)
             raise
         try:
@@ -149,14 +148,14 @@ def _is_named(folder: int, name: str, descriptor: int) -> bool:
 
 
 def _complete(file: RawIOBase, content: Callable[[int], BinaryIO], record: FileRecord) -> None:
-    """Bring what a part lacks, and check all of it.
+    """Append the missing bytes to a partial file, and verify the whole.
 
     Raises:
-        WrongContent: it is not the content of the record.
+        WrongContent: the content differs from that of the record.
     """
     hasher = record.object.algorithm.hasher()
     count = _copy(file, None, hasher)
-    checks = count > 0  # a content that is read from its beginning checks itself, see `Archive.open`
+    checks = count > 0  # content read from its beginning verifies itself, see `Archive.open`
     with content(count) as stream:
         # One byte too many tells that it is wrong: a server might send more until the disk is full.
         count += _copy(stream, file, hasher if checks else None, max(0, record.size + 1 - count))
@@ -189,7 +188,7 @@ def _copy(
 
 
 def _name(folder: int, temporary: str, name: str) -> None:
-    """Give a file its name: of two that do so at once, one is refused.
+    """Give a file its name; of two concurrent attempts, one fails.
 
     Raises:
         FileExistsError: the name is taken.
@@ -199,7 +198,7 @@ def _name(folder: int, temporary: str, name: str) -> None:
     except OSError as error:
         if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}:
             raise
-        # The file system has no hard links: the name is taken by an empty file first, which nobody else can do then.
+        # The file system has no hard links: reserve the name with an empty file first, which only one process can do.
         os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, dir_fd=folder))
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
@@ -208,7 +207,7 @@ def _has(folder: int, name: str, record: FileRecord) -> bool:
     """Return whether that file already exists.
 
     Raises:
-        FileExistsError: another one is, or something else.
+        FileExistsError: another file or something else has the name.
     """
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""Times of archived files: milliseconds since the epoch in UTC, read from what people and programs write."""
+"""Times of archived files: milliseconds since the epoch in UTC, parsed from user input."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InvalidValue
 
 Time: TypeAlias = "int | float | str | datetime"
-"""A number (see `parse_time`), a text of nearly any form, or a `datetime`; without a time zone it is in UTC."""
+"""A number (see `parse_time`), a text of nearly any form, or a `datetime`; UTC by default."""
 
 DAY: Final = 24 * 3600 * 1000
-"""Milliseconds of a day."""
+"""Milliseconds per day."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _YEAR: Final = re.compile(r"(19|20)[0-9]{2}")
 _MAX_SECONDS: Final = 100_000_000_000
-"""Numbers above it are milliseconds, others are seconds: 5138 as seconds, 1973 as milliseconds."""
+"""Larger numbers are milliseconds, others are seconds: the limit is year 5138 as seconds, 1973 as milliseconds."""
 
 FIRST: Final = Timestamp.parse("0001-01-01").millis
 LAST: Final = Timestamp.parse("9999-12-31T23:59:59.999Z").millis
-"""The first and the last millisecond that a time may be."""
+"""The first and the last valid millisecond."""
 
 
 def parse_time(value: Time) -> int:
-    """Return milliseconds since the epoch.
+    """Parse a time; return milliseconds since the epoch.
 
     Args:
         value: a number of seconds, or of milliseconds if it is above 100 000 000 000, also as text unless it might be a
-            year; a date or a time in nearly any form (`2024-03-01`, `2024-03-01T12:00:00.5+02:00`,
-            `Fri Mar 1 12:00:00 UTC 2024`); without a time zone it is in UTC. `now` is the present.
+        year; a date or a time in nearly any form (`2024-03-01`, `2024-03-01T12:00:00.5+02:00`,
+        `Fri Mar 1 12:00:00 UTC 2024`); UTC by default. `now` is the current time.
 
     Raises:
-        InvalidValue: it is not a time.
+        InvalidValue: the value is not a time.
     """
     if isinstance(value, datetime):
         return _of_datetime(value)
@@ -46,7 +46,7 @@ def parse_time(value: Time) -> int:
     text = value.strip()
     if text == "now":
         return Timestamp.now().millis
-    if _YEAR.fullmatch(text):  # as seconds it would be of the first hour of 1970, and nobody would notice
+    if _YEAR.fullmatch(text):  # as seconds it would be in the first hour of 1970, which would go unnoticed
         raise _no_time(value)
     try:
         return _of_number(float(text))
@@ -55,9 +55,9 @@ def parse_time(value: Time) -> int:
 
 
 def iso(millis: int | None) -> str | None:
-    """Return a time as text with milliseconds, such as `2024-03-01T12:00:00.000Z`; None stays None.
+    """Format a time with milliseconds, such as `2024-03-01T12:00:00.000Z`; None stays None.
 
-    One outside of the years 1 to 9999, which others may have written, is the number itself.
+    Times outside of the years 1 to 9999 are formatted as numbers.
     """
     if millis is None:
         return None
@@ -82,7 +82,7 @@ def _of_text(text: str) -> int:
         from dateutil.parser import ParserError, parse  # most times are read above, and the import takes a moment
 
         try:
-            # What a text leaves out is taken from the default: if another one gives another time, it is not a date.
+            # Missing parts are taken from the default: if another default gives another time, the text is not a date.
             times = {parse(text, default=default, tzinfos=_zone) for default in _DEFAULTS}
         except (ParserError, OverflowError, ValueError, TypeError):
             raise _no_time(text) from None
@@ -95,7 +95,7 @@ _DEFAULTS: Final = (datetime(1970, 1, 1, tzinfo=timezone.utc), datetime(1971, 2,
 
 
 def _zone(name: str | None, offset: int | None) -> timezone:
-    """The zone of a text: the machine's own names of zones mean something else elsewhere."""
+    """Return the time zone of a text. Reject the machine's own names of zones: elsewhere they mean something else."""
     if offset is None and name is not None and name.upper() not in ("UTC", "GMT", "Z"):
         raise ValueError(name)
     return timezone(timedelta(seconds=offset or 0))

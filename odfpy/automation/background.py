@@ -19,7 +19,7 @@ _BEAT: Final = 0.2
 
 
 class BackgroundScheduler:
-    """A scheduler in a separate thread. Its runs end with that thread, so that it lives as long as they do.
+    """A scheduler in a separate thread. Its runs end with that thread, so the thread lives as long as they do.
 
     Attributes:
         has_worked: whether it has done any work, once it has stopped; False if another scheduler holds the lock.
@@ -49,7 +49,7 @@ class BackgroundScheduler:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop it: the first call waits for running jobs; the second one ends them."""
+        """Stop it: the first call waits for running jobs; the second one terminates them."""
         if self._stop.is_set():
             self._scheduler.hurry()
         self._stop.set()

@@ -1,6 +1,6 @@
 """The process of a run: a request as JSON on standard input, the result as JSON in the folder of the run.
 
-It ends with the scheduler that has started it. It holds a lock while it is alive, by which later schedulers find it.
+It exits with the scheduler that started it. While it runs, it holds a lock, by which later schedulers find it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from odfpy.engine.worker.messages import Status
 
 RESULT: Final = "result.json"
-"""In the folder of the run, when it has ended."""
+"""The result, in the folder of a completed run."""
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
     os.set_inheritable(request["lock"], False)  # otherwise an engine that it starts would hold the lock
     with suppress(OSError):
         die_with_parent(signal.SIGKILL)
-    if os.getppid() != request["scheduler"]:  # the scheduler has ended before that
+    if os.getppid() != request["scheduler"]:  # the scheduler has already exited
         return
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C must only reach the scheduler
@@ -105,7 +105,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def result_in(folder: Path) -> RunResult | None:
-    """Return the result that a run has left in its folder, None if there is none.
+    """Return the result in the folder of a run, None if there is none.
 
     Args:
         folder: folder of the run.

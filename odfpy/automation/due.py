@@ -14,7 +14,7 @@ from odfpy.coordinator.schedules.schedule import Job, Trigger
 from odfpy.values import dataclass
 
 CLOCK_TOLERANCE: Final = 3600.0
-"""Seconds that a clock may be set back while times by cron that have been are not run again."""
+"""Seconds by which a clock may be set back without repeating past cron times."""
 
 
 class Reason(Enum):
@@ -55,7 +55,7 @@ class JobHistory:
         failures: number of failed runs since the last success.
         retry_at: time of the next retry; None if there is none.
         retry_reason: reason of the retry.
-        seen_rows: number of rows of the dataset that its last successful run has seen.
+        seen_rows: number of rows of the dataset seen by its last successful run.
         tried: the news that its last run has processed, see `InputChanges.mark`.
     """
 

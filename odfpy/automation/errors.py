@@ -6,16 +6,16 @@ from odfpy.errors import OdfError
 
 
 class RunDied(OdfError, code="E780"):
-    """The process of a run has ended without a result."""
+    """The process of a run exited without a result."""
 
 
 class RunTimeout(OdfError, code="E781"):
-    """A run has taken longer than it may, and was ended."""
+    """A run exceeded its time limit and was terminated."""
 
 
 class StateUnusable(OdfError, code="E782"):
-    """The file in which the scheduler remembers cannot be read or written."""
+    """The state file of the scheduler cannot be read or written."""
 
 
 class JobImpossible(OdfError, code="E783"):
-    """A job cannot be done for a dataset now, without harm to others."""
+    """A job cannot run for a dataset now without doing harm."""

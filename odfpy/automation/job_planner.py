@@ -120,7 +120,7 @@ class JobPlanner:
             self._find_due(key)
 
     def drop(self, dataset: str) -> None:
-        """Remove the schedule of a dataset; its history is kept, in case that it comes back."""
+        """Remove the schedule of a dataset; its history is kept, in case it returns."""
         self._planned.pop(dataset, None)
         for job in Job:
             self._entries.pop(JobKey(dataset, job), None)
@@ -146,7 +146,7 @@ class JobPlanner:
         self._requests.setdefault(request, (key, now))
 
     def ended(self, start: Start, outcome: Outcome, now: float, seen_rows: int | None = None) -> JobHistory:
-        """Record the end of a run; returns the new history of its job, for the caller to store.
+        """Record the end of a run; return the new history of its job, for the caller to store.
 
         Args:
             start: the run.

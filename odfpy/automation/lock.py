@@ -31,7 +31,7 @@ class SchedulerLock:
         """Try to take the lock, and return whether it was acquired.
 
         Raises:
-            OdfError: it cannot be locked.
+            OdfError: the lock file cannot be used.
         """
         if self._descriptor is not None:
             return True

@@ -51,7 +51,7 @@ def upcoming(
         workspace: the workspace.
         refs: names, ids and patterns of datasets; all if empty.
         num: number of runs for each job.
-        after: time at which each job is assumed to have run; None for what is due from now on.
+        after: time at which each job is assumed to have run; None for jobs due from now on.
     """
     storage = workspace.storage
     refs = all_of(refs)
@@ -67,7 +67,7 @@ def upcoming_of(
         workspace: the workspace.
         datasets: the datasets, with schedules or without.
         num: number of runs for each job.
-        after: time at which each job is assumed to have run; None for what is due from now on.
+        after: time at which each job is assumed to have run; None for jobs due from now on.
     """
     planner = JobPlanner(parallel=1)
     planner.remember(_pasts(workspace))
@@ -84,7 +84,7 @@ def upcoming_of(
         for job, trigger in watched.planned.schedule.jobs.items():
             key = JobKey(watched.id, job)
             past = planner.past_of(key)
-            # A time that is over may be before the schedule was written, which tells of it all the same.
+            # A past time may be before the schedule was written; the schedule still lists it.
             planned = replace(watched.planned, since=min(watched.planned.since, earliest))
             first = planner.due_of(key) if after is None else _next(key, trigger, planned, past, after)
             times: list[float | None] = list(islice(_times(key, trigger, planned, past, first, earliest), num))

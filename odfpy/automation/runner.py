@@ -1,4 +1,4 @@
-"""Runs as processes: started, monitored, ended, and adopted by the next scheduler.
+"""Runs as processes: started, monitored, terminated, and adopted by the next scheduler.
 
 .odf/automation/running/<id>/lock           held by the process of the run while it is alive
 .odf/automation/running/<id>/result.json    its result
@@ -29,7 +29,7 @@ from odfpy.files import make_folder, try_lock
 from odfpy.sandbox.python import python_command, python_environment
 
 _PATIENCE: Final = 10.0
-"""Seconds from asking a run to end to killing it."""
+"""Seconds between asking a run to exit and killing it."""
 
 _LAST_WORDS: Final = 500
 
@@ -57,10 +57,10 @@ class Runner(Protocol):
         """
 
     def ended(self) -> Iterator[tuple[Run, RunResult]]:
-        """Yield the runs that have ended, each once, with their results."""
+        """Yield the completed runs, each once, with their results."""
 
     def end_all(self) -> None:
-        """End all runs soon, whatever their state."""
+        """Terminate all runs soon, whatever their state."""
 
     def forget(self, run: Run) -> None:
         """Remove the files of a run, whose result is recorded by now.
@@ -124,7 +124,7 @@ class ProcessRunner:
             "integrity_only": work.integrity_only,
             "to": work.to,
         }
-        with suppress(OSError), process.stdin as pipe:  # type: ignore[union-attr]  # one that has died is told as such
+        with suppress(OSError), process.stdin as pipe:  # type: ignore[union-attr]  # a dead child is reported as such
             pipe.write(json.dumps(request).encode() + b"\n")
 
     def _spawn(self, folder: Path, lock: int) -> subprocess.Popen[bytes]:
@@ -144,7 +144,7 @@ class ProcessRunner:
         self._children[run.id] = _Child(run, self._folder / run.id, None)
 
     def ended(self) -> Iterator[tuple[Run, RunResult]]:
-        """Yield the runs that have ended; see `Runner`."""
+        """Yield the completed runs; see `Runner`."""
         for child in list(self._children.values()):
             result = self._look(child)
             if result is not None:
@@ -152,12 +152,12 @@ class ProcessRunner:
                 yield child.run, result
 
     def end_all(self) -> None:
-        """Let all runs end soon; see `Runner`."""
+        """Terminate all runs soon; see `Runner`."""
         for child in self._children.values():
             _ask_to_end(child)
 
     def forget(self, run: Run) -> None:
-        """Remove what a run has left; see `Runner`."""
+        """Remove the files of a run; see `Runner`."""
         shutil.rmtree(self._folder / run.id, ignore_errors=True)
 
     # --- Pieces ---

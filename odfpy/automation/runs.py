@@ -13,7 +13,7 @@ from odfpy.visible import visible_lines
 
 DATASET: Final = "odf.runs"
 FAILED: Final = ("failed", "interrupted")
-"""Outcomes of runs that have not done what there was to do."""
+"""Outcomes of unsuccessful runs."""
 
 MAX_LENGTH: Final = 2000
 """Characters of the message of an error, and of all warnings together."""

@@ -43,7 +43,7 @@ BEAT: Final = 0.5
 """Seconds between two looks."""
 
 _AGAIN: Final = 5.0
-"""Seconds until something is tried again that could not be written down: the disk is full."""
+"""Seconds until a failed write is retried, for example because the disk is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Clocks:
 
 @dataclass
 class _Ended:
-    """A run that has ended, but is not recorded yet."""
+    """A completed run that is not recorded yet."""
 
     run: Run
     result: RunResult
@@ -118,12 +118,12 @@ class Scheduler:
 
         Args:
             stop: event that stops it.
-            grace: seconds that running jobs then get.
+            grace: seconds that running jobs then have.
             once: only do what is due now, and return; do nothing if another scheduler is active.
             only_requests: only execute manually requested runs.
 
         Returns:
-            Whether this scheduler has been active.
+            Whether this scheduler was active.
 
         Raises:
             OdfError: it cannot start.
@@ -144,7 +144,7 @@ class Scheduler:
         return True
 
     def hurry(self) -> None:
-        """Make stopping end running jobs immediately instead of after the grace period; from any thread."""
+        """Terminate running jobs immediately on stop, without the grace period; from any thread."""
         self._is_hurried = True
 
     def beat(self) -> None:
@@ -174,7 +174,7 @@ class Scheduler:
         return True
 
     def begin(self) -> None:
-        """Open the state, and take over what the last scheduler has left; requires the lock."""
+        """Open the state, and take over the work of the last scheduler; requires the lock."""
         self._state = state = SchedulerState(self._folder)
         self._planner.remember(state.pasts())
         self._freshness.remember(state.late())
@@ -333,7 +333,7 @@ class Scheduler:
             self._take_news(watched, now)
 
     def _write_down(self) -> None:
-        """Record what has ended: in the state, then in the log of runs, then mark it as logged."""
+        """Record completed runs: in the state, then in the log of runs, then mark them as logged."""
         assert self._state is not None  # noqa: S101
         try:
             while self._ended:

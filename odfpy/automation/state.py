@@ -1,4 +1,4 @@
-"""The persistent state of a scheduler, `.odf/automation/state.db`: written before a run begins, and after it has ended.
+"""The persistent state of a scheduler, `.odf/automation/state.db`: written before a run begins and after it ends.
 
 jobs        the history of each job
 runs        running ones, ended ones until they are in the log of runs, and the latest ones after that
@@ -88,7 +88,7 @@ class SchedulerState:
         return True
 
     def end(self, run: Run, past: JobHistory, row: Mapping[str, Any]) -> None:
-        """Write down that a run has ended.
+        """Record the end of a run.
 
         Args:
             run: the run.
@@ -100,19 +100,19 @@ class SchedulerState:
             database.execute("UPDATE runs SET row = ? WHERE id = ? AND row IS NULL", (json.dumps(row), run.id))
 
     def unfinished(self) -> list[Run]:
-        """Return the runs that have begun and not ended, oldest first."""
+        """Return the runs in progress, oldest first."""
         with self._told():
             found = self._database.execute("SELECT * FROM runs WHERE row IS NULL ORDER BY number").fetchall()
         return [_run_of(one) for one in found]
 
     def ended(self) -> list[dict[str, Any]]:
-        """Return the rows of the latest ended runs, newest first."""
+        """Return the rows of the latest completed runs, newest first."""
         with self._told():
             found = self._database.execute("SELECT row FROM runs WHERE row IS NOT NULL").fetchall()
         return sorted((json.loads(row) for (row,) in found), key=lambda row: (row["at"], row["id"]), reverse=True)
 
     def unlogged(self) -> list[dict[str, Any]]:
-        """Return the rows of ended runs that may be missing in the log of runs."""
+        """Return the rows of completed runs that may be missing in the log of runs."""
         with self._told():
             found = self._database.execute("SELECT row FROM runs WHERE NOT is_logged AND row IS NOT NULL").fetchall()
         return [json.loads(row) for (row,) in found]
@@ -121,7 +121,7 @@ class SchedulerState:
         """Mark runs as logged; only the latest ones are kept here.
 
         Args:
-            ids: of the runs.
+            ids: ids of the runs.
         """
         with self._transaction() as database:
             database.executemany("UPDATE runs SET is_logged = 1 WHERE id = ?", [(one,) for one in ids])
@@ -130,7 +130,7 @@ class SchedulerState:
             )
 
     def row(self, run_id: str) -> dict[str, Any] | None:
-        """Return the row of a run that has ended, None of any other.
+        """Return the row of a completed run, None if it is not completed.
 
         Args:
             run_id: id of the run.

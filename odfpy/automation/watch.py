@@ -28,13 +28,13 @@ from odfpy.data.timestamp import NANOS_PER_SECOND
 from odfpy.errors import OdfError
 
 SWEEP: Final = 10.0
-"""Seconds after which all schedules are looked at, whoever may have changed them."""
+"""Seconds after which all schedules are checked, whoever may have changed them."""
 
 _LOOK: Final = 0.9
 """Seconds between two looks at the heads."""
 
 Stamp = tuple[int, int, int] | None
-"""Tells whether a file is another one than before; None where there is none."""
+"""Identifies a version of a file; None if there is none."""
 
 
 @dataclass
@@ -108,7 +108,7 @@ class WorkspaceWatcher:
             if known is None or known.stamp != stamp:
                 watched = self.watched[folder.name] = self._read(folder, stamp)
                 yield watched
-            elif known.planned is None:  # it could not be read, and may have been mended
+            elif known.planned is None:  # it could not be read, and may have been fixed
                 watched = self.watched[folder.name] = self._read(folder, stamp, known.trouble)
                 if watched.planned is not None:
                     yield watched

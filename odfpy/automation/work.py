@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
 PATIENCE: Final = 60.0
-"""Seconds that a run waits for somebody else who writes to its dataset."""
+"""Seconds for which a run waits for another writer of its dataset."""
 
 _OUTCOMES: Final = {
     PullOutcome.UPDATED: Outcome.UPDATED,
@@ -103,7 +103,7 @@ def _verify(workspace: Workspace, work: Work) -> RunResult:
 
 
 def _compact(workspace: Workspace, work: Work) -> RunResult:
-    """Compact a dataset, unless that would undo work of others: there is nobody to confirm that."""
+    """Compact a dataset, unless that would undo work of others: nobody is there to confirm that."""
     plan = workspace.maintenance.plan_compact(work.dataset_id)
     if plan.downstream.all:
         names = ", ".join(map(str, plan.downstream.all))

@@ -1,10 +1,10 @@
-"""The entry point of the command `odf`. It parses, calls and prints; the logic is in `odfpy.coordinator`.
+"""The entry point of the `odf` command. It parses, calls and prints; the logic is in `odfpy.coordinator`.
 
-Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted, 141 broken pipe (like shells report programs that end
-by SIGINT and SIGPIPE).
+Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted, 141 broken pipe. The last two are the codes that
+shells report for programs terminated by SIGINT and SIGPIPE.
 """
 
-# Nothing slow is imported here: an interruption must be reported in one line from the very beginning.
+# Import nothing slow here: an interruption must be reported in one line from the very beginning.
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run(arguments: Sequence[str] | None = None, began: float | None = None) -> i
 
     Args:
         arguments: arguments after `odf`; by default those of this process.
-        began: time when the process reached its first line, None if it has done other things before.
+        began: time when the process reached its first line; None if it did other work before.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     from odfpy.cli.session import Session
@@ -95,7 +95,7 @@ def _open_closed_descriptors() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor
+            os.open(os.devnull, os.O_RDWR)  # returns the lowest free descriptor
 
 
 def mend_streams() -> None:
@@ -109,7 +109,7 @@ def mend_streams() -> None:
 
 
 def _give_up_streams() -> None:
-    """Prevent the interpreter from flushing to broken streams at exit."""
+    """Prevent the interpreter from flushing broken streams at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -133,7 +133,7 @@ def _report(error: BaseException, session: Session, arguments: Sequence[str]) ->
 
 
 def _report_error(error: BaseException, output: Output, arguments: Sequence[str]) -> int:
-    """Report an error; returns the exit code."""
+    """Report an error and return the exit code."""
     from odfpy.cli.screen.output import Verbosity
     from odfpy.errors import OdfError
 
@@ -151,7 +151,7 @@ def _report_error(error: BaseException, output: Output, arguments: Sequence[str]
         put(sys.stderr, "".join(traceback.format_exception(error)))
     # Native code that was interrupted reports a system error.
     if isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt):
-        interruptions.end()  # it is only reported once
+        interruptions.end()  # report the interruption only once
         output.error(interruptions.MESSAGE)
         return interruptions.INTERRUPTED
     if isinstance(error, OdfError):

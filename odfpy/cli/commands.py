@@ -1,4 +1,4 @@
-"""All commands by name, each imported only when it is run, so that short commands start quickly."""
+"""All commands by name. Each is imported only when it runs, so that short commands start quickly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odfpy.cli.grammar import Group
 from odfpy.cli.session import Session
 from odfpy.errors import UsageError
 
-# Name, module under `odfpy.cli`, what it does; a test holds the texts together with those of the commands.
+# Name, module under `odfpy.cli`, summary. A test checks that the summaries match those of the commands.
 SECTIONS = {
     "Datasets": {
         "init": ("workspace.system", "Make a workspace."),
@@ -129,7 +129,7 @@ SECTIONS = {
 }
 COMMANDS = {name: what for section in SECTIONS.values() for name, what in section.items()}
 ALSO = {"ls": "list", "rm": "delete", "mv": "rename"}
-"""Words from other programs that mean exactly one command here."""
+"""Synonyms from other programs, each for exactly one command."""
 
 INSTEAD = {
     "cat": "`odf tail NAME` prints the last rows, `odf export NAME --to -` all of them.",
@@ -147,7 +147,7 @@ INSTEAD = {
     "select": "`odf sql QUERY` runs SQL.",
     "update": "`odf pull NAME` brings a dataset up to date.",
 }
-"""What to type instead of words from other programs that mean no single command here."""
+"""Suggestions for words from other programs that match no single command."""
 
 GROUPS = {
     **dict.fromkeys(
@@ -164,19 +164,19 @@ GROUPS = {
     "group": "groups",
     "grant": "app",
 }
-"""Commands that have commands of their own, each with the name of the group in its module."""
+"""Commands with subcommands, and the name of the group in the module of each."""
 
 
 class _Root(Group):
-    """The root of the command line, which imports commands lazily."""
+    """The root of the command line. It imports commands lazily."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All names, in the order of the help."""
+        """Return all names, in the order of the help."""
         del ctx
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import the command of that name, None if there is none."""
+        """Import a command by name; return None if there is none."""
         cmd_name = ALSO.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
@@ -186,10 +186,10 @@ class _Root(Group):
         return typer.main.get_group(module.commands).get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments begin with, also by a word of another program.
+        """Resolve the command that the arguments begin with; synonyms from other programs count, too.
 
         Raises:
-            UsageError: with what to type.
+            UsageError: the command is unknown; the message says what to type.
         """
         word = args[0]
         if word in INSTEAD and not ctx.resilient_parsing:
@@ -197,7 +197,7 @@ class _Root(Group):
         return super().resolve_command(ctx, [ALSO.get(word, word), *args[1:]])
 
     def summaries(self, ctx: Any) -> list[tuple[str, str]]:
-        """Return them with their sentences, without importing them."""
+        """Return the commands with their summaries, without importing them."""
         del ctx
         return [(name, what) for name, (_, what) in COMMANDS.items()]
 
@@ -217,7 +217,7 @@ app = typer.Typer(
     epilog="odf init my-data\nodf add -r snapshots/\nodf pull --all\nodf help pull\nodf help E402",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,  # ours answers faster, see `completion`
+    add_completion=False,  # our own completion is faster, see `completion`
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
@@ -243,18 +243,18 @@ def _options(
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    """Declares the options of the whole program; `grammar` hands them to the session."""
+    """Declare the options of the whole program; `grammar` passes them to the session."""
 
 
 def execute(arguments: Sequence[str], session: Session) -> int:
-    """Run one command; returns its exit code.
+    """Run one command and return its exit code.
 
     Raises:
-        OdfError: it failed.
-        Exception: of the argument parser, for arguments that make no sense.
+        OdfError: the command failed.
+        Exception: an error of the argument parser: the arguments are invalid.
     """
     root = typer.main.get_command(app)
-    if shell := os.environ.get("_ODF_COMPLETE"):  # it asks what could come next
+    if shell := os.environ.get("_ODF_COMPLETE"):  # a shell asks for completions
         from odfpy.cli.completion import answer
 
         session.output.text(answer(root, shell, arguments).rstrip("\n"))

@@ -1,7 +1,7 @@
-"""`odf completion bash|zsh|fish`: what the Tab key offers, and the scripts that make shells ask for it.
+"""`odf completion bash|zsh|fish`: completion with the Tab key, and the scripts that enable it in shells.
 
 A shell runs `odf` with the variable `_ODF_COMPLETE` set to the shell's name and the words typed so far as arguments,
-the last of them unfinished (bash passes the complete line, since it splits words at colons). The output is `files`, if
+the last of them unfinished (bash passes the complete line, since it splits words at colons). The output is `files` if
 the shell should complete file names, or `words` followed by lines of `word<Tab>description`. Nothing else is printed,
 and no command is run.
 """
@@ -48,12 +48,12 @@ def completion(
 
 
 def answer(root: Any, shell: str, words: Sequence[str]) -> str:
-    """Return the output for a shell.
+    """Return the completions in the format of a shell.
 
     Args:
         root: the root command of Typer.
         shell: name of the shell.
-        words: what is typed, without `odf`; for bash one text, with it.
+        words: the words typed, without `odf`; for bash one text, with `odf`.
     """
     *done, unfinished = _split(words[0])[1:] if shell == "bash" else words
     if unfinished.startswith(("/", "./", "../", "~")):
@@ -69,7 +69,7 @@ def answer(root: Any, shell: str, words: Sequence[str]) -> str:
 
 
 def _split(line: str) -> list[str]:
-    """The words of a command line up to the cursor; the last may be empty, or within quotes."""
+    """Split a command line up to the cursor into words; the last may be empty, or within quotes."""
     for end in ("", '"', "'"):
         try:
             words = shlex.split(line + end)
@@ -80,7 +80,7 @@ def _split(line: str) -> list[str]:
 
 
 def _offers(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[str, str]] | None:
-    """Words that could come next, with what they mean; None where files are wanted."""
+    """Return the words that can come next, with descriptions; None where file names are expected."""
     session = Session()
     with root.make_context("odf", [], obj=session, resilient_parsing=True) as context:
         if done[:1] == ["help"]:
@@ -124,7 +124,7 @@ def _offers(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[str, 
 
 
 def _argument(place: Any, context: Any, number: int) -> Any:
-    """Return what the word of some number is, of those that are not options; None if there is to be none."""
+    """Return the positional parameter of a given number, None if there is none."""
     arguments = [param for param in _params(place, context) if param.param_type_name == "argument"]
     if number >= len(arguments) and not (arguments and arguments[-1].nargs == -1):
         return None
@@ -132,21 +132,21 @@ def _argument(place: Any, context: Any, number: int) -> Any:
 
 
 def _note(param: Any, value: str, context: Any) -> None:
-    """Remember the value of an option or argument: what other words can be may depend on it."""
+    """Record the value of an option or argument: completions of other words may depend on it."""
     context.params[param.name] = value
     if param.name == "workspace":
         context.obj.folder = value
 
 
 def _values(param: Any, context: Any, unfinished: str) -> list[tuple[str, str]] | None:
-    """Values of an option or argument; None where these are files."""
+    """Return values of an option or argument; None if they are file names."""
     if param.metavar in _FILES:
         return None
     return [(item.value, item.help or "") for item in param.shell_complete(context, unfinished)]
 
 
 def _params(place: Any, context: Any) -> list[Any]:
-    """Parameters of a command, with those of the whole program."""
+    """Return the parameters of a command, with those of the whole program."""
     shared = [param for param in context.command.params if param.name in ("workspace", "quiet", "verbose")]
     own = [param for param in place.params if param not in shared]
     return own + shared

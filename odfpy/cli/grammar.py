@@ -1,9 +1,9 @@
 """The declaration of commands with Typer, and the common behaviour of all commands.
 
-- Options of the whole program (`-w`, `-q`, `-v`) stand before the command or after it.
-- The help of a command ends with examples, each on a line of its own.
-- Values stay the text that was typed, and the commands read numbers and formats themselves: for its own conversions
-  Typer imports Pydantic, which takes longer than most commands.
+- Options of the whole program (`-w`, `-q`, `-v`) can stand before or after the command.
+- The help of a command ends with examples, one per line.
+- Values stay the text that was typed; commands parse numbers and formats themselves. For its own conversions Typer
+  imports Pydantic, which takes longer than most commands.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def session_of(context: Any) -> Session:
-    """The session that a command belongs to."""
+    """Return the session of a command."""
     session = context.find_root().ensure_object(Session)
-    assert isinstance(session, Session)  # noqa: S101 - nothing else puts an object there
+    assert isinstance(session, Session)  # noqa: S101 - nothing else sets the object
     return session
 
 
 class _Common:
-    """The common part of commands and groups."""
+    """Behavior shared by commands and groups."""
 
     epilog: str | None
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Own parameters, then those of the whole program; `--help` stays the last one."""
+        """Return own parameters, then those of the whole program. `--help` stays last."""
         own: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         if ctx.parent is None:
             return own
@@ -49,7 +49,7 @@ class _Common:
         return [*own[:-1], *shared, *own[-1:]]
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse, and hand the options of the whole program to the session, wherever they stand."""
+        """Parse arguments, and pass options of the whole program to the session, wherever they stand."""
         for param in self.get_params(ctx):
             _keep_text(param)
         rest = super().parse_args(ctx, args)  # type: ignore[misc]
@@ -57,12 +57,12 @@ class _Common:
         return rest
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return what follows the command in the first line of its help."""
+        """Return what follows the command name in the usage line."""
         arguments = [param for param in self.get_params(ctx) if param.param_type_name == "argument"]
         return ["[OPTIONS]", *map(_usage_of, arguments)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments and options, a line each."""
+        """Write arguments and options, one per line."""
         params = self.get_params(ctx)
         arguments = [(_usage_of(param), param.help) for param in params if param.param_type_name == "argument"]
         options = [param.get_help_record(ctx) for param in params if param.param_type_name == "option"]
@@ -72,7 +72,7 @@ class _Common:
                     formatter.write_dl(lines)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """The examples."""
+        """Write the examples."""
         del ctx
         if self.epilog:
             lines = self.epilog.splitlines()
@@ -82,38 +82,38 @@ class _Common:
 
 
 class Command(_Common, TyperCommand):
-    """One command."""
+    """A single command."""
 
 
 class Group(_Common, TyperGroup):
-    """Commands under a common word."""
+    """A group of commands under a common word."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse arguments as commands do; without any, show the help and fail all the same."""
+        """Parse arguments as commands do. Without any, show the help and exit with an error."""
         if not args and not ctx.resilient_parsing:
             sys.stderr.write(f"{ctx.get_help()}\n")
             raise typer.Exit(2)
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Collect the pieces of the usage as commands do, with a place for the command."""
+        """Collect the pieces of the usage line as commands do, with a placeholder for the command."""
         return [*super().collect_usage_pieces(ctx), "COMMAND ..."]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Options, and the commands of the group."""
+        """Write the options and the commands of the group."""
         super().format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
 
     def summaries(self, ctx: Any) -> list[tuple[str, str]]:
-        """Return the names of the commands, each with its sentence."""
+        """Return the names of the commands with their summaries."""
         found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         return [(name, one.get_short_help_str()) for name, one in found if one is not None]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments begin with.
+        """Resolve the command that the arguments begin with.
 
         Raises:
-            UsageError: with a suggestion.
+            UsageError: the command is unknown; the message has a suggestion.
         """
         names = self.list_commands(ctx)
         if args[0] not in names and not ctx.resilient_parsing:
@@ -128,7 +128,7 @@ def _usage_of(argument: Any) -> str:
 
 
 def _keep_text(param: Any) -> None:
-    """Let a parameter hand over what was typed. What Typer acts on itself, such as `--help`, is left to it."""
+    """Make a parameter return its text unconverted, except for those that Typer handles itself, such as `--help`."""
     if "process_value" in vars(param):
         return
     convert = param.process_value
@@ -142,7 +142,7 @@ def _keep_text(param: Any) -> None:
 
 
 def group(help_: str) -> typer.Typer:
-    """A group to which `command` adds."""
+    """Create a group to which `command` adds."""
     return typer.Typer(cls=Group, help=help_, rich_markup_mode=None)
 
 
@@ -152,10 +152,10 @@ def command(
     """Declare a function as a command.
 
     Args:
-        to: the group it belongs to.
+        to: the group of the command.
         examples: command lines for its help.
-        name: its name, where that is not a name of a function.
-        cls: what is special about how it is parsed.
+        name: name of the command, if it differs from that of the function.
+        cls: class that parses the arguments.
     """
     return to.command(name, cls=cls, epilog="\n".join(examples))
 
@@ -164,7 +164,7 @@ def command(
 
 
 def complete_names(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, str]]:
-    """Names of datasets, or ids where an id is begun, for the shell's completion."""
+    """Return names of datasets, or ids if the word begins one, for completion."""
     from odfpy.coordinator.storage.completion_names import dataset_names
 
     found = dataset_names(Path(session_of(ctx).folder))
@@ -172,7 +172,7 @@ def complete_names(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, s
 
 
 def complete_names_at(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, str]]:
-    """Return what can be looked at: names and ids, and behind `NAME@` tags and branches."""
+    """Return completions: names and ids, and after `NAME@` tags and branches."""
     name, at, _ = incomplete.partition("@")
     if not at:
         return complete_names(ctx, incomplete)
@@ -181,26 +181,26 @@ def complete_names_at(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str
     try:
         branches = session_of(ctx).workspace.branches
         found = [reference.name for kind in ReferenceKind for reference in branches.all(name, kind)]
-    except Exception:  # noqa: BLE001 - the shell wants names or nothing
+    except Exception:  # noqa: BLE001 - the shell expects names or nothing
         return []
     return [(f"{name}@{one.name}", one.kind.value) for one in found]
 
 
 def complete_repositories(ctx: typer.Context) -> Iterable[str]:
-    """Names of repositories, for the shell's completion."""
+    """Return names of repositories, for completion."""
     from odfpy.coordinator.storage.completion_names import repository_names
 
     return repository_names(Path(session_of(ctx).folder))
 
 
 def complete_sources(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, str]]:
-    """Return what can be pulled: names and ids of datasets, and repositories as the beginning of a name."""
+    """Return completions for pulls: names and ids of datasets, and repositories as prefixes."""
     places = [(f"{name}/", "repository") for name in complete_repositories(ctx)]
     return [*complete_names(ctx, incomplete), *places]
 
 
 def complete_columns(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Columns of the dataset that is named before, also behind others and a comma, for the shell's completion."""
+    """Return columns of the dataset named earlier on the command line, also in a comma-separated list."""
     try:
         schema = session_of(ctx).workspace.datasets.state(ctx.params["name"]).schema
     except (OdfError, OSError, KeyError):
@@ -210,7 +210,7 @@ def complete_columns(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_forms() -> list[str]:
-    """Forms of output, for the shell's completion."""
+    """Return output formats, for completion."""
     return [form.value for form in Format]
 
 
@@ -263,22 +263,22 @@ Form = Annotated[
 
 _HIGHEST_PORT = 65535
 MAX_INTEGER: Final = (1 << 63) - 1
-"""The largest number that files, databases and Arrow have room for."""
+"""The largest number that fits into files, databases and Arrow."""
 _MAX_DIGITS = 1000
-"""Python reads some more of a number, and none has as many that makes sense."""
+"""Maximum number of digits. Python could parse some more, but no valid value is as long."""
 
 
 def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: int = MAX_INTEGER) -> int | None:
-    """The value of an option that is a count.
+    """Parse the value of an option that is a count.
 
     Args:
-        text: what was given, None for nothing.
+        text: the value; None if the option is missing.
         option: name of the option, for messages.
-        at_least: the least number that makes sense.
-        at_most: the greatest one.
+        at_least: the smallest valid number.
+        at_most: the largest valid number.
 
     Raises:
-        UsageError: it is not a number, too small, or too large.
+        UsageError: the value is not a number, too small, or too large.
     """
     if text is None:
         return None
@@ -291,14 +291,14 @@ def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: i
 
 
 def moment_option(text: str, parse: Callable[[str], Timestamp]) -> Timestamp | None:
-    """The value of an option that is a time, or a duration before now; None where that is before the year 1.
+    """Parse the value of an option that is a time or a duration before now. Return None if it is before the year 1.
 
     Args:
-        text: what was given.
-        parse: reads a time.
+        text: the value.
+        parse: function that parses a time.
 
     Raises:
-        InvalidValue: it is neither; from `parse`.
+        InvalidValue: the value is neither; raised by `parse`.
     """
     from odfpy.data.duration import Duration
     from odfpy.data.timestamp import Timestamp
@@ -311,18 +311,18 @@ def moment_option(text: str, parse: Callable[[str], Timestamp]) -> Timestamp | N
 
 
 def port_number(text: str, option: str) -> int:
-    """The value of an option that is a port; 0 stands for any that is free.
+    """Parse the value of an option that is a port. 0 stands for any free port.
 
     Args:
-        text: what was given.
+        text: the value.
         option: name of the option, for messages.
 
     Raises:
-        UsageError: it is not a port.
+        UsageError: the value is not a port.
     """
     return whole_number(text, option, at_most=_HIGHEST_PORT) or 0
 
 
 def split_words(text: str | None) -> list[str]:
-    """The value of an option that takes several words, with commas."""
+    """Split the value of an option at commas."""
     return [] if text is None else [one.strip() for one in text.split(",") if one.strip()]

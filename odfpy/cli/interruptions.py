@@ -1,10 +1,10 @@
 """Handling of Ctrl-C, whatever the command is doing.
 
-Python handles signals between two bytecode instructions. Native code that it has called (a database, a library that is
-being loaded) has to return before that, or check by itself.
+Python handles signals between two bytecode instructions. Native code (a database, a library that is being loaded) has
+to return before that, or check by itself.
 """
 
-# Nothing is imported here that takes time: it is the first thing that a command does.
+# Import nothing slow here: it is the first module that a command runs.
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _UNHEARD: Final = b"\nwarning: odf is at something that cannot be interrupted; C
 
 
 def listen() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt in the main thread, and a second one end the process if it cannot."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # a job in the background
+    """Let Ctrl-C raise KeyboardInterrupt in the main thread. A second Ctrl-C terminates an unresponsive process."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # a background job
         return
     import threading
 
@@ -39,7 +39,7 @@ def listen() -> None:
     os.set_blocking(writer, False)
 
     def interrupt(_: int, frame: FrameType | None) -> None:
-        if _is_importing(frame):  # native libraries abort the process when their start fails
+        if _is_importing(frame):  # native libraries abort the process if their initialization fails
             signal.setitimer(signal.ITIMER_REAL, 0.02)  # and try again
         else:
             os.write(writer, _HEARD)
@@ -47,29 +47,29 @@ def listen() -> None:
 
     signal.signal(signal.SIGALRM, interrupt)
     signal.signal(signal.SIGINT, interrupt)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)  # gets the number of each signal when it comes
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)  # receives the number of each signal when it arrives
     threading.Thread(target=_watch, args=(reader,), daemon=True).start()
 
 
 def end() -> None:
-    """Nothing is left to be undone: from here on, Ctrl-C ends the process at once, if it was listened to."""
+    """Let Ctrl-C terminate the process at once from here on, if it was handled: nothing is left to clean up."""
     if getattr(signal.getsignal(signal.SIGINT), "__module__", None) == __name__:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def tell() -> int:
-    """Say that the command was interrupted, where there is no session yet that could; returns the exit code."""
+    """Report the interruption when there is no session yet that could; return the exit code."""
     end()
-    with suppress(OSError, AttributeError):  # standard error is closed, or takes nothing
+    with suppress(OSError, AttributeError):  # standard error is closed or cannot be written
         sys.stderr.write(f"error: {MESSAGE}\n")
     return INTERRUPTED
 
 
 def _watch(reader: int) -> NoReturn:
-    """End the process by the second Ctrl-C, if the first was not heard and that has been told.
+    """Terminate the process on the second Ctrl-C if the first was not handled, and after reporting so.
 
-    That is as safe as any other sudden end: what was committed stays, and the next command tidies up.
+    This is as safe as any other sudden exit: commits stay, and the next command cleans up.
     """
     deadline: float | None = None
     is_told = False
@@ -79,7 +79,7 @@ def _watch(reader: int) -> NoReturn:
             deadline, is_told = None, True
             os.write(2, _UNHEARD)
             continue
-        match os.read(reader, 1)[0]:  # the number of a signal, or that one was heard
+        match os.read(reader, 1)[0]:  # the number of a signal, or the mark that one was handled
             case signal.SIGINT if is_told:
                 os._exit(INTERRUPTED)
             case signal.SIGINT if deadline is None:

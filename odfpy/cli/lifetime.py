@@ -1,6 +1,6 @@
-"""The beginning and end of the process of one command: most of them live for a tenth of a second."""
+"""The start and exit of a command's process. Most of them live for a tenth of a second."""
 
-# Nothing is imported here that takes time: it is among the first things that a command does.
+# Import nothing slow here: it is one of the first modules that a command runs.
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from contextlib import suppress
 from typing import Final, NoReturn
 
 _MANY: Final = 100_000
-"""Objects; a short command makes fewer, also if it imports Arrow."""
+"""Number of objects; a short command creates fewer, even if it imports Arrow."""
 
 
 def put_off_collection() -> None:
-    """Look for garbage only when there are many objects, and then as usual, but not among these.
+    """Delay garbage collection until there are many objects; later collections then skip these.
 
-    To import is to make objects that stay; a look for garbage among them finds none, at a tenth of the time.
+    Imports create objects that stay. A collection among them finds nothing, and takes a tenth of the time.
     """
     usual = gc.get_threshold()
 
@@ -27,20 +27,20 @@ def put_off_collection() -> None:
         del phase, info
         gc.callbacks.remove(as_usual)
         gc.set_threshold(*usual)
-        gc.freeze()  # before the look for which this was called, which would take as long as an import of Arrow
+        gc.freeze()  # before this collection, which would take as long as an import of Arrow
 
     gc.callbacks.append(as_usual)
     gc.set_threshold(_MANY)
 
 
 def leave(code: int) -> NoReturn:
-    """End the process without taking the interpreter apart, which is of use only to a program that continues.
+    """Exit without tearing down the interpreter, which is useful only to programs that continue.
 
-    What has to be done at the end is done: threads that work are waited for, what is registered with `atexit` runs, and
-    output is flushed. Where that fails, the command has been told of it before.
+    The necessary steps still happen: working threads are joined, `atexit` callbacks run, and output is flushed. If one
+    fails, the command has reported it before.
     """
-    # Both are what the interpreter calls. To take it apart after that is not only a waste: what a thread or a traceback
-    # still holds, native libraries report as leaks, on standard error.
+    # Both are what the interpreter calls. Tearing it down after that is not only a waste: native libraries report
+    # objects still held by threads or tracebacks as leaks, on standard error.
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
     atexit._run_exitfuncs()  # noqa: SLF001
     for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""Passwords as people give them: typed on a terminal, or from standard input; never on the command line."""
+"""Password input: from the terminal or standard input, never from the command line."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from odfpy.errors import UsageError
 
 
 def typed_password(prompt: str, *, again: bool = False) -> str:
-    """A password that somebody types.
+    """Ask for a password on the terminal.
 
     Args:
-        prompt: what to ask.
-        again: whether to ask twice, as for a new one.
+        prompt: the prompt.
+        again: whether to ask twice, as for a new password.
 
     Raises:
-        UsageError: nobody is there, or the two are not the same.
+        UsageError: there is no terminal, or the two passwords differ.
     """
     if not sys.stdin.isatty():
         raise UsageError("No terminal to read the password from", hint="--stdin reads it from standard input.")
@@ -32,7 +32,7 @@ def piped_password() -> str:
     """Read the first line of standard input.
 
     Raises:
-        UsageError: there is none, or it is not text.
+        UsageError: there is no line, or it is not text.
     """
     line = line_of_stdin()
     if not line:

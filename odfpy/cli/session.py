@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
 WORKSPACE = "ODF_WORKSPACE"
-"""The variable that names the workspace where `--workspace` does not."""
+"""The environment variable for the workspace, if `--workspace` is missing."""
 
 
 @dataclass
@@ -27,10 +27,9 @@ class Session:
     """One run of the command line.
 
     Attributes:
-        folder: where to look for the workspace.
+        folder: where to search for the workspace.
         output: where to print.
-        began: when the program got to its first line, as `time.perf_counter` has it; None if it is not a process of its
-            own.
+        began: `time.perf_counter` at the program's first line; None if it has no process of its own.
     """
 
     folder: str = field(default_factory=lambda: os.environ.get(WORKSPACE) or ".")
@@ -38,12 +37,12 @@ class Session:
     began: float | None = None
 
     def configure(self, *, workspace: str | None, quiet: bool | None, verbose: int | None) -> None:
-        """Take in options of the whole program, as far as they are given.
+        """Apply options of the whole program, as far as they are given.
 
         Args:
-            workspace: folder of the workspace, None for the current one.
+            workspace: folder of the workspace; None for the current one.
             quiet: whether only errors and data are printed.
-            verbose: how much more is printed.
+            verbose: how often --verbose was given.
         """
         if workspace is not None:
             self.folder = workspace
@@ -53,14 +52,14 @@ class Session:
             self.output.verbosity = Verbosity(min(max(self.output.verbosity.value, 0) + verbose, 2))
 
     def output_as(self, form: str | None) -> Output:
-        """Return where to print data in the form that `--output` names."""
+        """Return the output in the form named by `--output`."""
         if form is not None:
             self.output.form = Format.parse(form)
         return self.output
 
     @cached_property
     def workspace(self) -> Workspace:
-        """The workspace of `--workspace`, of `ODF_WORKSPACE`, or of the current folder."""
+        """The workspace from `--workspace`, `ODF_WORKSPACE`, or the current folder."""
         with stage("workspace"):
             return self._opened()
 
@@ -76,13 +75,13 @@ class Session:
             raise error.with_message(error.message, hint=hint) from None
 
     def wait_for_locks(self, duration: str | None) -> None:
-        """Wait for other processes that write to a dataset, instead of failing at once.
+        """Wait for other writers of a dataset instead of failing at once.
 
         Args:
-            duration: the value of `--wait`, None for not at all.
+            duration: value of `--wait`; None for not at all.
 
         Raises:
-            InvalidValue: it is not a duration.
+            InvalidValue: the value is not a duration.
         """
         from odfpy.data.duration import Duration
 
@@ -91,16 +90,16 @@ class Session:
 
     @cached_property
     def progress(self) -> ProgressLine:
-        """Tell how far long work is: as one line on a terminal, line by line with --verbose."""
+        """The progress display: one line on a terminal, line by line with --verbose."""
         if self.output.verbosity.value > 0:
             return ProgressLog(self.output)
         return ProgressLine(shown=self.output.verbosity is Verbosity.NORMAL and sys.stderr.isatty())
 
     def confirm(self, question: str, *, yes: bool) -> bool:
-        """Ask before something that cannot be undone.
+        """Ask before an irreversible step.
 
         Raises:
-            UsageError: nobody is there to ask.
+            UsageError: there is no terminal to ask on.
         """
         if yes:
             return True

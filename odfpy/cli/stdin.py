@@ -9,28 +9,28 @@ from odfpy.errors import UsageError
 
 
 def text_of_stdin() -> str:
-    """Read all of it.
+    """Read all of standard input.
 
     Raises:
-        UsageError: it is not text.
+        UsageError: the input is not text.
     """
     return _decoded(sys.stdin.buffer.read())
 
 
 def line_of_stdin(longest: int = 16_384) -> str:
-    """Read the next line, without its end; nothing behind the last one.
+    """Read the next line, without its line ending. Return an empty string at the end of input.
 
     Args:
-        longest: bytes of it at most.
+        longest: maximum number of bytes.
 
     Raises:
-        UsageError: it is not text.
+        UsageError: the line is not text.
     """
     return _decoded(sys.stdin.buffer.readline(longest)).rstrip("\r\n")
 
 
 def lines_of_stdin() -> Iterator[str]:
-    """Yield its lines, without their ends; raises as above."""
+    """Yield the lines, without line endings; raises as above."""
     for line in sys.stdin.buffer:
         yield _decoded(line).rstrip("\r\n")
 

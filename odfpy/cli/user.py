@@ -1,4 +1,4 @@
-"""The user who gives a command."""
+"""The system user who runs a command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import getpass
 
 
 def user_name() -> str | None:
-    """Return their name; None where their number has none, as in a container that runs under any."""
+    """Return the user name; None if the user id has none, as in a container with an arbitrary user id."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

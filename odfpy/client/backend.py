@@ -25,15 +25,15 @@ class DatasetFacts:
     """Facts about a dataset that need no rows; None where the backend does not report them.
 
     Attributes:
-        name: the name it goes by there.
+        name: name of the dataset in the backend.
         id: its id.
         kind: Root or Derivative.
         head: hash of the last block.
         num_records: rows of the log.
-        watermark: no row with an event time at or before it comes later, except late.
-        schema: the columns; None also where there is no data yet.
+        watermark: event time up to which the data is complete; only late rows may still arrive before it.
+        schema: the columns; None also if there is no data yet.
         vocabulary: names of the system columns.
-        description: what the dataset says of itself.
+        description: description of the dataset.
     """
 
     name: str
@@ -52,10 +52,10 @@ class RowStream(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """Their columns."""
+        """The columns of the rows."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows."""
+        """Iterate over the rows."""
 
 
 class Backend(Protocol):
@@ -63,48 +63,48 @@ class Backend(Protocol):
 
     @property
     def place(self) -> str:
-        """Return where it is, for people."""
+        """The location, for people."""
 
     def ask(self, query: Query) -> AbstractContextManager[RowStream]:
-        """Begin to answer a query."""
+        """Start a query and stream its rows."""
 
     def stored_rows(self, query: Query) -> StoredRows | None:
-        """The files in which the rows of a query lie as they are; None if there are none, or none here."""
+        """Return the files that store the rows of a query unchanged; None if there are none on this machine."""
 
     def as_at(self, query: Query, moment: PointInTime) -> Query:
-        """The same query of datasets as they were.
+        """Return the same query of datasets as at a moment.
 
         Raises:
             NotYetThen, NotFound: a dataset has no such moment.
-            UsageError: this place cannot do that; the hint says what can be done.
+            UsageError: the backend does not support this; the hint names alternatives.
         """
 
     def datasets(self) -> list[DatasetFacts]:
-        """The datasets by name, without their schemas."""
+        """Return the datasets by name, without their schemas."""
 
     def dataset(self, name: str) -> DatasetFacts:
-        """One of them.
+        """Return a dataset.
 
         Raises:
-            DatasetNotFound: with a suggestion, as far as that is possible.
+            DatasetNotFound: there is no such dataset; the message has a suggestion if possible.
         """
 
     def lineage(self, name: str) -> LineageNode:
-        """A dataset and what it is derived from."""
+        """Return a dataset and its inputs, recursively."""
 
     def provenance(self, name: str, offset: int, column: str | None, depth: int | None, check: bool) -> Provenance:
-        """Return where a row comes from.
+        """Return the provenance of a row.
 
         Args:
             name: name or id of the dataset.
             offset: offset of the row.
             column: a column, None for whole rows.
-            depth: most hops, None for all.
-            check: whether cited rows are replayed.
+            depth: maximum number of hops, None for all.
+            check: whether to replay cited rows.
 
         Raises:
-            UsageError: this place cannot tell.
+            UsageError: the backend does not support provenance.
         """
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close connections."""

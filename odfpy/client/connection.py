@@ -31,31 +31,31 @@ _HTTP: Final = ("http", "https")
 _FLIGHT: Final = ("grpc", "grpc+tcp", "grpc+tls")
 _DEFAULT_ENGINE: Final = "spark"
 _ENGINE_OF_VIEWS: Final = "datafusion"
-"""Rows of dataset objects are the same from both engines, and this one needs no JVM."""
+"""The engine of dataset objects: both engines return the same rows, and this one needs no JVM."""
 
 
 def connect(place: Workspace | str | Path = ".", *, engine: str | None = None, token: str | None = None) -> Connection:
-    """Datasets of a workspace, or of a server.
+    """Connect to the datasets of a workspace or of a server.
 
     Args:
-        place: a workspace, a folder that is in one, or the URL of a server: `https://...` of `odf serve`, or
+        place: a workspace, a folder inside one, or the URL of a server: `https://...` of `odf serve`, or
             `grpc://host:port` (`grpc+tls://`) of its Flight port.
-        engine: `spark` or `datafusion`: which SQL is meant where nothing else is said; `spark` by default.
-        token: for a server; by default that of `ODF_TOKEN`, then that of `odf login`.
+        engine: `spark` or `datafusion`: the default SQL dialect and engine; `spark` by default.
+        token: token for a server; by default that of `ODF_TOKEN`, then that of `odf login`.
 
     Raises:
-        WorkspaceNotFound: neither the folder nor any above it has one.
-        UsageError, InvalidValue: the place makes no sense.
-        EngineNotFound: there is no such engine.
+        WorkspaceNotFound: neither the folder nor its parents are a workspace.
+        UsageError, InvalidValue: the place is invalid.
+        EngineNotFound: the engine is unknown.
     """
     return Connection(_source(place, token), engine)
 
 
 class Connection:
-    """Datasets by name, and SQL over them. A context manager, though there is little to close.
+    """Datasets by name, and SQL over them. A context manager; there is little to close.
 
     Attributes:
-        engine: which SQL is meant where nothing else is said.
+        engine: the default engine.
     """
 
     def __init__(self, source: Backend, engine: str | None = None) -> None:
@@ -65,7 +65,7 @@ class Connection:
 
     @property
     def place(self) -> str:
-        """Return where the datasets are."""
+        """The location of the datasets."""
         return self._source.place
 
     def sql(
@@ -78,21 +78,21 @@ class Connection:
         limit: int | None = None,
         timeout: float | None = None,
     ) -> Rows:
-        """Ask a question in SQL, of one statement, and wait for the answer.
+        """Run a single SQL statement and wait for the result.
 
         Args:
-            text: SQL; every dataset is a table under its name. `docs/query.md` has all forms.
+            text: SQL; every dataset is a table under its name. `docs/query.md` describes all forms.
             parameters: values for `?`, in order.
-            engine: `spark` or `datafusion`; that of the connection by default.
-            as_at: as the question would have been answered at a system time, or at a block that its dataset has.
+            engine: `spark` or `datafusion`; by default that of the connection.
+            as_at: a system time, or a block of the queried dataset, as at which to run the query.
             limit: maximum number of rows.
-            timeout: seconds until it is stopped.
+            timeout: maximum seconds of the query.
 
         Raises:
-            UsageError: an argument makes no sense.
-            InvalidQuery, UnknownTable: the query is at fault; the message shows the place.
-            QueryTimedOut: it was stopped.
-            OdfError: it has failed, or the server cannot be reached.
+            UsageError: an argument is invalid.
+            InvalidQuery, UnknownTable: the query is invalid; the message shows where.
+            QueryTimedOut: the query was stopped at the timeout.
+            OdfError: the query failed, or the server cannot be reached.
         """
         found = self.prepare(text, parameters, engine=engine, as_at=as_at, limit=limit, timeout=timeout)
         _ = found.table
@@ -108,14 +108,14 @@ class Connection:
         limit: int | None = None,
         timeout: float | None = None,
     ) -> Rows:
-        """The same, but the question is asked when its rows are; `batches` of it gives more than fits into memory.
+        """Prepare a query like `sql`, but run it when its rows are read. Use `batches` for results larger than memory.
 
         Args:
             text: the query.
             parameters: values of `?`, in order.
             engine: name of the engine, None for the default.
             as_at: the moment as at which datasets are read, None for now.
-            limit: most rows, None for all.
+            limit: maximum number of rows, None for all.
             timeout: seconds, None for no limit.
         """
         dialect = dialect_named(engine or self.engine)
@@ -124,7 +124,7 @@ class Connection:
         return Rows(self._source, query if as_at is None else self._source.as_at(query, as_at))
 
     def dataset(self, name: str) -> Dataset:
-        """A dataset by its name or id.
+        """Return a dataset by its name or id.
 
         Raises:
             DatasetNotFound: it does not exist; the message suggests a similar name.
@@ -138,7 +138,7 @@ class Connection:
         return self.dataset(name)
 
     def __contains__(self, name: object) -> bool:
-        """True if a dataset has that name or id, or is that one."""
+        """True if there is a dataset with that name or id."""
         if isinstance(name, Dataset):
             return any(name == one for one in self)
         try:
@@ -147,14 +147,14 @@ class Connection:
             return False
 
     def __iter__(self) -> Iterator[Dataset]:
-        """The datasets, by name."""
+        """Iterate over the datasets, by name."""
         return (Dataset(self._source, found.name, self._views) for found in self._source.datasets())
 
     def _ipython_key_completions_(self) -> list[str]:
         return [found.name for found in self._source.datasets()]
 
     def close(self) -> None:
-        """Give connections to a server back."""
+        """Close the connections to a server."""
         self._source.close()
 
     def __enter__(self) -> Connection:  # noqa: PYI034
@@ -172,7 +172,7 @@ class Connection:
 
 
 def _check(parameters: Any) -> None:
-    """Make sure that parameters are several."""
+    """Check that parameters are a sequence."""
     if isinstance(parameters, (str, bytes, Mapping)) or not isinstance(parameters, Iterable):
         raise UsageError("Parameters are a list of values, one for each `?`", hint=f"Write [{parameters!r}].")
 

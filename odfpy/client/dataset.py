@@ -1,4 +1,4 @@
-"""A dataset as an object: its columns, its progress, and its current and past rows."""
+"""A dataset as an object: its columns, its state, and its current and past rows."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Dataset:
-    """A dataset; what it says of itself is as it is when one asks.
+    """A dataset. Its properties are read when they are accessed.
 
     Attributes:
-        name: the name that it was asked for by.
+        name: the name or id that was passed in.
     """
 
     def __init__(self, source: Backend, name: str, engine: str) -> None:
@@ -38,7 +38,7 @@ class Dataset:
         self.name = name
 
     def __eq__(self, other: object) -> bool:
-        """True if both are of one connection and have one name."""
+        """True if both belong to the same connection and have the same name."""
         if not isinstance(other, Dataset):
             return NotImplemented
         return self._source is other._source and self.name == other.name
@@ -50,36 +50,36 @@ class Dataset:
 
     @property
     def facts(self) -> DatasetFacts:
-        """All that is known of it without reading rows.
+        """All facts known without reading rows.
 
         Raises:
-            DatasetNotFound: it is there no more.
+            DatasetNotFound: the dataset no longer exists.
         """
         return self._source.dataset(self.name)
 
     @property
     def id(self) -> str | None:
-        """Its id, where the place tells."""
+        """The id, if the backend reports it."""
         return self.facts.id
 
     @property
     def kind(self) -> str | None:
-        """`Root` or `Derivative`, where the place tells."""
+        """`Root` or `Derivative`, if the backend reports it."""
         return self.facts.kind
 
     @property
     def schema(self) -> DataSchema | None:
-        """Its columns; None if there is no data yet."""
+        """The columns; None if there is no data yet."""
         return self.facts.schema
 
     @property
     def watermark(self) -> str | None:
-        """No row with an event time at or before it comes later, except late; None if nobody knows."""
+        """The event time up to which the data is complete, except for late rows; None if unknown."""
         return self.facts.watermark
 
     @property
     def num_records(self) -> int:
-        """Return how many rows its log has."""
+        """The number of rows in the log."""
         known = self.facts.num_records
         if known is not None:
             return known
@@ -87,61 +87,61 @@ class Dataset:
         return int(count.table.column(0)[0].as_py())
 
     def lineage(self) -> Lineage:
-        """Return what it is derived from, through all levels."""
+        """Return the inputs of the dataset, recursively."""
         return Lineage(self._source.lineage(self.name))
 
     def provenance(
         self, offset: int, *, column: str | None = None, depth: int | None = None, check: bool = True
     ) -> Provenance:
-        """Return where a row comes from; arguments and errors as of `odfpy.Workspace.provenance`.
+        """Return the provenance of a row; arguments and errors as of `odfpy.Workspace.provenance`.
 
         Args:
             offset: offset of the row.
             column: a column, None for whole rows.
-            depth: most hops, None for all.
-            check: whether cited rows are replayed.
+            depth: maximum number of hops, None for all.
+            check: whether to replay cited rows.
 
         Raises:
-            UsageError: only workspaces on this machine can tell.
+            UsageError: the backend is not a local workspace.
         """
         return self._source.provenance(self.name, offset, column, depth, check)
 
     # --- Its rows ---
 
     def changelog(self) -> Rows:
-        """The log: all rows that were ever written."""
+        """Return the log: all rows ever written."""
         return self._rows(f"SELECT * FROM {self._dialect.quoted(self.name)}")  # noqa: S608  it is quoted
 
     def tail(self, num_rows: int = SHOWN_ROWS) -> Rows:
-        """The last rows of the log, in order of offset."""
+        """Return the last rows of the log, in order of offset."""
         log, offset = map(self._dialect.quoted, (self.name, self.facts.vocabulary.offset_column))
         first = max(0, self.num_records - count_given(num_rows, "num_rows"))
         return self._rows(f"SELECT * FROM {log} WHERE {offset} >= {first} ORDER BY {offset}")  # noqa: S608  quoted
 
     def current(self, *keys: str) -> Rows:
-        """The current state of the log.
+        """Return the current state of the log.
 
         Args:
-            keys: columns of a primary key, where it is to be another one than the dataset's own.
+            keys: columns of a primary key that replaces the dataset's own.
         """
         return self._shown("odf_current", *map(self._dialect.literal, keys))
 
     def at(self, moment: PointInTime) -> AsAt:
-        """**As at**: what was known then.
+        """**As at**: Return the state known at a moment.
 
         Args:
             moment: a system time (text, `datetime`, `date`); a block (hash, tag, branch); or an offset.
 
         Raises:
-            InvalidValue: it is nothing of that. What the dataset makes of it shows when rows are asked for.
+            InvalidValue: it is none of these. Whether the dataset has the moment is checked when rows are read.
         """
         return AsAt(self, moment)
 
     def as_of(self, time: Instant) -> Rows:
-        """**As of**: what held at an event time, with all that has been learnt since.
+        """**As of**: Return the state at an event time, according to all data known now.
 
         Raises:
-            InvalidValue: it is not a time.
+            InvalidValue: the value is not a time.
         """
         return self._shown("odf_as_of", self._dialect.literal(str(Timestamp.of(time))))
 
@@ -184,7 +184,7 @@ class Dataset:
         return f"<div><b>{cell(found.name)}</b></div>{description}<div>{about}</div>{self._sparkline()}{columns}"
 
     def _sparkline(self) -> str:
-        """Drawn as far as it can be: what the dataset is must show also where its rows cannot be read."""
+        """Draw as far as possible: the facts of a dataset are shown even if its rows cannot be read."""
         try:
             drawn = sparkline(self.rows_per_day())
         except OdfError as error:
@@ -203,17 +203,17 @@ class AsAt(Rows):
         super().__init__(rows._source, rows.query)  # noqa: SLF001
 
     def as_of(self, time: Instant) -> Rows:
-        """Return what was believed then about an event time.
+        """Return the state at an event time, according to the rows known at the moment.
 
         Raises:
-            InvalidValue: it is not a time.
+            InvalidValue: the value is not a time.
         """
         dialect: Dialect = self._dataset._dialect  # noqa: SLF001
         return self._dataset._shown("odf_as_at_of", self._moment, dialect.literal(str(Timestamp.of(time))))  # noqa: SLF001
 
 
 def _columns(found: DatasetFacts) -> str:
-    """The columns, those of the system in small print."""
+    """Return the columns as HTML, system columns in small print."""
     fields = found.schema.fields if found.schema else ()
     system = {*found.vocabulary.columns}
     rows = []

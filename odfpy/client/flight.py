@@ -42,14 +42,14 @@ _DIALECT: Final = "adbc.flight.sql.rpc.call_header.odf-dialect"
 _AUTHORIZATION: Final = "adbc.flight.sql.authorization_header"
 _OPTIONS: Final = "adbc.flight.sql.session.options"
 _CONNECT_SECONDS: Final = 5.0
-"""gRPC itself waits for 20 s for a host that says nothing, or without end."""
+"""gRPC itself waits 20 s for an unresponsive host, or forever."""
 _NO_TIME: Final = 0.001
 _LIMITS: Final = {"adbc.flight.sql.client_option.with_max_msg_size": str(2**31 - 1)}
-"""A row may be as large as it is; the driver takes 16 MiB by default."""
+"""Lift the driver's limit of 16 MiB per message: rows may be larger."""
 _DRIVERS_WORDS: Final = re.compile(r"^(?:\w+: )?\[FlightSQL\] |\. Detail: .*$|\.? \(\w+; \w+\).*$", re.DOTALL)
 _STATUS: Final = re.compile(r"\((\w+); \w+: endpoint")
 _STATUSES: Final = {"DeadlineExceeded": "TIMEOUT", "Unavailable": "IO", "Canceled": "CANCELLED"}
-"""Of errors while rows are read the driver only writes the status, in the words of gRPC."""
+"""The driver reports errors that occur while rows are read only by their gRPC status."""
 _KINDS: Final[dict[str, type[OdfError]]] = {
     "NOT_FOUND": DatasetNotFound,
     "INVALID_ARGUMENT": InvalidQuery,
@@ -67,7 +67,7 @@ class FlightBackend(Remote):
 
     Attributes:
         url: url of the server.
-        token: what it is shown.
+        token: the access token.
     """
 
     url: str
@@ -75,11 +75,11 @@ class FlightBackend(Remote):
 
     @classmethod
     def open(cls, url: str, token: str | None) -> FlightBackend:
-        """A server at a URL; nothing is sent yet.
+        """Create the backend for a URL; nothing is sent yet.
 
         Raises:
-            InvalidValue: not a URL, or not a token.
-            UsageError: the client is not installed.
+            InvalidValue: the URL or the token is invalid.
+            UsageError: the client library is not installed.
         """
         try:
             known = token_for(_as_http(url))
@@ -98,7 +98,7 @@ class FlightBackend(Remote):
 
     @contextmanager
     def ask(self, query: Query) -> Iterator[RowStream]:
-        """Implement `Backend`. Rows come as the server makes them."""
+        """Implement `Backend`. Rows are streamed as the server produces them."""
         options = {_DIALECT: dialect_named(query.dialect).name}
         connected = self._connected(options, query.timeout)
         with self._told_by_driver(), connected as connection, connection.cursor() as cursor:
@@ -108,7 +108,7 @@ class FlightBackend(Remote):
             yield _Cut(self, reader, query)
 
     def datasets(self) -> list[DatasetFacts]:
-        """Implement `Backend`: names are all that it tells."""
+        """Implement `Backend`: the server reports only names."""
         with self._connected({}) as connection, self._told():
             tree = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
         return [
@@ -149,22 +149,22 @@ class FlightBackend(Remote):
         )
 
     def close(self) -> None:
-        """Implement `Backend`: nothing is open between questions."""
+        """Implement `Backend`: nothing stays open between queries."""
 
     @contextmanager
     def _connected(self, options: dict[str, str], timeout: float | None = None) -> Iterator[Any]:
-        """A connection, whose calls may each take that many seconds."""
+        """Open a connection whose calls may each take `timeout` seconds."""
         import adbc_driver_flightsql.dbapi as adbc
 
         shown = {} if self.token is None else {_AUTHORIZATION: f"Bearer {self.token}"}
-        with self._told():  # the driver asks about transactions, of which there are none, and goes on without an answer
+        with self._told():  # the driver asks about transactions, which do not exist, and continues without an answer
             connection = adbc.connect(self.url, {**options, **shown, **_LIMITS, **_within(_NO_TIME)}, autocommit=True)
         with connection:
             self._reach(connection.adbc_connection, timeout)
             yield connection
 
     def _reach(self, connection: Any, timeout: float | None) -> None:
-        """Exchange some words, so that a host that says nothing is not taken for a server that takes its time."""
+        """Exchange a few messages, to distinguish an unresponsive host from a server that needs time."""
         from adbc_driver_manager import Error
 
         patience = min(timeout or _CONNECT_SECONDS, _CONNECT_SECONDS)
@@ -174,29 +174,29 @@ class FlightBackend(Remote):
         except Error as error:
             status = error.status_code.name
             if status == "TIMEOUT":
-                connection.set_options(**_within(_NO_TIME))  # for its last words
+                connection.set_options(**_within(_NO_TIME))  # for the closing messages
             if status == "TIMEOUT" and patience != timeout:
                 raise self._unreachable(f"it has said nothing for {patience:g} s") from error
             if status in ("TIMEOUT", "IO", "UNAUTHENTICATED", "UNAUTHORIZED"):
                 raise self._as_ours(status, str(error)) from error
-            # a server that has no sessions, but is one
+            # a server without sessions, but reachable
         connection.set_options(**_within(timeout or 0))
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Errors of the client as ours."""
+        """Convert errors of the client to ours."""
         import pyarrow as pa
 
         try:
             with self._told_by_driver():
                 yield
-        except (pa.ArrowException, OSError) as error:  # what breaks off while rows are read
+        except (pa.ArrowException, OSError) as error:  # the stream breaks off while rows are read
             status = _STATUS.search(str(error))
             raise self._as_ours(_STATUSES.get(status[1], "") if status else "", str(error)) from error
 
     @contextmanager
     def _told_by_driver(self) -> Iterator[None]:
-        """Errors of the driver alone as ours: it has them also at the end, when the server has gone."""
+        """Convert errors of the driver to ours. They also occur on close, when the server is gone."""
         from adbc_driver_manager import Error
 
         try:
@@ -225,12 +225,12 @@ class FlightBackend(Remote):
 
 
 def _within(seconds: float) -> dict[str, str]:
-    """Options by which no call takes longer; 0 for no end."""
+    """Return options that limit the duration of calls; 0 for no limit."""
     return {f"adbc.flight.sql.rpc.timeout_seconds.{call}": str(seconds) for call in ("query", "fetch", "update")}
 
 
 class _Cut:
-    """The first rows of a result that the server returns completely."""
+    """The first rows of a result; the server sends all of them."""
 
     def __init__(self, source: FlightBackend, reader: pa.RecordBatchReader, query: Query) -> None:
         self.schema = reader.schema
@@ -240,7 +240,7 @@ class _Cut:
         self._limit = query.limit
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they come."""
+        """Yield the rows as they arrive."""
         skip, left = self._skip, self._limit
         while left is None or left > 0:
             with self._source._told():  # noqa: SLF001  it is a part of it
@@ -255,6 +255,6 @@ class _Cut:
 
 
 def _as_http(url: str) -> str:
-    """A URL of the same host and port, by which tokens are kept."""
+    """Return the HTTP(S) URL of the same host and port, under which tokens are stored."""
     scheme, _, rest = url.partition("://")
     return f"{'https' if scheme.lower().endswith('tls') else 'http'}://{rest}"

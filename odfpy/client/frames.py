@@ -17,11 +17,11 @@ _INTEGERS: Final = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt3
 
 
 def pandas_frame(table: pa.Table, options: dict[str, Any]) -> pd.DataFrame:
-    """A table as a frame of pandas, in which integers stay exact: pyarrow would make fractions of those beside nulls.
+    """Convert a table to a pandas frame with exact integers: pyarrow converts integer columns with nulls to floats.
 
     Args:
         table: the rows.
-        options: of `pyarrow.Table.to_pandas`; any of them, and it is done as pyarrow does it.
+        options: options of `pyarrow.Table.to_pandas`; any option selects pyarrow's own conversion.
 
     Raises:
         EngineError: pandas is not installed.
@@ -43,10 +43,10 @@ def pandas_frame(table: pa.Table, options: dict[str, Any]) -> pd.DataFrame:
 
 
 def polars_frame(table: pa.Table) -> pl.DataFrame:
-    """A table as a frame of Polars.
+    """Convert a table to a Polars frame.
 
     Raises:
-        SchemaError: two columns have one name, or one has a type that Polars does not have.
+        SchemaError: two columns have the same name, or a type has no counterpart in Polars.
         EngineError: polars is not installed.
     """
     with needs_extra("notebook", "Frames of Polars", EngineError):

@@ -1,4 +1,4 @@
-"""HTML fragments for notebooks. All data are escaped."""
+"""HTML fragments for notebooks. All data is escaped."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _NARROWEST: Final = 3
 _MAX_WIDTH: Final = 30
 _LETTER: Final = 6.6
 _LINE: Final = 14
-_BARS: Final = "#4878b0"  # can be seen on white and on black; texts have the colour of those around them
+_BARS: Final = "#4878b0"  # visible on white and on black; texts inherit the color of their context
 
 
 def facts(pairs: Iterable[tuple[str, str | None]]) -> str:
-    """Short texts with names, those that are there."""
+    """Format labeled short texts, without those that are None."""
     return " · ".join(f"{escape(name)} <b>{escape(text)}</b>".strip() for name, text in pairs if text is not None)
 
 
 def sparkline(rows_per_day: Mapping[date, int | None]) -> str:
-    """Rows per day as bars, as SVG within the text; several days make a bar where there are many.
+    """Return rows per day as an inline SVG bar chart. If there are many days, a bar is the sum of several.
 
-    The greatest, the least and the last number stand beside the bars, the days below them. Days that are not there are
-    gaps, and count as no rows.
+    The maximum, minimum and last number are shown beside the bars, the days below them. Missing days are gaps, and
+    count as no rows.
 
     Args:
-        rows_per_day: how many rows each day has; None is not known, as if the day was not there.
+        rows_per_day: number of rows per day; None is unknown, like a missing day.
     """
     known = {day: rows for day, rows in rows_per_day.items() if rows is not None}
     if not known:
         return ""
     first, last = min(known), max(known)
     count = (last - first).days + 1
-    days = -(-count // MAX_BARS)  # of a bar
+    days = -(-count // MAX_BARS)  # days per bar
     bars = [0] * -(-count // days)
     for day, rows in known.items():
         bars[(day - first).days // days] += rows
@@ -69,7 +69,7 @@ def sparkline(rows_per_day: Mapping[date, int | None]) -> str:
 
 
 def _numbers(bars: list[int]) -> list[str]:
-    """Numbers that sum bars up: one if they are all the same."""
+    """Summarize the bars: a single number if all are equal."""
     if len(bars) == 1:
         return [f"{bars[0]:,}"]
     if min(bars) == max(bars):
@@ -78,7 +78,7 @@ def _numbers(bars: list[int]) -> list[str]:
 
 
 def _text(text: str, x: int, y: int) -> str:
-    """A text as wide as there is room for it, whatever the font."""
+    """Return a text scaled to the available width, whatever the font."""
     return (
         f'<text x="{x}" y="{y}" textLength="{len(text) * _LETTER:.1f}" lengthAdjust="spacingAndGlyphs"'
         f' fill="currentColor" style="white-space:pre">{escape(text)}</text>'

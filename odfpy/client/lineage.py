@@ -20,16 +20,16 @@ class Lineage:
 
     @property
     def name(self) -> str:
-        """The dataset."""
+        """The name of the dataset."""
         return str(self.node.handle)
 
     @property
     def inputs(self) -> tuple[Lineage, ...]:
-        """Return what it is directly derived from."""
+        """The direct inputs."""
         return tuple(map(Lineage, self.node.inputs))
 
     def names(self) -> list[str]:
-        """All datasets on the way, each once, those before what they are derived from."""
+        """Return all datasets in the lineage, each once, derived ones before their inputs."""
         return [str(node.handle) for node in self.node.walk()]
 
     def __repr__(self) -> str:

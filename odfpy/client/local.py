@@ -22,7 +22,7 @@ class LocalBackend:
 
     @property
     def place(self) -> str:
-        """The folder by its name alone: what notebooks show goes to others."""
+        """The name of the folder without its path: notebook output is shared with others."""
         return f"workspace {self.workspace.root.name}"
 
     def ask(self, query: Query) -> AbstractContextManager[RowStream]:
@@ -63,7 +63,7 @@ class LocalBackend:
         return self.workspace.queries.provenance(name, offset, column=column, depth=depth, check=check)
 
     def close(self) -> None:
-        """There is nothing to give back: engines serve others, too, and stop by themselves."""
+        """Nothing to close: engines are shared, and stop by themselves."""
 
 
 def _facts(summary: DatasetSummary) -> DatasetFacts:

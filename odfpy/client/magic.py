@@ -34,9 +34,9 @@ class MagicLine:
     """The parsed first line of a cell.
 
     Attributes:
-        options: their values, by name.
-        target: the variable that is to hold the answer.
-        rest: what comes after the options.
+        options: values by name.
+        target: variable that receives the result.
+        rest: the text after the options.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -45,10 +45,10 @@ class MagicLine:
 
 
 def read_line(line: str, *, is_cell: bool) -> MagicLine:
-    """Read what stands behind `%odf` or `%%odf`.
+    """Parse the text after `%odf` or `%%odf`.
 
     Raises:
-        UsageError: it makes no sense.
+        UsageError: the line is invalid.
     """
     options: dict[str, str] = {}
     while (found := _OPTION.match(line)) is not None:
@@ -59,7 +59,7 @@ def read_line(line: str, *, is_cell: bool) -> MagicLine:
         options[name] = value.strip(value[0]) if value[0] in "\"'" else value
         line = line[found.end() :]
     rest = line.strip()
-    if rest.startswith("--"):  # a comment of SQL would be of no use here
+    if rest.startswith("--"):  # an SQL comment would have no effect here
         options_are = ", ".join(f"--{one}" for one in _OPTIONS)
         raise UsageError(f"Not an option with its value: {rest}", hint=f"Options: {options_are}. %odf? tells more.")
     if not is_cell or not rest:
@@ -74,7 +74,7 @@ def read_line(line: str, *, is_cell: bool) -> MagicLine:
 
 @magics_class
 class OdfMagics(Magics):
-    """`%odf` and `%%odf`."""
+    """The magics `%odf` and `%%odf`."""
 
     @line_cell_magic
     def odf(self, line: str, cell: str | None = None) -> Any:
@@ -129,7 +129,7 @@ class OdfMagics(Magics):
         if name is not None:
             there = self._variables.get(name)
             return there if isinstance(there, Connection) else connect(name)
-        # What begins with an underscore are IPython's own memories of what was shown.
+        # Names that begin with an underscore are IPython's own references to output.
         known = {key: value for key, value in self._variables.items() if not key.startswith("_")}
         found = {id(value): key for key, value in known.items() if isinstance(value, Connection)}
         if len(found) > 1:
@@ -158,5 +158,5 @@ def _number(options: Mapping[str, str], name: str, kind: Callable[[str], Any]) -
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Make the magic known; IPython calls this for `%load_ext odfpy`."""
+    """Register the magic; IPython calls this for `%load_ext odfpy`."""
     shell.register_magics(OdfMagics)

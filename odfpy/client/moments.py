@@ -1,4 +1,4 @@
-"""Times and blocks as Python has them, written into queries."""
+"""Times and blocks as Python values, formatted for queries."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from odfpy.query.moments import PointInTime, moment_word
 
 
 def moment_text(moment: PointInTime, dialect: Dialect) -> str:
-    """A moment as the argument of `odf_as_at`.
+    """Return a moment as the argument of `odf_as_at`.
 
     Raises:
-        InvalidValue: it is invalid.
+        InvalidValue: the moment is invalid.
     """
     if isinstance(moment, int) and not isinstance(moment, bool):
         if moment < 0:

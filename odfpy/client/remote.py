@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 class Remote:
-    """A base class of backends for servers, which are not folders of this machine."""
+    """Base class of backends for servers; they have no local files."""
 
     @property
     def place(self) -> str:
-        """Return where it is, for people."""
+        """The location, for people."""
         raise NotImplementedError
 
     def stored_rows(self, query: Query) -> StoredRows | None:
-        """Implement `Backend`: there are no files here."""
+        """Implement `Backend`: there are no local files."""
         del query
         return None
 
     def as_at(self, query: Query, moment: PointInTime) -> Query:
-        """Implement `Backend`: nothing tells from here which blocks these are."""
+        """Implement `Backend`: the blocks cannot be determined from here."""
         del query
         raise UsageError(
             f"{self.place} cannot be asked for a whole query as at {moment}",

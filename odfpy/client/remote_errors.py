@@ -12,11 +12,11 @@ _SAID: Final = re.compile(r"(?P<message>.*) \[(?P<code>E\d{3})\](?:\nhint: (?P<h
 
 
 def error_of(text: str, otherwise: type[OdfError]) -> OdfError:
-    """The error of a text as our servers write it: `message [E707]`, and perhaps a hint on the next line.
+    """Parse an error as our servers format it: `message [E707]`, and perhaps a hint on the next line.
 
     Args:
-        text: what a server says.
-        otherwise: of which class it is, if it does not say so.
+        text: text of the server.
+        otherwise: class of the error if the text has no code.
     """
     found = _SAID.fullmatch(text)
     if found is None:
@@ -25,11 +25,11 @@ def error_of(text: str, otherwise: type[OdfError]) -> OdfError:
 
 
 def of_code(code: str, otherwise: type[OdfError], message: str, *, hint: str | None = None) -> OdfError:
-    """The error of a code.
+    """Create the error of a code.
 
     Args:
-        code: what a server says.
-        otherwise: of which class it is, if this release has no such code.
+        code: code sent by the server.
+        otherwise: class of the error if this release does not know the code.
         message: what happened.
         hint: what to do next.
     """

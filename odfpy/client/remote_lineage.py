@@ -19,12 +19,12 @@ from odfpy.repository.places.http import http_dataset
 
 
 def lineage_at(base: str, client: HttpClient, name: str, there: Sequence[DatasetFacts]) -> LineageNode:
-    """A dataset and what it is derived from, as far as the server has it.
+    """Return a dataset and its inputs, as far as the server has them.
 
     Args:
         base: URL of the server.
-        client: connections to it.
-        name: the dataset.
+        client: HTTP client.
+        name: name of the dataset.
         there: all datasets of the server.
     """
     server = _Server(base, client, {facts.id: facts for facts in there if facts.id})
@@ -43,14 +43,14 @@ class _Server:
         self._known: dict[str, list[str]] = {}
 
     def inputs_of(self, dataset_id: str) -> list[str]:
-        """Return what a dataset is directly derived from, of what the server has."""
+        """Return the direct inputs of a dataset that the server has."""
         if dataset_id not in self._known:
             inputs = map(str, self._inputs(self._there[dataset_id]))
             self._known[dataset_id] = [item for item in inputs if item in self._there]
         return self._known[dataset_id]
 
     def node(self, dataset_id: str, inputs: Sequence[LineageNode]) -> LineageNode:
-        """A dataset over its inputs."""
+        """Build the node of a dataset from those of its inputs."""
         facts = self._there[dataset_id]
         handle = DatasetHandle(DatasetId.parse(dataset_id), DatasetAlias.parse(facts.name))
         watermark = None if facts.watermark is None else Timestamp.parse(facts.watermark)

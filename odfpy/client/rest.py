@@ -51,11 +51,11 @@ _ODD: Final = (
 """What is raised where an answer does not have the form that was agreed upon."""
 
 _PATIENCE: Final = 600.0
-"""Seconds to wait for an answer, if nobody says anything else."""
+"""Seconds to wait for a response by default."""
 
 
 class NotAnAnswer(TransferError, code="E750"):
-    """A server has answered with something that is none of the answers that were agreed upon."""
+    """The response of a server does not follow the protocol."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class RestBackend(Remote):
 
     Attributes:
         base: URL of the server.
-        client: connections to it.
-        header: what it is shown.
+        client: HTTP client.
+        header: authorization header.
     """
 
     base: str
@@ -74,13 +74,13 @@ class RestBackend(Remote):
 
     @classmethod
     def open(cls, url: str, token: str | None) -> RestBackend:
-        """A server at a URL; nothing is sent yet.
+        """Create the backend for a URL; nothing is sent yet.
 
         Raises:
-            InvalidValue: not a URL; or not a token.
+            InvalidValue: the URL or the token is invalid.
         """
         base = url.rstrip("/")
-        server_of(base)  # sees whether it is a URL
+        server_of(base)  # validates the URL
         known = authorization(base) if token is None else f"Bearer {check_token(token, 'token')}"
 
         def authorize(_: Origin) -> str | None:
@@ -96,7 +96,7 @@ class RestBackend(Remote):
 
     @contextmanager
     def ask(self, query: Query) -> Iterator[RowStream]:
-        """Implement `Backend`. The answer is there as a whole."""
+        """Implement `Backend`. The result is received as a whole."""
         dialect = dialect_named(query.dialect)
         asked = {
             "query": with_parameters(query.text, dialect, query.parameters),
@@ -114,7 +114,7 @@ class RestBackend(Remote):
             response = self.client.post(url, body, headers, max_size=_MAX_BYTES)
             yield _Gathered(self._understood(response, _table))
             return
-        # The server hears of the end of the connection, and stops the query.
+        # The server notices the closed connection and stops the query.
         with closing(HttpClient(TransferError, timeout=query.timeout)) as client:
             try:
                 answer = _Gathered(self._understood(client.post(url, body, headers, max_size=_MAX_BYTES), _table))
@@ -145,7 +145,7 @@ class RestBackend(Remote):
             facts = self._of(name, "", _facts)
             wanted = urlencode({"include": "schema,vocab,info", "schemaFormat": "OdfJson"})
             return self._of(name, f"/metadata?{wanted}", lambda tree: _with_metadata(facts, tree))
-        except (DatasetNotFound, LoginRefused) as error:  # who may not see a dataset is not told whether it is there
+        except (DatasetNotFound, LoginRefused) as error:  # servers hide whether inaccessible datasets exist
             names = [one.name for one in self.datasets()]
             if name in names:
                 raise
@@ -174,7 +174,7 @@ class RestBackend(Remote):
         return self._understood(self.client.get(f"{self.base}/{quote(name)}{more}", max_size=_MAX_BYTES), read)
 
     def _understood(self, response: HttpResponse, read: Callable[[Any], _T]) -> _T:
-        """Return what an answer says."""
+        """Parse a response."""
         with response:
             body = response.readall()
             if response.status == 200:
@@ -213,7 +213,7 @@ class _Gathered:
 
 
 def _table(tree: Any) -> pa.Table:
-    """The rows of an answer."""
+    """Return the rows of a response as a table."""
     import pyarrow as pa
 
     from odfpy.data.rows.from_plain import array_of
@@ -251,7 +251,7 @@ def _with_metadata(facts: DatasetFacts, tree: Any) -> DatasetFacts:
 
 
 def _message(body: bytes) -> tuple[str, str]:
-    """Return what a server says is wrong, and the code of that, as far as it does."""
+    """Return the error message of a server and its code, as far as available."""
     try:
         tree = json.loads(body)
         found, code = tree.get("message") or tree.get("detail") or "", tree.get("code")

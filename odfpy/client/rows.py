@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odfpy.engine.frames import DataFrame, SparkSession
 
 SHOWN_ROWS: Final = 10
-"""So many rows are shown in notebooks."""
+"""Number of rows shown in notebooks."""
 
 
 class Rows:
@@ -31,7 +31,7 @@ class Rows:
     Every library that supports the Arrow PyCapsule interface accepts them: `pl.from_arrow(rows)`, for example.
 
     Attributes:
-        query: the question.
+        query: the query.
     """
 
     def __init__(self, source: Backend, query: Query) -> None:
@@ -43,7 +43,7 @@ class Rows:
         """All rows.
 
         Raises:
-            OdfError: as `odfpy.query.service.QueryService.run`, and while its rows are read.
+            OdfError: as `odfpy.query.service.QueryService.run`, also while rows are read.
         """
         import pyarrow as pa
 
@@ -51,7 +51,7 @@ class Rows:
             return pa.Table.from_batches(stream, stream.schema)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they come, for those that do not fit into memory; the question is asked anew.
+        """Yield the rows as they arrive, for results larger than memory. The query runs again.
 
         Raises:
             OdfError: as `table`, also between two batches.
@@ -60,10 +60,10 @@ class Rows:
             yield from stream
 
     def head(self, num_rows: int = SHOWN_ROWS) -> Rows:
-        """The first of them.
+        """Return the first rows.
 
         Raises:
-            UsageError: `num_rows` is not a whole number, or a negative one.
+            UsageError: `num_rows` is not a non-negative integer.
         """
         num_rows = count_given(num_rows, "num_rows")
         limit = num_rows if self.query.limit is None else min(num_rows, self.query.limit)
@@ -81,10 +81,10 @@ class Rows:
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """Return a pandas.DataFrame; errors as of `table`.
 
-        Integers stay exact: columns of them with nulls are of pandas' types for that, such as `Int64`.
+        Integers stay exact: integer columns with nulls have pandas' nullable types, such as `Int64`.
 
         Args:
-            options: of `pyarrow.Table.to_pandas`, for another way; `types_mapper=pd.ArrowDtype`, for example.
+            options: options of `pyarrow.Table.to_pandas` for another conversion, such as `types_mapper=pd.ArrowDtype`.
 
         Raises:
             EngineError: pandas is not installed.
@@ -95,23 +95,23 @@ class Rows:
         """Return a polars.DataFrame; errors as of `table`.
 
         Raises:
-            SchemaError: two columns have one name, or one has a type that Polars does not have.
+            SchemaError: two columns have the same name, or a type has no counterpart in Polars.
             EngineError: polars is not installed.
         """
         return polars_frame(self.table)
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
-        """Return a DataFrame of a Spark of one's own; errors as of `table`.
+        """Return a DataFrame of a given Spark session; errors as of `table`.
 
-        Rows that lie in a workspace as they are asked for, such as those of `Dataset.changelog`, are read by Spark
-        itself when it needs them, if it runs on this machine; others come through the memory of this process.
+        Spark itself reads rows that are stored unchanged in a local workspace, such as those of `Dataset.changelog`,
+        when it needs them. Other rows pass through the memory of this process.
 
         Args:
-            session: the session; the one that is active in this thread by default.
+            session: the session; by default the active one of this thread.
 
         Raises:
             UsageError: there is no session.
-            SchemaError: a column has a type that Spark does not have.
+            SchemaError: a type has no counterpart in Spark.
         """
         from odfpy.engine.frames import spark_frame, spark_frame_of_slices
 
@@ -152,7 +152,7 @@ class Rows:
         return "table" in self.__dict__
 
     def _amount(self, num_shown: int) -> str:
-        """Return how many rows there are, as far as that is known."""
+        """Describe the number of rows, as far as it is known."""
         if not self._is_here:
             return f"the first {SHOWN_ROWS} rows" if num_shown > SHOWN_ROWS else f"{num_shown} rows"
         count = self.table.num_rows

@@ -1,10 +1,10 @@
 """Creation of datasets from DatasetSnapshot manifests (ODF specification, "DatasetSnapshot").
 
 1. read the manifests (`odfpy.coordinator.manifests`)
-2. put them in dependency order, whatever the order of the files
+2. sort them by dependency, whatever the order of the files
 3. resolve inputs to ids, normalize queries
-4. let the engine look at each query (`odfpy.coordinator.transform.checks`): what it cannot process is refused here, not
-   at the first pull
+4. let the engine analyze each query (`odfpy.coordinator.transform.checks`), so that unsupported ones are rejected
+   here, not at the first pull
 5. make the dataset in a scratch folder, with every chain rule checked
 6. move it into the workspace in one step
 """
@@ -65,7 +65,7 @@ from odfpy.errors import (
 _NOT_IN_SNAPSHOTS = (Seed, AddData, ExecuteTransform, SetDataSchema)
 
 Check = Callable[[ChainState, "PlannedDatasets"], tuple[str, ...]]
-"""Lets the engine look at the queries of a dataset; returns remarks, raises what it refuses."""
+"""Lets the engine analyze the queries of a dataset; returns remarks, and raises an error for unsupported ones."""
 
 
 def add(
@@ -78,9 +78,9 @@ def add(
     dry_run: bool = False,
     approve: bool = True,
 ) -> list[AddResult]:
-    """Create datasets from snapshots: all of them, or none if one has a fault or a dataset is locked.
+    """Create datasets from snapshots: all of them, or none if one is invalid or a dataset is locked.
 
-    Each is a separate commit: if the machine goes down or the disk is full meanwhile, earlier ones stay.
+    Each is a separate commit: if the machine crashes or the disk fills up meanwhile, earlier ones are kept.
 
     Args:
         storage: the workspace.
@@ -187,7 +187,7 @@ class _Step:
         return AddResult(handle=handle, kind=state.kind, outcome=outcome, changes=changes, notes=notes)
 
     def lock(self, held: ExitStack) -> None:
-        """Lock a dataset that is to be changed, and check that it has not changed since the plan.
+        """Lock a dataset to be changed, and check that it has not changed since it was planned.
 
         Args:
             held: the stack that releases the lock.
@@ -214,7 +214,7 @@ class _Step:
                 # Before the dataset appears: a crash in between leaves an unused key, not a dataset without its key.
                 self.storage.keys.save(self.key)
                 self.storage.create(self.alias, self.new.state.dataset_id, folder)
-        if approve:  # last: what could not be committed is not approved
+        if approve:  # last: uncommitted sources must not be approved
             self.storage.approvals.approve(self.new.state.dataset_id, self.sources)
         elif any(map(runs_something, self.sources)):
             self.notes += (f"its source runs here once you have approved it: odf source trust {self.alias}",)
@@ -251,7 +251,7 @@ def _plan(
 
 
 def _spoken_aloud(state: ChainState, root: Path) -> tuple[str, ...]:
-    """Return remarks on what a pull runs on this machine: a manifest may come from a stranger, or need a secret."""
+    """Return remarks on what a pull runs on this machine: a manifest may be untrusted, or need a secret."""
     source = state.polling_source
     if source is None:
         return ()
@@ -279,7 +279,7 @@ def _plan_new(storage: Storage, planned: PlannedDatasets, snapshot: DatasetSnaps
 
 
 def _plan_existing(storage: Storage, planned: PlannedDatasets, snapshot: DatasetSnapshot) -> _Step | None:
-    """Append what the manifest changes; history stays."""
+    """Append the changes of the manifest; history is kept."""
     try:
         dataset = storage.get(snapshot.name)
     except DatasetNotFound:
@@ -302,7 +302,7 @@ def _plan_existing(storage: Storage, planned: PlannedDatasets, snapshot: Dataset
 
 
 def _remarks_on_sources(before: ChainState, after: ChainState) -> tuple[str, ...]:
-    """Return what a change of sources means for the data ingested so far."""
+    """Return how a change of sources affects the data ingested so far."""
     if before.polling_source is not None and after.polling_source is None:
         return ("the polling source is disabled: the manifest has push sources instead",)
     names = {source.source_name for source in after.push_sources}

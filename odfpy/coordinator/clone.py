@@ -17,7 +17,7 @@ from odfpy.repository.registry import resolve_remote
 
 
 def place_of(text: str, folder: Path) -> str:
-    """Return the URL of a dataset elsewhere.
+    """Return the URL of a dataset in another location.
 
     Args:
         text: a URL or path; or `repository/name`, in the workspace that the folder is in.
@@ -25,7 +25,7 @@ def place_of(text: str, folder: Path) -> str:
 
     Raises:
         InvalidValue: it is none of these.
-        RepositoryNotFound: there is none; with a suggestion.
+        RepositoryNotFound: there is none; the message has a suggestion.
     """
     if is_url(text) or is_path(text):
         return normalize_url(text)
@@ -44,7 +44,7 @@ def clone(request: PullRequest, folder: Path, *, progress: ProgressSink) -> Iter
     Args:
         request: a pull of one URL.
         folder: the folder of the new workspace, which must be missing or empty.
-        progress: is told how far the work is.
+        progress: called with the progress.
 
     Raises:
         AlreadyExists: the folder is not empty.

@@ -1,4 +1,4 @@
-"""`odf system diagnose`: checks of the installation: does it have what it needs, and does it work?
+"""`odf system diagnose`: check that the installation has what it needs, and works.
 
 Each check is a function that returns what it found, or raises an `OdfError` with a hint.
 """
@@ -54,7 +54,7 @@ class CheckResult:
         name: name of the check.
         ok: whether it succeeded.
         detail: what was found.
-        hint: what to do if it failed.
+        hint: how to fix it if it failed.
     """
 
     name: str
@@ -159,7 +159,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _bytes() -> str:
-    """Check that blocks are serialized to exactly the bytes that their hashes are made of, by any library version."""
+    """Check that blocks are serialized to exactly the hashed bytes, whatever the library versions."""
     from odfpy.chain.block import MetadataBlock
     from odfpy.chain.encoding import encode_block
     from odfpy.chain.events import SetInfo
@@ -259,7 +259,7 @@ def _privacy(workspace: Workspace) -> str:
 
 
 def _locks(workspace: Workspace) -> str:
-    """Check that locks exclude others, which not every network file system ensures."""
+    """Check that locks exclude other processes, which some network file systems do not ensure."""
     for part in ("datasets", "cache", "keys", "repos"):
         folder = workspace.odf / part
         if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):

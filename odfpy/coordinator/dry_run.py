@@ -1,6 +1,6 @@
 """`odf pull --dry-run`: what a pull would do.
 
-Sources are asked what they have, other places for their heads, and inputs for the number of new records. Nothing is
+Sources are queried for new data, other locations for their heads, and inputs for the number of new records. Nothing is
 fetched or written, and no lock is taken.
 """
 
@@ -74,8 +74,8 @@ class PullPlan:
     Attributes:
         name: alias or remote reference, as the user knows it.
         expectation: the expected outcome.
-        inputs: what would be read.
-        warnings: warnings about what would be read.
+        inputs: the inputs that would be read.
+        warnings: warnings about these inputs.
         notes: remarks for the user.
         seconds: how many seconds the plan took.
         error: why it would fail.
@@ -104,7 +104,7 @@ class DryRun:
         """Yield the plans for ids, names, patterns, remote references and URLs, in the order of the pull.
 
         Args:
-            refs: what to pull.
+            refs: the datasets to pull.
             nameless: datasets that cannot be read, and so cannot be pulled.
 
         Raises:

@@ -1,7 +1,7 @@
 """`odf pull --follow`: copies that are updated as their originals grow.
 
-Servers of datasets announce each new head (`<dataset>/events`); other places are polled. Whatever is announced or
-missed, a pull compares the heads themselves.
+Servers announce each new head (`<dataset>/events`); other locations are polled. Announcements are only hints: a pull
+compares the heads itself.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from odfpy.http.url import shown_url
 from odfpy.repository.events import NoEvents, heads_told
 
 INTERVAL = 30.0
-"""Seconds between two looks at a place that tells no events."""
+"""Seconds between two polls of a location without events."""
 
 RETRY = 5.0
-"""Seconds after which another try is made, when a pull has failed or a server has gone."""
+"""Seconds until a retry after a pull failed or a server disconnected."""
 
 MAX_RETRY = 300.0
 """Seconds that this never exceeds."""
@@ -67,9 +67,9 @@ class Follow:
         """
         Args:
             storage: where they are.
-            request: what to begin with.
-            pull: brings some of the datasets up to date.
-            pace: how often to look.
+            request: the initial request.
+            pull: function that pulls datasets.
+            pace: how often to poll.
         """
         self._storage = storage
         self._request = request
@@ -82,7 +82,7 @@ class Follow:
         self._failures: Counter[DatasetId] = Counter()
 
     def run(self) -> Iterator[PullResult]:
-        """Pull some datasets, then again whenever the place of a copy among them has something new.
+        """Pull some datasets, then again whenever the source of a copy among them may have changed.
 
         Yields:
             A result for each dataset first, then for each that has changed or failed.
@@ -112,11 +112,11 @@ class Follow:
             self._end.set()
 
     def stop(self) -> None:
-        """End `run` in another thread, after its current work."""
+        """Stop `run` in another thread, after its current work."""
         self._end.set()
 
     def _sorted(self, names: Sequence[str]) -> tuple[list[tuple[StoredDataset, str]], list[str]]:
-        """Return the copies with their places, and the derivatives of this workspace."""
+        """Return the copies with their sources, and the derivatives of this workspace."""
         copies, derivatives = [], []
         for name in dict.fromkeys(names):
             try:
@@ -147,11 +147,11 @@ class Follow:
             yield from (item for item in results if item.outcome is not PullOutcome.UP_TO_DATE)
 
     def _again(self, *refs: str) -> PullRequest:
-        """Return the request for some of the datasets that the first pull has brought here."""
+        """Return the request for further pulls of the datasets from the first pull."""
         return replace(self._request, refs=refs, all=False, recursive=False, as_name=None)
 
     def _next(self) -> list[DatasetId]:
-        """Wait for news; return the datasets, each once, or none when it is time to end."""
+        """Wait for news; return the datasets, each once, or none when it is time to stop."""
         while not self._end.is_set():
             if self._has_news.wait(_TURN):
                 self._has_news.clear()
@@ -174,7 +174,7 @@ class Follow:
         timer.start()
 
     def _listen(self, dataset: StoredDataset, url: str) -> None:
-        """Add a dataset to the news whenever its place may have something new."""
+        """Enqueue a dataset whenever its source may have changed."""
         failures = 0
         while not self._end.is_set():
             try:
@@ -184,14 +184,14 @@ class Follow:
                         self._tell(dataset.handle.id)
                     if self._end.is_set():
                         return
-                pause = 0.0  # the stream has ended, as streams do
+                pause = 0.0  # the stream has ended normally
             except NoEvents:
                 self._tell(dataset.handle.id)
                 pause = self._pace.interval
             except OdfError:  # a pull would report the error; a server may be away for a while
                 pause = self._pace.after(failures) if failures else 0.0
                 failures += 1
-            except Exception:  # a library's fault or ours: the thread must not end silently
+            except Exception:  # any bug: the thread must not end silently
                 _LOGGER.exception("Listening to %s failed; trying again", shown_url(url))
                 failures += 1
                 pause = self._pace.after(failures)

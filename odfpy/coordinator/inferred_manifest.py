@@ -49,7 +49,7 @@ def _lines(name: str, found: Findings) -> Iterator[str]:
 
 
 def _seen(found: Findings) -> str:
-    """Return in words what the findings are based on."""
+    """Describe what the findings are based on."""
     files = len(found.sample.names)
     return f"{_rows(found)} of {found.sample.name}" + (f", the first of {files} files" if files > 1 else "")
 

@@ -63,7 +63,7 @@ def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManife
     Args:
         place: a file, a folder, a pattern of files, or a URL.
         name: name of the dataset, None to take it from the place.
-        folder: where to look for the workspace.
+        folder: where to search for the workspace.
 
     Raises:
         IngestError: the data cannot be fetched or read, or there is none; the message says what and where.
@@ -93,7 +93,7 @@ def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManife
         found = infer(step, context, limits.unpack)
         found = replace(found, remarks=(*found.remarks, *_remarks_on_secrets(step)))
         text = manifest_text(alias, found)
-        # The rows are made with the manifest as it is written and parsed again, so they show what it means.
+        # The rows are produced with the manifest as it is written and parsed again, so they show its effect.
         (snapshot,) = load_snapshots(text, "the inferred manifest", refuse_impossible)
         source = next(event for event in snapshot.metadata if isinstance(event, SetPollingSource))
         named = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
@@ -144,7 +144,7 @@ def _root(folder: Path) -> tuple[Path, bool]:
 
 
 def _is_url(place: str) -> bool:
-    return _SCHEME.match(place) is not None and not os.path.exists(place)  # noqa: PTH110 - whatever the name is
+    return _SCHEME.match(place) is not None and not os.path.exists(place)  # noqa: PTH110 - works for any name
 
 
 def _fetch_step(place: str, root: Path, *, is_workspace: bool) -> FetchUrl | FetchFilesGlob:

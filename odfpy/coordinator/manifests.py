@@ -35,7 +35,7 @@ _MARK: Final = b"DatasetSnapshot"
 def load(
     sources: Sequence[Path | str], *, recursive: bool = False, stdin: BinaryIO | None = None
 ) -> list[DatasetSnapshot]:
-    """Read all manifests of files, URLs (http, https, file) and, with `recursive`, folders; `-` is standard input.
+    """Read all manifests in files, URLs (http, https, file) and, with `recursive`, folders; `-` is standard input.
 
     In a folder, YAML files that declare a DatasetSnapshot are read; hidden files and folders are skipped.
 
@@ -87,7 +87,7 @@ def changes_of_manifest(name: DatasetAlias, before: ChainState, after: ChainStat
 
 
 def is_from_elsewhere(source: str) -> bool:
-    """Return whether a manifest comes over the network, perhaps from a stranger."""
+    """Return whether a manifest comes over the network, so that it is untrusted."""
     scheme = _SCHEME.match(source)
     return scheme is not None and scheme[1].lower() != "file" and not Path(source).exists()
 

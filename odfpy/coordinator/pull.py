@@ -1,4 +1,4 @@
-"""Pulls: roots are updated from their sources, derivatives from their inputs, copies from elsewhere.
+"""Pulls: roots are updated from their sources, derivatives from their inputs, copies from remotes.
 
 A pull processes datasets in dependency order. When one fails, the others continue, except for its derivatives.
 """
@@ -220,7 +220,7 @@ class Puller:
         from odfpy.ingest.fetch import fetch
         from odfpy.ingest.prepare import PrepareContext, check_steps, prepare
 
-        check_steps(source.prepare)  # do not fetch what cannot be prepared
+        check_steps(source.prepare)  # do not fetch data that cannot be prepared
         memory = FolderMemory.of_source(dataset, source)
         with self.storage.scratch() as scratch, saving(memory):
             clock = SourceClock(any_time=self.request.overrides.future)
@@ -308,7 +308,7 @@ def failed_inputs(storage: Storage, dataset: StoredDataset, failed: Container[Da
 
 
 def fetched_folder(dataset: StoredDataset) -> Path:
-    """Return the folder for files of a dataset that have been fetched and not yet committed."""
+    """Return the folder for fetched files of a dataset that are not committed yet."""
     return dataset.cache / "fetched"
 
 

@@ -1,4 +1,4 @@
-"""Pulls of copies: datasets that come from another place, with tags and inputs."""
+"""Pulls of copies: datasets that come from another location, with tags and inputs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CopyPuller:
         return CopyLimits(force=self.request.force, future=self.request.overrides.future, files=self.request.choice)
 
     def pull_from(self, dataset: StoredDataset, url: str) -> PullResult:
-        """Bring an existing copy up to date with its place."""
+        """Update an existing copy from its source."""
         with dataset.writing() as locked, stage("transfer"):
             result = self.transfers.pull(locked, url, self.taking, progress=self.progress)
         if dataset.handle.id not in self.storage.keys:
@@ -60,7 +60,7 @@ class CopyPuller:
         return replace(result, notes=(*result.notes, f"it was made here, and is fetched from {place}: {own}"))
 
     def pull_remote(self, ref: str) -> Iterator[PullResult]:
-        """Pull a dataset from elsewhere; with `recursive` also its inputs that are beside it there."""
+        """Pull a dataset from another location; with `recursive` also its inputs that are beside it there."""
         result = with_time(without_user(ref), partial(self._pull_new, ref))
         self._tell_of_new(result)
         yield without_memory_of_user(result, ref) if result.old_head is None else result

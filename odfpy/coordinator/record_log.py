@@ -2,9 +2,9 @@
 
     .odf/<folder>/<id>.ndjson     records on their way into the dataset, each on the disk within a second
 
-1. a record is handed in; a thread writes it to a file of its own and syncs it, a second later at most
-2. after some time the file is closed and taken into the dataset, in one commit, and removed then
-3. a file that a killed process has left is taken in by the next one, or by whoever wants to read the dataset
+1. a record is passed in; a thread writes it to its current file, and syncs it within a second
+2. after some time the file is closed, ingested into the dataset in one commit, and removed
+3. a file left by a killed process is ingested by the next process, or by a reader of the dataset
 
 Each record has an id, and the dataset is a ledger keyed by id: a record that is ingested twice is stored once.
 """
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 _SYNC: Final = 1.0
 _LAST: Final = 50_000
 _PORTION: Final = 1 << 26
-"""Bytes that are taken into the dataset in one commit, unless a single file has more."""
+"""Bytes ingested in one commit, unless a single file is larger."""
 
 _MAX_WAITING: Final = 1 << 26
-"""Bytes of records that wait in memory for room on the disk; what comes then is lost, and the log says so."""
+"""Maximum bytes of records that wait in memory for disk space; further ones are lost, which is logged."""
 _MANIFEST: Final = """\
 kind: DatasetSnapshot
 version: 1
@@ -86,7 +86,7 @@ class RecordedDataset:
         return json.dumps(cut).encode() + b"\n"
 
     def _clean(self, text: str) -> str:
-        """Return a text that any reader accepts: what others send may be long, or not valid text."""
+        """Sanitize a text for all readers: untrusted texts may be long, or invalid."""
         return text[: self.longest].encode("utf-8", "replace").decode()
 
     def take_in(self, workspace: Workspace) -> int:
@@ -283,7 +283,7 @@ class RecordLog:
         try:
             with self._taking:  # wait for an ingest in another thread
                 self._dataset.take_in(self._workspace)
-        except OdfError as error:  # it stays where it is, and is tried again
+        except OdfError as error:  # it is kept, and retried
             self._warn("taken in", error.message)
         except OSError as error:
             self._warn("taken in", error.strerror or str(error))

@@ -1,4 +1,4 @@
-"""Revocation of a key, recorded beside the datasets that it has signed.
+"""Revocation of a key, recorded beside the datasets signed with it.
 
 Others only accept statements by the key itself and by a dataset's own key. A user's statement about somebody else's key
 counts for the user, and for everybody in datasets whose own key is in the workspace.
@@ -45,19 +45,19 @@ def say(
     expires: Timestamp | None = None,
     only: Iterable[StoredDataset] | None = None,
 ) -> Revoked:
-    """State that a key has ended, or when it will.
+    """State that a key is revoked, or when it will expire.
 
     Args:
-        storage: the workspace, beside whose datasets it is recorded; None outside of one.
+        storage: the workspace with the datasets; None outside of one.
         key: the key.
         reason: the reason.
         holder: the pair of that key, if it is available.
         me: the key of the user, which signs the statement otherwise.
-        expires: when the key ends; now if None.
+        expires: time of expiry; now if None.
         only: the datasets in question; all that the key has signed if None.
 
     Raises:
-        OdfError: it cannot be written, or there is no room for it beside a dataset.
+        OdfError: the statement cannot be written, or there is no room for it beside a dataset.
     """
     now = Timestamp.now()
     general = KeyRevocation.made_by(holder or me, key, reason, now, expires=expires)

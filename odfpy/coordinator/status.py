@@ -52,7 +52,7 @@ class Condition(Enum):
 
     @property
     def is_a_choice(self) -> bool:
-        """True where nothing is wrong, since the user may want it that way."""
+        """True if the condition is harmless, since the user may want it."""
         return self is Condition.UNSIGNED
 
 
@@ -245,13 +245,13 @@ class StatusReader:
 _REFUSED: Final = frozenset(
     error.code for error in (DatasetNotFound, DatasetsDiverged, ForeignDataset, HistoryRewritten, FromTheFuture)
 )
-"""Codes of errors after which the same pull fails again, until somebody has decided something."""
+"""Codes of errors for which a retry fails, until a user decides something."""
 
 _DAMAGES: Final = frozenset(error.code for error in (IntegrityError, HashMismatch, ObjectTooLarge, ObjectNotFound))
 """Codes of errors of files that are not as they were stored."""
 
 _KEEP_BOTH = "odf help E601"
-"""Says how no block of either side is lost, which takes more than one command."""
+"""Refers to help on keeping the blocks of both sides, which takes several commands."""
 
 _HOLDS_BACK = (Condition.DAMAGED, Condition.FAILED, Condition.DIVERGED, Condition.BEHIND, Condition.STALE)
 
@@ -329,7 +329,7 @@ def _damaged(dataset: DamagedDataset) -> DatasetStatus:
 
 
 def _new(item: InputInterval) -> str | None:
-    """Return in words what an input has that was not read yet."""
+    """Describe the unread data of an input."""
     interval = item.interval
     if interval.new_block_hash is None:
         return None

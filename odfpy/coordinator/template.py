@@ -39,7 +39,7 @@ def lay_down(folder: Path) -> None:
     already = AlreadyExists(f"{folder} is a workspace already", hint="Use it as it is; `odf list` shows what is in it.")
     if target.exists() or target.is_symlink():
         raise already if target.joinpath("version").exists() else version_missing(folder)
-    # Built under a temporary name and renamed, so that nobody ever sees half a workspace.
+    # Built under a temporary name and renamed, so that no process ever sees an incomplete workspace.
     scratch = folder / f"{ODF_FOLDER}.{secrets.token_hex(8)}"
     try:
         try:

@@ -1,6 +1,6 @@
 """The newest releases of packages that this release was tested with; `make lowest` tests the oldest.
 
-Written anew before a release: `.ci/tested`.
+Generated before a release: `.ci/tested`.
 """
 
 from __future__ import annotations

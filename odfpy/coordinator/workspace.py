@@ -124,7 +124,7 @@ class Workspace(Subjects):
         self,
         refs: str | Sequence[str] = (),
         *,
-        all: bool = False,  # noqa: A002 - the word of the command line
+        all: bool = False,  # noqa: A002 - the option's name on the command line
         recursive: bool = False,
         force: bool = False,
         fetch_uncacheable: bool = False,
@@ -137,7 +137,7 @@ class Workspace(Subjects):
         allow_future: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
-        """Bring datasets up to date, in dependency order.
+        """Update datasets, in dependency order.
 
         Args:
             refs: names, ids, patterns, remote references (`repository/name`, `repository/pattern%`), URLs.
@@ -181,10 +181,10 @@ class Workspace(Subjects):
     def plan_pull(
         self, refs: str | Sequence[str] = (), *, progress: ProgressSink = silent, **options: Any
     ) -> Iterator[PullPlan]:
-        """Yield what `pull` would do: nothing is fetched, changed or locked.
+        """Yield what `pull` would do, without fetching, changing or locking anything.
 
         Args:
-            refs: what to pull.
+            refs: the datasets to pull.
             progress: is notified of the progress.
             options: those of `pull`, except for `branch` and `tags`.
         """
@@ -275,7 +275,7 @@ class Workspace(Subjects):
         refs: str | Sequence[str] = (),
         *,
         to: str | None = None,
-        all: bool = False,  # noqa: A002 - the word of the command line
+        all: bool = False,  # noqa: A002 - the option's name on the command line
         recursive: bool = False,
         force: bool = False,
         branches: str | Sequence[str] = (),
@@ -365,7 +365,7 @@ class Workspace(Subjects):
             options: the other fields of `ExportRequest`, such as `current=True` or `sql=...`.
 
         Raises:
-            AlreadyExists: something is there.
+            AlreadyExists: the target exists.
             CannotExport: the format does not support the columns.
         """
         from odfpy.coordinator.requests import ExportRequest
@@ -373,15 +373,15 @@ class Workspace(Subjects):
         return self.queries.export(ExportRequest(ref=ref, to=to, **options), progress)
 
     def compare(self, ref: str, old: PointInTime, new: PointInTime, *, key: str | Sequence[str] = ()) -> Comparison:
-        """Return what has changed in the state of a dataset between two moments; see `queries.compare`."""
+        """Return the changes of a dataset's state between two moments; see `queries.compare`."""
         return self.queries.compare(ref, old, new, key=key)
 
     def provenance(
         self, ref: str, offset: int, *, column: str | None = None, depth: int | None = None, check: bool = True
     ) -> Provenance:
-        """Return where a row comes from; see `queries.provenance`."""
+        """Return the provenance of a row; see `queries.provenance`."""
         return self.queries.provenance(ref, offset, column=column, depth=depth, check=check)
 
     def lineage(self, ref: str) -> LineageNode:
-        """Return a dataset and what it is derived from, with watermarks; see `graph.lineage`."""
+        """Return a dataset and its inputs, recursively, with watermarks; see `graph.lineage`."""
         return self.graph.lineage(ref)

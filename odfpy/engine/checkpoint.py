@@ -37,7 +37,7 @@ _READ: Final = frozenset({4, 5, FORMAT})
 _MANIFEST: Final = "manifest.json"
 _CHUNK: Final = 1 << 20
 _DAMAGE: Final = (OSError, EOFError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
-"""What Python's reader of archives raises for bytes that are not what they should be."""
+"""Exceptions that Python's archive reader raises for damaged files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class TransformRequest:
             types.
         query_changed: whether the queries, the inputs or their columns differ from those of the previous run (odfpy):
             the run then has to turn the state of the output into that of the new queries, unless they work row by row.
-        output_so_far: the output of all earlier runs; None until the engine has asked for it (odfpy).
+        output_so_far: the output of all earlier runs; None until the engine has requested it (odfpy).
         prev_arrangement_path: folder of an arrangement of earlier rows, see `odfpy.engine.arrangement` (odfpy).
         new_arrangement_path: folder for the arrangement after this run; None if none is wanted (odfpy).
     """
@@ -354,7 +354,7 @@ class JobRequest:
     Attributes:
         function: `module:name`.
         arguments: text that is passed to it.
-        folder: a folder for the files that it writes, which is emptied when nobody waits for the job any longer.
+        folder: a folder for the files that it writes, which is emptied when no client waits for the job any longer.
         reads: files that it reads, besides those in the folder; a confined engine sees no others.
     """
 

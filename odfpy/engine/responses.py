@@ -41,7 +41,7 @@ def respond(
 ) -> Response | TransformResponseInvalidQuery | TransformResponseInternalError:
     """Return the result of an engine's work, or the response that explains its failure.
 
-    Faults of a query are the user's mistakes; all others are the engine's, or the disk's.
+    Faults of a query are the user's mistakes; all others are faults of the engine or the disk.
     """
     try:
         return work()

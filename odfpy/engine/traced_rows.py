@@ -15,7 +15,7 @@ from odfpy.engine.output import OutputLayout
 from odfpy.engine.tracing import BRANCH, INPUT, OFFSET, WANTED, WAY, WEIGHT
 
 RowKey: TypeAlias = tuple[str, ...]
-"""What tells rows apart: the values of their columns, in the form that they have in a slice."""
+"""Identifies equal rows: the values of their columns, in the form that they have in a slice."""
 
 SourceRow: TypeAlias = tuple[int, int, int]
 """A row of an input: the number of the input, the offset there, and the branch that it came through, or -1."""

@@ -35,10 +35,10 @@ RELAY_DAYS: Final = 825
 USER_DAYS: Final = 365
 
 FIELDS: Final = {"O": NameOID.ORGANIZATION_NAME, "OU": NameOID.ORGANIZATIONAL_UNIT_NAME, "C": NameOID.COUNTRY_NAME}
-"""Fields of a subject that may be given, beside the name."""
+"""Optional fields of a subject, besides the name."""
 
 _EARLY: Final = timedelta(minutes=5)
-"""Clocks differ: a certificate is good a little before it is made."""
+"""Certificates are backdated a little, since clocks differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Issued:
         """Write both to new files; only their owner can read the key.
 
         Raises:
-            AlreadyExists: a file is there.
+            AlreadyExists: a file exists.
         """
         write_new(key, self.key_pem, mode=0o600)
         write_new(certificate, self.facts.pem, mode=0o644)

@@ -56,7 +56,7 @@ class Web:
 
     Attributes:
         relay: location of the relay that is queried.
-        credentials: of the caller.
+        credentials: credentials of the caller.
         authorities: certificates in PEM form; those of the relays must be issued by one of them.
         asker: the user, as a client of relays.
         later: the user's deferred queries, whose rows are fetched later.
@@ -66,7 +66,7 @@ class Web:
         """
         Args:
             relay: location of the relay that is queried.
-            credentials: of the caller.
+            credentials: credentials of the caller.
             authorities: certificates in PEM form; those of the relays must be issued by one of them.
 
         Raises:
@@ -147,8 +147,8 @@ class Web:
 
         Args:
             query: a query in DataFusion's SQL over the entities.
-            workspace: where the answer goes.
-            name: of its dataset.
+            workspace: the target workspace.
+            name: name of the new dataset.
             options: bounds; relays sign in any case.
 
         Raises:
@@ -192,13 +192,13 @@ class Web:
         Args:
             answer: answer to a query with signatures; may be deferred.
             workspace: the workspace that stores it.
-            name: of its dataset.
-            options: whether it must be complete, and the memory that putting it together may take.
+            name: name of the new dataset.
+            options: whether the answer must be complete, and the memory limit for combining it.
 
         Raises:
             AlreadyExists: the name is taken.
             UsageError: the answer is not signed, or has columns that no dataset can have.
-            IncompleteAnswer: a relay is missing, and that is not wanted.
+            IncompleteAnswer: a relay is missing, and the answer must be complete.
             AnswerNotKept: the stored answer does not pass verification.
             OdfError: the datasets cannot be written; all of them are removed.
         """
@@ -229,7 +229,7 @@ def verify(
     Raises:
         InvalidCertificate: the file cannot be read.
         DatasetNotFound: there is no such dataset.
-        UsageError: it is not an answer of a web.
+        UsageError: the dataset is not an answer of a web.
     """
     from odfpy.federation.evidence.verifying import verify as verify_answer
 

@@ -6,7 +6,7 @@ from odfpy.errors import NotFound, OdfError, UsageError
 
 
 class InvalidDocument(UsageError, code="E770"):
-    """A document of a relay is none, or does not fit the others."""
+    """A document of a relay is invalid, or inconsistent with the others."""
 
 
 class WebObjectNotFound(NotFound, code="E771"):
@@ -14,7 +14,7 @@ class WebObjectNotFound(NotFound, code="E771"):
 
 
 class ConcurrentApply(OdfError, code="E772"):
-    """Somebody else has changed the relay at the same time."""
+    """Another process has changed the relay at the same time."""
 
 
 class InvalidCertificate(UsageError, code="E773"):
@@ -30,21 +30,21 @@ class NoRelay(NotFound, code="E774"):
 class SourceFailed(OdfError, code="E775"):
     """A source of a relay cannot be read.
 
-    The message may be shown to whoever asks: it names the source and the kind of failure, and nothing of the data.
+    The message may be shown to all requesters: it names the source and the kind of failure, but nothing of the data.
 
     Attributes:
-        detail: the words of the source, without secrets; for operators only.
+        detail: the error message of the source, without secrets; for operators only.
     """
 
-    detail = ""  # without a type, so that it is not a field: it does not cross the border of a process
+    detail = ""  # without annotation, so that it is not a field, and is not sent to other processes
 
 
 class SourceMismatch(SourceFailed, code="E776"):
-    """A source gives other columns or types than those that are wanted."""
+    """The columns or types of a source differ from the requested ones."""
 
 
 class AuthenticationFailed(OdfError, code="E785"):
-    """Somebody is not who they say, as far as this relay can tell."""
+    """A peer is not the identity that it claims to be, as far as this relay can tell."""
 
 
 class AnswerNotKept(OdfError, code="E798"):

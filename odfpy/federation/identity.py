@@ -110,7 +110,7 @@ class RelayIdentity:
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of its certificate, by which others recognize it."""
+        """The fingerprint of its certificate, by which others recognize it."""
         return facts_of(self._pair()).fingerprint
 
     @property
@@ -143,8 +143,7 @@ class RelayIdentity:
 
     def trust(self, file: Path) -> list[CertificateFacts]:
         """Trust the authorities of a file, in addition to those so far; returns the new ones. A running server notices
-        after a
-        restart.
+        after a restart.
 
         Args:
             file: PEM file.

@@ -1,8 +1,8 @@
-"""Compressed files and zip archives from untrusted sources: unpacked as streams, within limits, or refused.
+"""Compressed files and zip archives from untrusted sources: unpacked as streams within limits, or rejected.
 
-Nothing is ever written under a name that an archive gives. Even so, an archive with names that lead out of it is
-refused: it was made with bad intent. So are decompression bombs: output is counted as it comes, whatever the archive
-states about its size.
+No file is ever written under a name from an archive. Even so, archives whose names lead outside are rejected: they were
+made with bad intent. So are decompression bombs: output is counted while it is written, whatever size the archive
+states.
 """
 
 from __future__ import annotations
@@ -82,17 +82,17 @@ class Stream(Protocol):
     """A stream that is read in blocks."""
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, none at the end."""
+        """Return the next bytes, none at the end."""
 
 
 def unpack(stream: Stream, target: BinaryIO, packed: int, name: str, limits: UnpackLimits) -> None:
     """Copy a stream that decompresses as it is read.
 
     Args:
-        stream: what to read.
+        stream: the compressed stream.
         target: where to write.
         packed: packed size of the content in bytes.
-        name: of the content, for errors.
+        name: name of the content, for errors.
         limits: limits on the output.
 
     Raises:
@@ -117,7 +117,7 @@ def _blocks(stream: Stream, name: str) -> Iterator[bytes]:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Turn errors of libraries about damaged content into ours.
+    """Convert errors of libraries about damaged content.
 
     Raises:
         PrepareError: always instead of them.
@@ -136,15 +136,15 @@ class ZipArchive:
     """A zip file.
 
     Attributes:
-        name: its name in errors.
-        names: its files, in its order, without folders and clutter.
+        name: name of the archive, for errors.
+        names: names of its files, in its order, without folders and clutter.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         """Read the table of contents.
 
         Raises:
-            PrepareError: it is not a zip file, or has names that lead out of it.
+            PrepareError: the file is not a zip archive, or has names that lead outside of it.
         """
         self.name = name
         self._size = file.seek(0, 2)
@@ -165,12 +165,12 @@ class ZipArchive:
         self.names = [info.filename for info in self._files]
 
     def find(self, sub_path: str | None, names: Sequence[str] | None = None, what: str = "file") -> str:
-        """Return the file that `subPath` means: the one with that name, or the only one that matches it as a pattern.
+        """Return the file selected by `subPath`: the one with that name, or the only one that matches it as a pattern.
 
         Args:
-            sub_path: as the source has it.
-            names: the files that come into question; all if not given.
-            what: such files are, for errors.
+            sub_path: value from the source.
+            names: candidate files; all by default.
+            what: kind of the files, for errors.
 
         Raises:
             PrepareError: there is none, or several.
@@ -200,11 +200,11 @@ class ZipArchive:
 
         Args:
             member: name of the file in the archive.
-            target: where its content goes.
-            limits: how much may come out.
+            target: target of its content.
+            limits: limits on the output.
 
         Raises:
-            PrepareError: it is encrypted, damaged or too much.
+            PrepareError: the file is encrypted, damaged or too large.
             OSError: the target cannot be written.
         """
         name = f"{self.name}/{member}"

@@ -11,7 +11,7 @@ from odfpy.ingest.time_format import time_format
 
 
 def event_time_of(source: EventTimeSource, *, path: str, modified: Timestamp | None, now: Timestamp) -> Timestamp:
-    """The event time that a source gives to an input.
+    """Return the event time that a source assigns to an input.
 
     Args:
         source: the definition of the event time.
@@ -31,10 +31,10 @@ def event_time_of(source: EventTimeSource, *, path: str, modified: Timestamp | N
 
 
 def compile_pattern(source: EventTimeFromPath) -> re.Pattern[str]:
-    """The pattern of a source, whose first group is the time.
+    """Return the pattern of a source; its first group is the time.
 
     Raises:
-        InvalidValue: it is not a regular expression, or has no group.
+        InvalidValue: the pattern is not a regular expression, or has no group.
     """
     try:
         pattern = re.compile(source.pattern)

@@ -3,7 +3,7 @@
 The first rows set the schema. Later ones follow it: an optional column may be missing, a new one extends the schema,
 and whether a required column has nulls is decided by its values, not by its declaration.
 
-A column of only nulls has no type yet. If it is new, it is left out until a value comes; so is a member of a struct.
+A column of only nulls has no type yet. If it is new, it is omitted until a value arrives; so is a member of a struct.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from odfpy.errors import SchemaError
 
 
 def untyped_columns(rows: pa.Schema) -> tuple[str, ...]:
-    """Return columns whose type is unknown, since they have nothing but nulls or empty lists."""
+    """Return the columns whose type is unknown, since they only contain nulls or empty lists."""
     return tuple(field.name for field in rows if _is_untyped(field.type))
 
 
@@ -47,9 +47,9 @@ def first_schema(rows: pa.Schema, vocabulary: DatasetVocabulary) -> DataSchema:
 
 
 def next_schema(rows: pa.Schema, recorded: DataSchema, vocabulary: DatasetVocabulary) -> DataSchema:
-    """Return the schema once such rows are added: `recorded`, perhaps with new optional columns at its end.
+    """Return the schema after such rows are added: `recorded`, possibly with new optional columns at its end.
 
-    New columns without a type are left out until a value comes.
+    New columns without a type are omitted until a value arrives.
 
     Args:
         rows: the schema of the new rows.

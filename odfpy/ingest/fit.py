@@ -15,7 +15,7 @@ from odfpy.ingest.normalize import NormalizedRows
 def fit_rows(
     rows: NormalizedRows, recorded: DataSchema | None, vocab: DatasetVocabulary
 ) -> tuple[DataSchema, NormalizedRows]:
-    """The schema of a dataset with new rows in it, and the rows in its types.
+    """Return the schema of a dataset with new rows in it, and the rows in its types.
 
     Args:
         rows: new rows.
@@ -29,7 +29,7 @@ def fit_rows(
     if recorded is None:
         schema = first_schema(columns.schema, vocab)
     elif columns.num_rows == 0:
-        schema, columns = recorded, pa.table({})  # whatever columns an empty input has, there is nothing in them
+        schema, columns = recorded, pa.table({})  # whatever columns an empty input has, they contain nothing
     else:
         schema = next_schema(columns.schema, recorded, vocab)
     made = set(vocab.changelog_columns)

@@ -1,7 +1,7 @@
-"""Picking rows of large columns by their places.
+"""Picking rows of large columns by position.
 
-Arrow finds rows in one array much faster than in many, but the offsets of text in one array count to 2 GB only. So a
-column is put together into a few large arrays, and what is picked comes from each of them in turn.
+Arrow finds rows in one array much faster than in many, but the text offsets of one array are limited to 2 GB. So a
+column is combined into a few large arrays, and rows are picked from each of them in turn.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import pyarrow as pa
 from odfpy.data.memory import bytes_of, from_numpy
 
 _MAX_SIZE = 1 << 30
-"""Bytes of an array, far enough from where offsets end."""
+"""Maximum bytes of an array, well below the limit of offsets."""
 
 
 def combine(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The same column in few chunks."""
+    """Return the same column in few chunks."""
     return pa.chunked_array([pa.concat_arrays(group) for group in _groups(column.chunks)], type=column.type)
 
 
 def gather(column: pa.ChunkedArray, positions: pa.Array) -> pa.ChunkedArray:
-    """The rows at some places, in their order; few enough that one array can hold them.
+    """Return the rows at given positions, in their order; few enough to fit into one array.
 
     Args:
         column: see `combine`.

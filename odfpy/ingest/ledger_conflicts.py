@@ -1,4 +1,4 @@
-"""Warnings about ledger rows whose key is known with other values; like all rows with known keys they are dropped."""
+"""Warnings about ledger rows whose key is known with other values; like all rows with known keys, they are dropped."""
 
 # ruff: noqa: S608  (SQL is made of roles)
 
@@ -43,7 +43,7 @@ def warn_conflicting_rows(
 
 
 def others(taken: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
-    """Places of the rows that were not taken, of so many, in order."""
+    """Return the positions of the rows that were not taken, out of `count`, in order."""
     is_known = np.ones(count, np.bool_)
     is_known[taken] = False
     return np.flatnonzero(is_known)
@@ -52,13 +52,13 @@ def others(taken: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
 def with_fingerprints(
     db: duckdb.DuckDBPyConnection, rows: pa.Table, plan: MergePlan, places: npt.NDArray[np.int64]
 ) -> pa.Table:
-    """Roles of the key, fingerprints of the values, and `pos`, the place of each row.
+    """Return roles of the key, fingerprints of the values, and `pos`, the position of each row.
 
     Args:
         db: the connection of the merge.
         rows: the new rows.
         plan: the roles of the columns.
-        places: the place of each row in the input.
+        places: position of each row in the input.
     """
     values = [name for name in rows.column_names if name not in plan.not_values]
     keys = zip(plan.shape.key_columns, plan.keys, strict=True)
@@ -71,7 +71,7 @@ def conflicting_places(db: duckdb.DuckDBPyConnection, plan: MergePlan, state: st
 
     Args:
         db: has `known`, as `with_fingerprints` makes it.
-        plan: of the merge.
+        plan: plan of the merge.
         state: a relation of the state's keys and fingerprints.
     """
     roles = plan.shape.key_columns

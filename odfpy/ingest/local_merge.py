@@ -103,12 +103,12 @@ def _appended(rows: NormalizedRows, plan: MergePlan) -> MergedRows:
 
 
 def merged_places(plan: MergePlan) -> str:
-    """The merge as a query for operations and positions, in the order of the new offsets."""
+    """Return the merge as a query for operations and positions, in the order of the new offsets."""
     return f"SELECT op, pos FROM ({plan.merge.sql(plan.shape)}) AS merged {order_clause(plan.merge, plan.shape)}"
 
 
 def create_state(db: duckdb.DuckDBPyConnection, state: KeyedState, plan: MergePlan) -> None:
-    """Make `state`, if the merge wants it, in the types of `new`, which is there.
+    """Create `state`, if the merge needs it, with the types of the existing `new`.
 
     Args:
         db: the connection of the merge.
@@ -160,7 +160,7 @@ def _pick(new: pa.Table, state: KeyedState, operations: pa.Array, positions: pa.
     if not is_old.true_count:
         return OrderedRows(operations, new, positions)
     old = state.rows(positions.filter(is_old))
-    # Old rows are placed behind the new ones, in the wanted order.
+    # Old rows are placed behind the new ones, in the final order.
     behind = pc.add(pc.cumulative_sum(is_old.cast(pa.int64())), new.num_rows - 1)
     both = pa.concat_tables([new, fit_table(old, new.schema)])
     return OrderedRows(operations, both, pc.if_else(is_old, behind, positions))

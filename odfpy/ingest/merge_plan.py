@@ -28,7 +28,7 @@ class MergePlan:
 
     @classmethod
     def of(cls, names: Sequence[str], strategy: MergeStrategy, vocabulary: DatasetVocabulary) -> MergePlan:
-        """The plan for rows with these columns, event time included.
+        """Return the plan for rows with these columns, event time included.
 
         Args:
             names: names of the columns, in order.
@@ -46,14 +46,14 @@ class MergePlan:
 
     @property
     def not_values(self) -> tuple[str, ...]:
-        """Columns that are not values of a row: its key, and its event time."""
+        """Columns that are not values: key and event time."""
         return (*self.keys, self.event_time)
 
     @property
     def from_input(self) -> tuple[int, ...]:
-        """Operations of the result that stand for rows of the input.
+        """Operations of the result that correspond to rows of the input.
 
-        The retractions of a snapshot are of rows that did not come, those of an upsert stream of rows that did.
+        Retractions of a snapshot are for missing rows, those of an upsert stream for input rows.
         """
         if self.merge.needs_state is not StateNeed.CURRENT_ROWS:
             return tuple(int(operation) for operation in OperationType)
@@ -61,12 +61,12 @@ class MergePlan:
 
 
 def relation(rows: NormalizedRows, plan: MergePlan, first: int = 0) -> pa.Table:
-    """`new`, as the merge wants it; `first` is the place of the first row in the input.
+    """Return `new` as the merge expects it.
 
     Args:
         rows: the new rows.
         plan: the roles of the columns.
-        first: the place of the first row in the input.
+        first: position of the first row in the input.
     """
     columns = {
         "pos": pa.arange(first, first + rows.columns.num_rows),
@@ -83,12 +83,12 @@ def relation(rows: NormalizedRows, plan: MergePlan, first: int = 0) -> pa.Table:
 
 
 def repeated_key(values: Mapping[str, Any], keys: int, first: int) -> IngestError:
-    """The error for a snapshot that has a key more than once.
+    """Return the error for a snapshot that has a key more than once.
 
     Args:
         values: the first such key.
         keys: how many such keys there are.
-        first: place of the first row with it.
+        first: position of the first row with the key.
     """
     key = ", ".join(f"{name} = {value!r}" for name, value in values.items())
     more = f", and {keys - 1} other keys too" if keys > 1 else ""

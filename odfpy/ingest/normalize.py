@@ -1,8 +1,7 @@
 """Normalization of new rows before they are merged, with checks (ODF specification, "Data Slices").
 
-The merge then relies on it: columns have distinct names, none of which is reserved, all are in plain layouts,
-timestamps are milliseconds in UTC, and every row has an event time, keys, and an operation if the strategy takes
-operations.
+The merge then relies on it: columns have distinct, unreserved names and plain layouts, timestamps are milliseconds in
+UTC, and every row has an event time, keys, and an operation if the strategy takes operations.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class NormalizedRows:
 
     Attributes:
         columns: event time first, without nulls, then the data columns in the order of the input, as optional there.
-        event_time_given: whether each row has its own event time; the others have the source's.
+        event_time_given: whether each row has its own event time; the others have that of the source.
         operations: int32 without nulls, or None where the strategy determines operations.
         cut: number of times finer than a millisecond, by column, if there are any.
     """
@@ -97,11 +96,11 @@ def normalize_rows(
 def count_null_event_times(new: pa.Table, rows: NormalizedRows, strategy: MergeStrategy, name: str) -> int:
     """Return the number of rows without an event time, although their input has the column.
 
-    Retractions of an upsert stream do not count: what is written for them is the stored row.
+    Retractions of an upsert stream do not count: the stored row is written for them.
 
     Args:
         new: rows as read and preprocessed.
-        rows: the same rows as the merge takes them.
+        rows: the same rows, normalized.
         strategy: merge strategy of the source.
         name: the column.
     """
@@ -190,7 +189,7 @@ def _check_keys(columns: dict[str, pa.ChunkedArray], keys: Iterable[str], first_
 
 
 def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in its plain layout, timestamps in milliseconds; what is finer is cut off downwards."""
+    """Return the column in its plain layout, with timestamps truncated to milliseconds."""
     try:
         plain = plain_type(column.type)
         if column.type != plain:
@@ -254,7 +253,7 @@ def _operations(
 def _event_time(
     column: pa.ChunkedArray | None, rows: int, recorded: pa.DataType | None, vocabulary: DatasetVocabulary
 ) -> pa.ChunkedArray:
-    """Event times as dates or milliseconds in UTC, null where there are none."""
+    """Return event times as dates or milliseconds in UTC, null where they are missing."""
     if column is None or pa.types.is_null(column.type):
         nulls = pa.nulls(rows, recorded or TIMESTAMP)
         return pa.chunked_array([nulls], type=nulls.type)
@@ -270,7 +269,7 @@ def _event_time(
 
 
 def _check_range(name: str, column: pa.ChunkedArray) -> None:
-    """Event times become watermarks, which lie between the years 1 and 9999."""
+    """Check that event times, which become watermarks, are between the years 1 and 9999."""
     for millis in pc.min_max(column.cast(pa.int64())).as_py().values():
         try:
             Timestamp.from_millis(millis or 0)

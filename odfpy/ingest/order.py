@@ -1,4 +1,4 @@
-"""The order of rows by event time, ties by place in the input, without a database."""
+"""The order of rows by event time, ties by position in the input, without a database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WORD = 64
 
 
 def time_order(event_time: pa.ChunkedArray | pa.Array) -> pa.Array | None:
-    """Places of the rows in the order of their event times; None where that is the order they are in.
+    """Return the positions of the rows sorted by event time; None if they already are.
 
     Args:
         event_time: dates or timestamps without nulls.
@@ -27,7 +27,7 @@ def time_order(event_time: pa.ChunkedArray | pa.Array) -> pa.Array | None:
     place_bits = (len(times) - 1).bit_length()
     if (int(times.max()) - first).bit_length() + place_bits > _WORD:
         return from_numpy(np.argsort(times, kind="stable"))
-    # Time and place in one number: sorting these takes a third of the time of sorting places by their times.
+    # Time and position in one number: sorting these takes a third of the time of sorting positions by their times.
     packed = (times - first).view(np.uint64) << np.uint64(place_bits)
     packed |= np.arange(len(times), dtype=np.uint64)
     packed.sort()
@@ -36,7 +36,7 @@ def time_order(event_time: pa.ChunkedArray | pa.Array) -> pa.Array | None:
 
 
 def as_numbers(event_time: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
-    """Event times as numbers of the same order."""
+    """Return event times as numbers of the same order."""
     integers = event_time.cast(pa.int32() if pa.types.is_date(event_time.type) else pa.int64())
     numbers: npt.NDArray[np.int64] = integers.to_numpy().astype(np.int64, copy=False)
     return numbers

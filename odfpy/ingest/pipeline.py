@@ -2,11 +2,11 @@
 
 Steps of `ingest_rows`:
 1. check the rows and make them uniform (`normalize`);
-2. find the schema of the dataset with these rows in it (`evolve`), and fit the rows to it;
-3. merge them with the current state and put them in order (`local_merge`, `merge`);
-   what a snapshot would retract is looked at (`retractions`);
+2. determine the schema of the dataset with these rows (`evolve`), and fit the rows to it;
+3. merge them with the current state and sort them (`local_merge`, `merge`);
+   check the retractions of a snapshot (`retractions`);
 4. add the system columns and write the slices.
-Nothing is committed here: the coordinator does that with what it gets.
+Nothing is committed here: the coordinator commits the result.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class IngestStatistics:
         repeated: input rows whose key had occurred before in the input.
         late: rows with +A or +C at or before the watermark of the dataset before the ingest.
         untimed: input rows without an event time.
-        lacking: those of them whose input has the column, without retractions of an upsert stream.
+        lacking: those whose input has the column, without retractions of an upsert stream.
     """
 
     read: U64 = 0
@@ -76,7 +76,7 @@ class IngestedData:
     Attributes:
         slices: the written slices, in order; empty when nothing is new.
         schema: schema in force after the commit; None when the dataset has none yet and the input determines none.
-        schema_changed: whether `schema` is to be committed: it is the first, or it has grown and there are slices.
+        schema_changed: whether to commit `schema`: it is the first, or it has grown and there are slices.
         statistics: counts of rows by outcome.
         warnings: warnings for the user.
     """
@@ -125,7 +125,7 @@ def ingest_rows(
     threads: int | None = None,
     slice_rows: int = SLICE_ROWS,
 ) -> IngestedData:
-    """Turn new rows into data slices.
+    """Convert new rows to data slices.
 
     Args:
         new: rows as read and preprocessed, in the order of the input.
@@ -187,7 +187,7 @@ def ingest_rows(
 
 
 def _retracted_keys(rows: OrderedRows, strategy: MergeSnapshot, most: int) -> list[dict[str, Any]]:
-    """The primary keys of the first retracted rows."""
+    """Return the primary keys of the first retracted rows."""
     ranks = np.flatnonzero(rows.operations.to_numpy() == int(OperationType.RETRACT))[:most]
     places = from_numpy(ranks) if rows.positions is None else rows.positions.take(from_numpy(ranks))
     keys: list[dict[str, Any]] = rows.columns.select(list(strategy.primary_key)).take(places).to_pylist()

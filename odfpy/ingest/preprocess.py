@@ -22,7 +22,7 @@ def preprocess(
     """Return the rows that the queries of a source compute from those read; without a query, the same rows.
 
     Args:
-        transform: one or several SQL steps for some engine.
+        transform: one or several SQL steps for an engine.
         rows: the rows as read, in the order of the input.
         engines: where to run them.
         spool: a new file for the result, which is then mapped into memory; without one, it may be held in memory.
@@ -32,7 +32,7 @@ def preprocess(
 
     Raises:
         EngineNotFound: there is no such engine, and its SQL cannot be translated.
-        InvalidQuery, UnsupportedQuery, NondeterministicQuery: as the engine says; the message names the step.
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: raised by the engine; the message names the step.
         EngineUnavailable: the engine cannot be reached.
     """
     if transform is None or not rows.num_columns:  # an empty file has no columns for a query
@@ -48,7 +48,7 @@ def preprocess(
 
 
 def _with_typed_members(rows: pa.Table) -> pa.Table:
-    """The rows with text for members and items of only nulls, since Spark has no type for them."""
+    """Return the rows with text for members and items of only nulls, since Spark has no type for them."""
     types = [column if pa.types.is_null(column) else _with_text(column) for column in rows.schema.types]
     fields = [field.with_type(wanted) for field, wanted in zip(rows.schema, types, strict=True)]
     return rows if types == rows.schema.types else rows.cast(pa.schema(fields))

@@ -28,9 +28,9 @@ class RetractionLimit:
     """The limit on the share of its current rows that a dataset may lose to one snapshot.
 
     Attributes:
-        percent: of the current rows.
-        is_lifted: whether the user has permitted any number this time.
-        dataset: its name, for messages.
+        percent: percentage of the current rows.
+        is_lifted: whether the user has permitted any number for this request.
+        dataset: name of the dataset, for messages.
     """
 
     percent: U64 = USUAL_PERCENT
@@ -39,7 +39,7 @@ class RetractionLimit:
 
     @property
     def hint(self) -> str:
-        """Return what the user can do about it."""
+        """The available options for the user."""
         return (
             "See whether the input is whole. If it is: --allow-retractions takes it in, and"
             f" `odf config set --dataset {self.dataset} retractions.share 100%` lets the dataset do without."
@@ -84,7 +84,7 @@ def check_retractions(
         A warning if many rows are retracted with permission, or all by an empty snapshot.
 
     Raises:
-        TooManyRetractions: it retracts too much; the message tells how much, and some keys.
+        TooManyRetractions: the snapshot retracts too much; the message tells how much, and some keys.
     """
     if not change.retracted or not (change.exceeds(min(limit.percent, USUAL_PERCENT)) or not change.new):
         return ()
@@ -102,7 +102,7 @@ def check_retractions(
 
 
 def key_text(key: Mapping[str, Any]) -> str:
-    """A primary key for people: `region = 'NO', id = 3`."""
+    """Format a primary key for people: `region = 'NO', id = 3`."""
     return ", ".join(f"{name} = {value!r}" for name, value in key.items())
 
 

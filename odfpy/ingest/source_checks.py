@@ -1,7 +1,7 @@
 """Checks for sources that can never work, whatever the data, based on the manifest alone.
 
-Nothing is run or contacted. What depends on the machine, its environment or the data is left to the pull, and so is
-whatever is uncertain: a source that could work is never refused.
+Nothing is executed or contacted. Checks that depend on the machine, its environment or the data are left to the pull,
+and so are uncertain ones: a source that could work is never rejected.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SourceFault:
     """Something in a source that cannot work.
 
     Attributes:
-        path: keys and positions that lead to the place, starting from the source.
+        path: keys and indices of the position, starting from the source.
         error: the error, with a hint.
     """
 
@@ -67,7 +67,7 @@ def check_source(source: SetPollingSource | AddPushSource, vocabulary: DatasetVo
 
 
 def check_vocabulary(vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
-    """Yield why the system columns of a dataset cannot stand side by side: two have the same name."""
+    """Yield the conflicts between system columns of a dataset: two have the same name."""
     names = vocabulary.columns
     for number, name in enumerate(names):
         if name in names[:number]:
@@ -76,7 +76,7 @@ def check_vocabulary(vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
 
 
 def _tried(path: Path, attempt: Callable[[], object]) -> Iterator[SourceFault]:
-    """A fault where an attempt fails."""
+    """Yield a fault where an attempt fails."""
     try:
         attempt()
     except OdfError as error:
@@ -179,10 +179,10 @@ class _InSchema(Exception):
 
 
 def _declared(step: ReadStep) -> DataSchema | None:
-    """The schema that a step declares.
+    """Return the schema that a step declares.
 
     Raises:
-        _InSchema: it cannot be used, or has a column without a name.
+        _InSchema: the schema is invalid, or has a column without a name.
     """
     from odfpy.data.schemas.arrow import to_arrow
     from odfpy.data.schemas.ddl import parse_ddl
@@ -220,7 +220,7 @@ def _inner(data_type: DataType) -> DataType:
 
 
 def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
-    """Columns that the merge strategy names, and that the rows cannot have."""
+    """Yield columns that the merge strategy names, and that the rows cannot have."""
     from odfpy.ingest.read import schema_of
 
     merge, schema = source.merge, schema_of(source.read)
@@ -248,7 +248,7 @@ def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocab
 
 
 def _is_among(name: str, known: Sequence[str], *, exactly: bool) -> bool:
-    """Engines have rules of their own for small and large letters in the names that a query gives."""
+    """Return whether a name is known; engines have their own rules on the case of names in queries."""
     return name in known if exactly else name.lower() in {one.lower() for one in known}
 
 

@@ -7,7 +7,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InvalidValue
 
 POLLING_SOURCE = "default"
-"""Name of the polling source, of which a dataset has at most one."""
+"""Name of the polling source; a dataset has at most one."""
 
 ETAG = "odf/etag"
 """Kind of state: the ETag of a URL, or the name of the last file of a glob."""
@@ -17,25 +17,25 @@ LAST_MODIFIED = "odf/last-modified"
 
 
 def etag_state(value: str) -> SourceState:
-    """The state after an input with that ETag or name."""
+    """Return the state after an input with that ETag or name."""
     return SourceState(POLLING_SOURCE, ETAG, value)
 
 
 def last_modified_state(time: Timestamp) -> SourceState:
-    """The state after an input that was last modified at that time."""
+    """Return the state after an input that was last modified at that time."""
     return SourceState(POLLING_SOURCE, LAST_MODIFIED, str(time))
 
 
 def known_etag(state: SourceState | None) -> str | None:
-    """The ETag or name that a state holds, None if it is of another kind."""
+    """Return the ETag or name that a state holds, None if it is of another kind."""
     return state.value if state is not None and state.kind == ETAG else None
 
 
 def known_last_modified(state: SourceState | None) -> Timestamp | None:
-    """The time that a state holds, None if it is of another kind or no time."""
+    """Return the time that a state holds, None if it is of another kind or no time."""
     if state is None or state.kind != LAST_MODIFIED:
         return None
     try:
         return Timestamp.parse(state.value)
-    except InvalidValue:  # of another writer: as good as none
+    except InvalidValue:  # written by another program: ignored
         return None

@@ -21,7 +21,7 @@ _USER = re.compile(r"(?<=//)[^/?#@]*@")
 
 
 def expand(text: str, environment: Mapping[str, str]) -> str:
-    """The text with all templates replaced.
+    """Return the text with all templates replaced.
 
     Raises:
         FetchError: a variable is not set and has no default; the message names it.
@@ -31,17 +31,17 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
 
 
 def variables_of(text: str) -> list[str]:
-    """Names of the variables of the environment that templates may take, in their order."""
+    """Return the names of the environment variables in a text's templates, in order."""
     return [name for template in _TEMPLATE.findall(text) for name in _VARIABLE.findall(template)]
 
 
 def filled_in(text: str, value: str) -> str:
-    """The text with the same in the place of each template."""
+    """Replace each template by the same value."""
     return _TEMPLATE.sub(lambda _: value, text)
 
 
 def without_secrets(url: str) -> str:
-    """A URL, with or without templates, for people to read: no user, no password, no query."""
+    """Return a URL for display, with or without templates: without user, password and query."""
     templates = _TEMPLATE.findall(url)
     numbers = iter(range(len(templates)))
     masked = _TEMPLATE.sub(lambda _: f"\0{next(numbers)}\0", url)

@@ -1,7 +1,7 @@
 """Formats of dates and times in text (`dateFormat`, `timestampFormat` of read steps and of event time sources).
 
-`rfc3339`, the default, is `2024-03-01T12:00:00.123Z` with these liberties: a space for the `T`; no zone, which means
-UTC; no seconds, minutes or time at all. Manifests write other formats in two notations, and both are understood:
+`rfc3339`, the default, is `2024-03-01T12:00:00.123Z` with variations: a space instead of the `T`; no zone, which means
+UTC; no seconds, minutes or time at all. Manifests write other formats in two notations; both are supported:
 - with percent signs, as of strftime: `%d.%m.%Y %H:%M` (the reference's own, and Python's);
 - with letters, as of Java's SimpleDateFormat and Spark: `dd.MM.yyyy HH:mm`, text in single quotes, `[ ]` optional.
 
@@ -66,7 +66,7 @@ _JAVA_TOKEN = re.compile(
 )
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-"""First three letters of the names of the months, in lower case."""
+"""Lower-case abbreviations of the months' names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,11 @@ class TimeFormat:
 
     @property
     def fields(self) -> frozenset[str]:
-        """Letters of the fields that the pattern has a group for."""
+        """Letters of the fields that the pattern captures."""
         return frozenset(re.compile(self.pattern).groupindex)
 
     def parse(self, text: str) -> Timestamp:
-        """The instant that a text names; without a zone it is UTC.
+        """Return the instant that a text names; without a zone it is UTC.
 
         Raises:
             InvalidValue: the text does not have the format, or there is no such time.
@@ -114,7 +114,7 @@ def time_format(text: str | None) -> TimeFormat:
     """Compile a format; None is `rfc3339`.
 
     Raises:
-        InvalidValue: the format has a directive that is not known, the same field twice, or no field at all.
+        InvalidValue: the format has an unknown directive, the same field twice, or no field at all.
     """
     if text is None or text.lower() in (RFC3339, "iso8601"):
         return TimeFormat(RFC3339, _RFC3339_PATTERN)
@@ -230,7 +230,7 @@ def _unknown(text: str, directive: str) -> InvalidValue:
 
 
 def _to_numbers(fields: Mapping[str, str]) -> dict[str, int]:
-    """The fields of one time as numbers, in the way that `instant` wants them."""
+    """Convert the fields of one time to numbers, as arguments for `instant`."""
     numbers = {name: int(value) for name, value in fields.items() if name not in "bpfz"}
     if "b" in fields:
         numbers["m"] = MONTHS.index(fields["b"][:3].lower()) + 1
@@ -246,16 +246,16 @@ def _to_numbers(fields: Mapping[str, str]) -> dict[str, int]:
 
 
 LEFT_OUT: Final = {"Y": 1970, "y": 70, "m": 1, "d": 1, "j": -1, "I": 12}
-"""What stands, in an array of numbers, for a field that a time leaves out, as formats with brackets let it: else 0."""
+"""In an array of numbers, represents a field that a time omits, as optional parts of formats permit; by default 0."""
 
 
 def instant(n: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Seconds since 1970, nanoseconds, and whether there is such a time.
+    """Return seconds since 1970, nanoseconds, and whether there is such a time.
 
     Args:
         n: numbers, or numpy arrays of int64, by letter: `Y` year or `y` its last two digits, `m`, `d`, `j` day of the
             year, `H` or `I` with `p` (1 for pm), `M`, `S`, `f` nanoseconds, `zh` and `zm` zone, `s` seconds instead
-            of all that. What is missing is the first or zero; in arrays, `LEFT_OUT` says so of single times.
+            of all that. Missing fields are the first or zero; in arrays, `LEFT_OUT` marks them for single times.
     """
     nanos = n.get("f", 0)
     if "s" in n:
@@ -284,7 +284,7 @@ def instant(n: Mapping[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def _days(year: Any, month: Any, day: Any) -> Any:
-    """Days since 1970 in the proleptic Gregorian calendar; counts from March, so that leap days come last."""
+    """Return days since 1970 in the proleptic Gregorian calendar; counts from March, so that leap days come last."""
     shifted = year - (month <= 2)
     of_year = (153 * (month + 12 * (month <= 2) - 3) + 2) // 5 + day - 1
     return shifted * 365 + shifted // 4 - shifted // 100 + shifted // 400 + of_year - 719468

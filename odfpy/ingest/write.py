@@ -35,7 +35,7 @@ class SliceLayout:
     Attributes:
         schema: all columns.
         vocab: names of the system columns.
-        system_time: of all rows.
+        system_time: system time of all rows.
     """
 
     schema: DataSchema
@@ -62,7 +62,7 @@ class OrderedRows:
 
     Attributes:
         operations: int32, in that order.
-        columns: event time and data columns of the rows, and perhaps of others, in any order.
+        columns: event time and data columns of the rows, possibly with further rows, in any order.
         positions: positions of the rows in `columns`; None if they are all of them in their order.
     """
 
@@ -77,7 +77,7 @@ class OrderedRows:
 
 
 def slice_files(out: Path, count: int) -> list[Path]:
-    """The files of so many slices: the first is `out`, the others are beside it, numbered."""
+    """Return the files of `count` slices: the first is `out`, the others are beside it, numbered."""
     return [out if number == 0 else out.with_name(f"{out.name}.{number}") for number in range(count)]
 
 
@@ -94,9 +94,9 @@ def write_slices(
 
     Args:
         out: where to, see `slice_files`.
-        rows: in the types of the schema.
+        rows: rows in the types of the schema.
         form: schema, vocabulary and system time.
-        next_offset: of the first row.
+        next_offset: offset of the first row.
         threads: how many may be used, by default one for each processor.
         slice_rows: rows of a slice.
     """
@@ -137,8 +137,8 @@ def write_slice(
         path: file to write.
         parts: operations, and event time and data columns, in the order of their offsets.
         form: schema, vocabulary and system time.
-        first_offset: of the first row.
-        threads: for hashing, by default one for each processor.
+        first_offset: offset of the first row.
+        threads: number of threads for hashing; by default one per processor.
     """
     schema = system_columns_first(form.schema, form.vocab)
     wanted = to_arrow(schema)
@@ -158,7 +158,7 @@ def write_slice(
 
 
 def _groups(start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """A range in parts of the size of a row group."""
+    """Yield a range in parts of the size of a row group."""
     for at in range(start, stop, GROUP_ROWS):
         yield at, min(at + GROUP_ROWS, stop)
 

@@ -85,7 +85,7 @@ def check_token(text: str, what: str) -> str:
     """Return the text without surrounding space, if it is a valid token. Messages never contain it.
 
     Raises:
-        InvalidValue: it is not.
+        InvalidValue: the text is not a valid token.
     """
     text = text.strip()
     if not _TOKEN.fullmatch(text):

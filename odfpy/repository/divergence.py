@@ -27,10 +27,10 @@ class DatasetsDiverged(TransferError, code="E601"):
 
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Bytes of all the blocks that two chains differ in: they are in memory at the same time. Long chains may have more:"""
+"""Maximum bytes of all blocks in which two chains differ: they are in memory at the same time."""
 
 MAX_BYTES_PER_BLOCK = 4096
-"""for each of their blocks; most have less than a thousand."""
+"""Additional bytes for each block of the walk; most blocks have less than a thousand."""
 
 
 @dataclass(frozen=True, slots=True)

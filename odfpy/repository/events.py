@@ -19,7 +19,7 @@ _MAX_LINE_LENGTH = 64 * 1024
 
 
 class NoEvents(TransferError, code="E634"):
-    """The place of a dataset tells no events: it has to be looked at."""
+    """The server of a dataset reports no events: clients have to poll."""
 
 
 def heads_told(url: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ _MAX_ANSWER = 64 * 1024
 
 
 class LoginRefused(TransferError, code="E632"):
-    """A server does not accept an access token, or asks for one."""
+    """A server rejects an access token, or requires one."""
 
 
 @dataclass(frozen=True, slots=True)

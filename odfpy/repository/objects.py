@@ -25,7 +25,7 @@ MAX_PARALLEL = 8
 """Objects on their way at the same time."""
 
 BytesProgress = Callable[[int, int], None]
-"""Called with the bytes copied so far and the bytes of all, by one thread at a time."""
+"""Called with the copied bytes and the total, by one thread at a time."""
 
 
 class ObjectKind(Enum):

@@ -20,13 +20,13 @@ from odfpy.errors import DatasetLocked, HashMismatch, OdfError
 from odfpy.files import make_folder, try_lock
 
 PART: Final = ".part-"
-"""What the names of files begin with that have a part of an object."""
+"""Prefix of the names of files with a partial object."""
 
 LARGE: Final = 8 << 20
-"""Bytes from which an object is worth going on with."""
+"""Size in bytes from which resuming a download pays off."""
 
 KEPT: Final = 7 * 24 * 3600
-"""Seconds for which a part is kept that nobody goes on with."""
+"""Seconds for which an abandoned partial object is kept."""
 
 OpenAt = Callable[[int], AbstractContextManager[BinaryIO]]
 """Opens an object at an offset."""
@@ -134,7 +134,7 @@ class PartialObject:
 
     @contextmanager
     def _nothing_wrong(self) -> Iterator[None]:
-        """Discard the part if it turns out to be wrong."""
+        """Discard the partial object if it turns out to be wrong."""
         try:
             yield
         except (HashMismatch, ObjectTooLarge):
@@ -167,7 +167,7 @@ class PartialObject:
 
 
 class PartElsewhere(Exception):
-    """A part of an object does not end where it was to go on."""
+    """A partial object does not end at the offset where it was to be continued."""
 
 
 def forgotten_parts(folder: Path) -> Iterator[Path]:
@@ -179,7 +179,7 @@ def forgotten_parts(folder: Path) -> Iterator[Path]:
 
 
 def upload_object(store: ObjectStore, name: Multihash, size: int, stream: BinaryIO, begin: int) -> None:
-    """Receive an object from a client, or the rest of it. The part of a large one is kept if the upload is interrupted.
+    """Receive an object or the rest of it from a client. Large partial objects are kept if the upload is interrupted.
 
     Args:
         store: store for the object.

@@ -1,4 +1,4 @@
-"""Errors between the two sides of a conversation, beyond those of any transfer."""
+"""Errors between the two sides of a conversation, beyond those of all transfers."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from odfpy.errors import TransferError
 
 
 class ProtocolViolation(TransferError, code="E620"):
-    """The other side says something that the protocol does not have, or more than the limits allow."""
+    """The peer violates the protocol, or exceeds the limits."""
 
 
 class PeerFailed(TransferError, code="E621"):
-    """The other side has given up, and says so."""
+    """The peer gave up, and reported why."""
 
 
 class RemoteHeadMoved(TransferError, code="E622"):
-    """Somebody else has pushed in the meantime."""
+    """Another client has pushed in the meantime."""
 
 
 class RemoteCollision(TransferError, code="E623"):

@@ -19,11 +19,11 @@ from odfpy.repository.transfer.options import DEFAULTS, TransferOptions
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult, transfer
 
 _Carry: TypeAlias = Callable[[DatasetLayout, bool], TransferResult]
-"""Brings a dataset as it is at a block to where the reference is; overwriting what has diverged, or not."""
+"""Transfers a dataset as at a block; the flag permits overwriting a diverged one."""
 
 
 class ReferenceNotThere(NotFound, code="E657"):
-    """A place has no branch or tag of that name."""
+    """The remote has no branch or tag of that name."""
 
 
 def fetch_reference(
@@ -144,7 +144,7 @@ def _copied(
             f" that of a {name.prefix} too",
             hint="Give one of them another name.",
         )
-    moved = carry(source.at(block), force or known is None)  # a new reference drops nothing
+    moved = carry(source.at(block), force or known is None)  # a new reference loses nothing
     if target.refs.get(name.reference) is None:  # it equals the head
         target.refs.compare_and_swap(name.reference, None, block)
         moved = replace(moved, outcome=TransferOutcome.UPDATED, old_head=None, new_head=block)

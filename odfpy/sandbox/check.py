@@ -18,7 +18,7 @@ _PATIENCE = 30.0
 
 
 def why_not_whole() -> str | None:
-    """Why a whole sandbox cannot be built here, None if it can; tried in a process of its own."""
+    """Return why a full sandbox cannot be built here, None if it can; tested in a separate process."""
     command, environment = python_command("odfpy.sandbox.check"), python_environment(os.environ)
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PATIENCE, check=False)
@@ -28,7 +28,7 @@ def why_not_whole() -> str | None:
 
 
 def what_there_is() -> str:
-    """In words, how confined an engine can be here."""
+    """Describe how far an engine can be confined here."""
     why = why_not_whole()
     if why is None:
         return "whole (namespaces and Landlock)" if landlock_version() else "whole (namespaces)"
@@ -36,7 +36,7 @@ def what_there_is() -> str:
 
 
 def main() -> int:
-    """The program."""
+    """Return the program."""
     with TemporaryDirectory(prefix="odf-sandbox-") as folder:
         try:
             sandbox = run_confined(

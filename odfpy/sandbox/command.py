@@ -1,9 +1,9 @@
 """The restricted view of the machine for a command from a manifest.
 
-Its environment has the path to programs and what makes programs behave alike everywhere, nothing else. Its folder, its
-home and its place for temporary files is a fresh one. Where the kernel lets us (user namespaces, which some
-distributions and most containers forbid), it is also without network, and all that it starts ends with it. Where the
-kernel has Landlock, it reads programs and libraries, and the files that it names; and writes to its folder only.
+Its environment has only the path to programs and settings that make programs behave alike everywhere. Its folder,
+home and temporary folder are a fresh one. Where the kernel permits (user namespaces, which some distributions and
+most containers forbid), it also has no network, and all processes that it starts end with it. Where the kernel has
+Landlock, it can only read programs, libraries and the files named in it, and write to its folder.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from odfpy.sandbox.landlock import landlock_version
 from odfpy.sandbox.python import python_script
 from odfpy.sandbox.view import topmost, view_of_python
 
-# The first process of a namespace is not ended by signals from within, not even by its own: it would go on after a
-# crash, and end well. So it is a shell that does nothing but wait, and tells a signal by its exit code.
+# The first process of a namespace is not killed by signals from within, not even by its own: it would continue after
+# a crash, and exit normally. So it is a shell that only waits, and reports a signal by its exit code.
 _WAITING = ("/bin/sh", "-c", 'unset PWD OLDPWD SHLVL; "$@"; exit $?', "sh")
 _NAMESPACES = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child", "--", *_WAITING)
 _TETHER = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -30,18 +30,18 @@ _BESIDE_PROGRAMS = ("", "/../lib", "/../lib64", "/../libexec", "/../share")
 
 @cache
 def isolation() -> tuple[str, ...]:
-    """Return what to put before a command so that it has no network; nothing where that is not possible."""
+    """Return a command prefix that disables the network; empty where that is impossible."""
     return _if_possible(_NAMESPACES)
 
 
 @cache
 def tether() -> tuple[str, ...]:
-    """Return what to put before a command so that it ends when we are killed; nothing where that is not possible."""
+    """Return a command prefix that ends a command when this process is killed; empty where that is impossible."""
     return _if_possible(_TETHER)
 
 
 def only_files(command: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """Return what to put before a command so that it sees few files; nothing where the kernel has no Landlock.
+    """Return a command prefix that restricts access to files; empty where the kernel has no Landlock.
 
     Args:
         command: the program and its arguments; absolute paths among these can be read.
@@ -68,7 +68,7 @@ def _if_possible(prefix: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The variables that a command sees.
+    """Return the variables that a command sees.
 
     Args:
         folder: where it may write.

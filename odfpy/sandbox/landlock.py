@@ -1,6 +1,6 @@
 """Landlock: a process irrevocably gives up access to files, including for its child processes (Linux 5.13).
 
-Rights belong to what is below a folder as it was when the process gave up the others.
+Rights refer to the files below a folder, as of the moment when the process gave up its other rights.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PATH_BENEATH: Final = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE: Final = 1 << 14
 _ON_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
-# Without making devices, and without control of them.
+# Without creating devices, and without device control.
 _CHANGE: Final = _WRITE_FILE | _TRUNCATE | sum(1 << bit for bit in (4, 5, 7, 8, 9, 10, 12, 13))
 _READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
 _HANDLED_BY_VERSION: Final = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
@@ -43,7 +43,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def landlock_version() -> int:
-    """The version of Landlock that this kernel has, 0 for none."""
+    """Return the Landlock version of this kernel, 0 for none."""
     try:
         return syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(_VERSION), what="landlock")
     except OSError:
@@ -51,11 +51,11 @@ def landlock_version() -> int:
 
 
 def restrict_files(reads: Iterable[str], writes: Iterable[str]) -> None:
-    """Give up all rights on files except below some; what does not exist is passed over.
+    """Give up all rights on files except below the given paths; missing ones are ignored.
 
     Args:
         reads: files and folders that may be read, and programs in them run.
-        writes: files and folders that may also be changed.
+        writes: files and folders that may also be modified.
 
     Raises:
         OSError: this kernel has no Landlock.
@@ -63,7 +63,7 @@ def restrict_files(reads: Iterable[str], writes: Iterable[str]) -> None:
     version = landlock_version()
     if version == 0:
         raise OSError("this kernel has no Landlock")
-    # Landlock takes away only rights that are named here, and a kernel refuses names that are newer than itself.
+    # Landlock only revokes rights named here, and a kernel rejects names that are newer than itself.
     handled = _HANDLED_BY_VERSION[min(version, max(_HANDLED_BY_VERSION))]
     ruleset = _Ruleset(handled_access_fs=handled, scoped=_SCOPES if version >= _SCOPE_SINCE else 0)
     size = ctypes.sizeof(ruleset) if version >= _SCOPE_SINCE else 8
@@ -74,7 +74,7 @@ def restrict_files(reads: Iterable[str], writes: Iterable[str]) -> None:
         for paths, rights in ((reads, _READ), (writes, _READ | _CHANGE)):
             for path in paths:
                 _allow(rules, path, rights & handled)
-        # The kernel demands it of who has no privileges: a setuid program under such rules could be misled.
+        # The kernel requires it of unprivileged processes: a setuid program under such rules could be misled.
         gain_nothing()
         syscall(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint(0), what="landlock")
     finally:

@@ -1,7 +1,6 @@
 """Resource limits of sandboxed processes: those enforced by the kernel, and a monitor for the others.
 
-The kernel limits one process at a time. What all of them hold together is measured from outside, as is what they
-write; see `Usage`.
+The kernel limits single processes. Their total memory, and what they write, is measured from outside; see `Usage`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class ProcessLimits:
     Attributes:
         memory: bytes of memory, of all processes together and of each.
         disk: bytes in the folders that may be written to.
-        disk_reserve: bytes of the disk that must stay free.
+        disk_reserve: bytes that must stay free on the disk.
         processes: processes and threads.
     """
 
@@ -45,34 +44,34 @@ class ProcessLimits:
 
 
 def memory_of_machine() -> int:
-    """Bytes of memory that this machine has."""
+    """Return bytes of memory that this machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def most_memory() -> int:
-    """Bytes of it that confined processes may hold where nothing else is said."""
+    """Return the default maximum memory of confined processes, in bytes."""
     return memory_of_machine() * 9 // 10
 
 
 def limit_this_process(limits: ProcessLimits, *, alone: bool = True) -> None:
-    """Have the kernel keep to the limits, in this process and those that it starts.
+    """Let the kernel enforce the limits in this process and those that it starts.
 
     Args:
         limits: the limits.
-        alone: whether the process is in namespaces of its own; else the kernel would count other processes too.
+        alone: whether the process has its own namespaces; otherwise the kernel would count other processes, too.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Not RLIMIT_AS: that counts address space that is only reserved, and Java reserves much.
+    # Not RLIMIT_AS: it counts reserved address space, and Java reserves much.
     _lower(resource.RLIMIT_DATA, limits.memory)
     with suppress(OSError):  # when memory runs out all the same
         Path("/proc/self/oom_score_adj").write_text(str(_KILLED_FIRST))
     if not alone:
         return
     try:
-        Path("/proc/sys/kernel/pid_max").write_text(str(limits.processes))  # of this namespace, from Linux 6.14 on
+        Path("/proc/sys/kernel/pid_max").write_text(str(limits.processes))  # per namespace since Linux 6.14
     except OSError:
-        if _linux() >= (5, 14):  # before, those outside are counted too
-            _lower(resource.RLIMIT_NPROC, limits.processes)  # which does not bind a superuser
+        if _linux() >= (5, 14):  # older kernels also count processes outside
+            _lower(resource.RLIMIT_NPROC, limits.processes)  # does not apply to superusers
 
 
 def _linux() -> tuple[int, ...]:
@@ -82,7 +81,7 @@ def _linux() -> tuple[int, ...]:
 def _lower(what: int, limit: int) -> None:
     _, hard = resource.getrlimit(what)
     least = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    # The hard limit, too: a process may raise the other one by itself.
+    # The hard limit, too: a process may raise the soft limit itself.
     resource.setrlimit(what, (least, least))
 
 
@@ -91,10 +90,10 @@ class Member:
     """A process, as reported by the kernel.
 
     Attributes:
-        pid: its number here.
+        pid: process id in this namespace.
         inner_pid: its number among the confined processes.
-        memory: bytes that only it, or it and its kin, hold; none for what is in its parent's address space, as a
-            process is from its start until it runs a program of its own (`vfork`).
+        memory: bytes held only by the process, or shared only with its relatives; zero while it shares its parent's
+            address space, as every process does until it runs a program (`vfork`).
     """
 
     pid: int
@@ -103,13 +102,13 @@ class Member:
 
 
 def family_of(pid: int) -> Iterator[Member]:
-    """A process and all that it has started, as far as they live."""
+    """Yield a process and its living descendants."""
     waiting: list[tuple[int, int | None]] = [(pid, None)]
     while waiting:
         number, parent = waiting.pop()
         process = Path("/proc", str(number))
         with suppress(OSError):
-            shares = parent is not None and share_memory(number, parent)  # asked first, since that soon ends
+            shares = parent is not None and share_memory(number, parent)  # checked first: the state is short-lived
             found = dict(_FIELD.findall((process / "status").read_text("ascii", "replace")))
             memory = sum(int(found.get(name, 0)) << 10 for name in ("RssAnon", "RssShmem"))
             yield Member(number, int(found["NSpid"].split()[-1]), 0 if shares else memory)
@@ -119,7 +118,7 @@ def family_of(pid: int) -> Iterator[Member]:
 
 
 def excess(pid: int, folders: Iterable[str], limits: ProcessLimits) -> str | None:
-    """In words, which limit a process and all that it has started are beyond; None for none.
+    """Describe which limit a process and its descendants exceed; None for none.
 
     Args:
         pid: the process.
@@ -143,11 +142,11 @@ def excess(pid: int, folders: Iterable[str], limits: ProcessLimits) -> str | Non
 
 @dataclass(frozen=True, slots=True)
 class _Nameless:
-    """Bytes of files that have no name any more, or never had one.
+    """Bytes of files without a name.
 
     Attributes:
-        on_disk: those on disks.
-        in_memory: those in memory (`memfd_create`), whether anybody has mapped them or not.
+        on_disk: bytes on disks.
+        in_memory: bytes in memory (`memfd_create`), mapped or not.
     """
 
     on_disk: int
@@ -155,9 +154,9 @@ class _Nameless:
 
 
 def _nameless_files(pids: Iterable[int]) -> _Nameless:
-    """Return what some processes keep by descriptors alone, or by mappings alone; each file once.
+    """Return the size of files that processes hold only by descriptors or mappings; each file counts once.
 
-    Of a file that is only mapped any more, the kernel tells how much is mapped, not how large it is.
+    For a file that is only mapped, the kernel reports the mapped bytes, not its size.
     """
     sizes: dict[tuple[int, int], int] = {}
     in_memory: set[tuple[int, int]] = set()
@@ -183,7 +182,7 @@ def _entries(folder: str) -> Iterator[str]:
 
 
 def _deleted_mappings(pid: int) -> dict[tuple[int, int], int]:
-    """Bytes that are mapped of files on disks that have been removed, by device and number of the file."""
+    """Return the mapped bytes of deleted files on disks, by device and inode."""
     found: dict[tuple[int, int], int] = {}
     with suppress(OSError):
         for place, major, minor, inode, name in _MAPPING.findall(

@@ -2,7 +2,7 @@
 
 python -I locked.py FOLDER READS... -- COMMAND...
 
-It is a program of its own, since the process that starts it has threads, and rights that are given up stay so.
+It is a separate program: the process that starts it has threads, and rights cannot be regained.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 
 
 def main(arguments: list[str]) -> int:
-    """Give up all other rights, and become the program."""
+    """Give up all other rights, then execute the program."""
     from odfpy.sandbox.landlock import restrict_files
 
     end = arguments.index("--")
@@ -23,13 +23,13 @@ def main(arguments: list[str]) -> int:
     command = arguments[end + 1 :]
     try:
         restrict_files(reads, [folder, *_DEVICES])
-        os.execvp(command[0], command)  # noqa: S606 - there is no shell, on purpose
+        os.execvp(command[0], command)  # noqa: S606 - deliberately without a shell
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
     return _CANNOT_RUN
 
 
 if __name__ == "__main__":
-    # Isolated Python has no folder of ours on its path, and takes no module from the one that it is in.
+    # Isolated Python has no folder of ours on its path, and imports no module from the folder of the script.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
     raise SystemExit(main(sys.argv[1:]))

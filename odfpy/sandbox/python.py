@@ -1,9 +1,8 @@
-"""Starting Python: a child finds its modules where this process has found its own, and never in the current folder.
+"""Starting Python: a child finds its modules where this process found its own, and never in the current folder.
 
-`python -m` looks for modules in the current folder before it looks anywhere else, and so would a `json.py` in a folder
-that somebody has cloned be run by whatever starts Python there. `-P` and PYTHONSAFEPATH, which forbid it, came with
-Python 3.11. What is given to `-c` runs before the first module is looked up that could lie in that folder, in every
-version.
+`python -m` searches the current folder for modules first. So a `json.py` in a cloned folder would be executed by any
+Python started there. `-P` and PYTHONSAFEPATH forbid this, but only since Python 3.11. Code passed with `-c` runs before
+the first module is searched that could be in that folder, in every version.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ _PATH: Final = "PYTHONPATH"
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of ours as a program; for an environment of `python_environment`."""
+    """Return the command that runs one of our modules as a program; for an environment from `python_environment`."""
     return [sys.executable, "-c", _RUN, module, *arguments]
 
 
 def python_script(script: Path, *arguments: str) -> list[str]:
-    """The command that runs a file of ours by itself: it sees the standard library only, in any environment."""
+    """Return the command that runs one of our files standalone: it sees only the standard library."""
     return [sys.executable, "-I", "-S", str(script), *arguments]
 
 
 def python_environment(environ: Mapping[str, str], **more: str) -> dict[str, str]:
-    """An environment in which Python, however it is started, finds its modules as this process does.
+    """Return an environment in which every Python finds its modules as this process does.
 
     Args:
         environ: the environment.
@@ -46,9 +45,9 @@ def python_environment(environ: Mapping[str, str], **more: str) -> dict[str, str
 
 
 def module_folders() -> list[str]:
-    """Return where this process finds modules, without the current folder and what is named from there.
+    """Return the module folders of this process, without the current folder and paths relative to it.
 
-    A person may work in the folder that holds this package: then it stays, behind all others.
+    If the current folder contains this package, it stays, after all others.
     """
     ours = str(Path(__file__).absolute().parents[2])
     here = _current_folder()
@@ -59,5 +58,5 @@ def module_folders() -> list[str]:
 def _current_folder() -> list[str]:
     try:
         return [os.getcwd(), str(Path.cwd().resolve())]  # noqa: PTH109
-    except OSError:  # it has been removed
+    except OSError:  # it was removed
         return []

@@ -1,8 +1,8 @@
-"""A seccomp filter for sandboxes: system calls that nothing inside needs are disabled.
+"""A seccomp filter for sandboxes: it disables system calls that nothing inside needs.
 
-It closes what namespaces leave open: sockets that belong to no network namespace (AF_VSOCK leads to the host of a
-virtual machine), memory that the limits do not see (files without a name, shared memory of System V), and io_uring,
-which makes sockets past any filter.
+It closes gaps of namespaces: sockets outside of any network namespace (AF_VSOCK leads to the host of a virtual
+machine), memory that limits do not cover (unnamed files, System V shared memory), and io_uring, which creates sockets
+past any filter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _X32: Final = 0x4000_0000
 USUAL: Final = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
-"""Families of sockets that Python and Java make."""
+"""Socket families used by Python and Java."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Machine:
 
     Attributes:
         architecture: its number (`AUDIT_ARCH_...`).
-        socket: the call that makes a socket.
+        socket: the call that creates a socket.
         forbidden: calls that fail as if the kernel did not have them: memfd_create, shmget, msgget, semget, keyctl,
             add_key, request_key; and those that have the same number everywhere, see `_FORBIDDEN`.
     """
@@ -53,13 +53,13 @@ _MACHINES: Final = {
 
 
 def forbid_odd_calls(families: Sequence[int] = USUAL) -> bool:
-    """Give up system calls that are not needed, in this process and those that it starts.
+    """Disable unneeded system calls in this process and those that it starts.
 
     Args:
-        families: of the sockets that can be made; pairs of connected ones always can.
+        families: families of sockets that can be created; pairs of connected sockets always can.
 
     Returns:
-        whether it was possible: this processor may not be known, or the kernel may have no filters.
+        Whether it was possible: the processor may be unknown, or the kernel may lack filters.
     """
     machine = _MACHINES.get(platform.machine())
     if machine is None or ctypes.sizeof(ctypes.c_void_p) != struct.calcsize("Q"):
@@ -73,21 +73,21 @@ def forbid_odd_calls(families: Sequence[int] = USUAL) -> bool:
 
 
 def _program(machine: _Machine, families: Sequence[int]) -> list[bytes]:
-    """The filter: instructions of the Berkeley Packet Filter over `struct seccomp_data`."""
-    # As on an older kernel: a library that tries such a call continues without it, and a kill would end Java.
+    """Return the filter: instructions of the Berkeley Packet Filter over `struct seccomp_data`."""
+    # As on an older kernel: a library that tries such a call continues without it; killing would end Java.
     absent = _ERROR | errno.ENOSYS
     calls = (*machine.forbidden, *_FORBIDDEN)
     return [
         _step(_LOAD, _ARCHITECTURE),
         *_unless(machine.architecture, _KILL),  # calls of another architecture have other numbers
         _step(_LOAD, _NUMBER),
-        # The x32 interface has the same architecture, but other numbers, which would pass by the list below.
+        # The x32 interface has the same architecture, but other numbers, which would bypass the list below.
         _step(_IF_AT_LEAST, _X32, 0, 1),
         _step(_RETURN, absent),
         *(step for call in calls for step in _when(call, absent)),
         _step(_IF_EQUAL, machine.socket, 1, 0),
         _step(_RETURN, _ALLOW),
-        _step(_LOAD, _FIRST_ARGUMENT),  # of which the kernel takes the lower half, too
+        _step(_LOAD, _FIRST_ARGUMENT),  # the kernel uses only its lower half, too
         *(step for family in families for step in _when(family, _ALLOW)),
         _step(_RETURN, _ERROR | errno.EAFNOSUPPORT),
     ]

@@ -1,9 +1,9 @@
-"""Running a function in a sandbox: in processes that only see, reach and use what they are given.
+"""Running a function in a sandbox: in processes that can only see, reach and use what they are given.
 
-    owner       starts the supervisor, and is outside of everything
-    supervisor  holds the namespaces, shows files for a request and takes them away again
-    init        the first process inside; starts the sandboxed process and reaps what that leaves behind
-    sandboxed process   runs the function, and starts what it likes
+    owner       starts the supervisor; it is outside of the sandbox
+    supervisor  holds the namespaces, shows files for a request and removes them again
+    init        the first process inside; starts the sandboxed process and reaps its orphans
+    sandboxed process   runs the function, and may start further processes
 
 All of them end with the supervisor, and the supervisor ends with the owner.
 """
@@ -43,19 +43,19 @@ _NAMESPACES: Final = (
 _GET_FLAGS, _SET_FLAGS, _IS_UP = 0x8913, 0x8914, 1
 _SETUP_SECONDS: Final = 30.0
 _MAX_SIZE: Final = 64 << 20
-# Landlock as a second layer: nothing of these can be changed, whatever becomes of the mounts.
+# Landlock as a second layer: none of these can be modified, whatever happens to the mounts.
 _NEVER_CHANGED: Final = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "proc", "sys", "nix", "gnu")
 
 
 class SandboxError(OSError):
-    """The kernel does not let us build the sandbox, or show a file in it."""
+    """The kernel does not permit building the sandbox, or showing a file in it."""
 
 
 class Sandbox:
     """Sandboxed processes, as seen from outside.
 
     Attributes:
-        pid: the process to kill so that all of them end.
+        pid: process to kill to end all of them.
     """
 
     def __init__(self, child: int, pid: int, supervisor: socket.socket | None) -> None:
@@ -73,12 +73,12 @@ class Sandbox:
         when the sandbox began.
 
         Raises:
-            SandboxError: one cannot be shown.
+            SandboxError: a file cannot be shown.
         """
         self._tell({"reads": list(reads), "folders": list(folders)})
 
     def revoke(self) -> None:
-        """Take away what was granted."""
+        """Remove the granted files."""
         with suppress(SandboxError):
             self._tell({})
 
@@ -97,7 +97,7 @@ class Sandbox:
             raise SandboxError(answer)
 
     def exit_code(self, seconds: float | None = 0) -> int | None:
-        """Return how it ended, negative for a signal, None while it runs; the end may be waited for."""
+        """Return the exit code, negative for a signal, None while it runs; optionally wait for it."""
         if self._code is None and select.select([self._ended], [], [], seconds)[0]:
             with self._waiting:
                 if self._code is None:
@@ -105,7 +105,7 @@ class Sandbox:
         return self._code
 
     def kill(self) -> None:
-        """End all processes, and wait until they have ended."""
+        """Kill all processes and wait until they have exited."""
         if self.exit_code() is None:
             with suppress(ProcessLookupError):
                 # In namespaces, this is their first process: when it dies, the kernel kills all others there.
@@ -114,16 +114,16 @@ class Sandbox:
 
 
 def run_confined(work: Callable[[], int], view: View, limits: ProcessLimits, keep: Iterable[int] = ()) -> Sandbox:
-    """Run a function in a sandbox of its own; call it while this process has one thread.
+    """Run a function in a new sandbox; requires that this process has a single thread.
 
     Args:
-        work: gives back an exit code.
-        view: what it sees.
-        limits: what it may use.
-        keep: descriptors that stay open for it, besides the standard ones.
+        work: function that returns an exit code.
+        view: files that it sees.
+        limits: its resource limits.
+        keep: descriptors that stay open in it, besides the standard ones.
 
     Raises:
-        SandboxError: the kernel refuses; nothing has been run.
+        SandboxError: the kernel refuses; nothing was run.
     """
     ours, theirs = socket.socketpair()
     child = _fork(lambda: _supervise(theirs, work, view, limits), (*keep, theirs.fileno()))
@@ -149,16 +149,16 @@ def run_restricted(
     limits: ProcessLimits,
     keep: Iterable[int] = (),
 ) -> Sandbox:
-    """Run a function in a process that gives up rights on files, by Landlock alone: where namespaces are refused.
+    """Run a function in a process restricted by Landlock alone, where namespaces are not permitted.
 
-    It sees other processes and has the network of the machine.
+    It can see other processes and has the network of the machine.
 
     Args:
-        work: gives back an exit code.
+        work: function that returns an exit code.
         reads: files and folders that it may read.
         folders: folders that it may write to.
-        limits: what it may use.
-        keep: descriptors that stay open for it, besides the standard ones.
+        limits: its resource limits.
+        keep: descriptors that stay open in it, besides the standard ones.
 
     Raises:
         SandboxError: this kernel has no Landlock.
@@ -167,7 +167,7 @@ def run_restricted(
         raise SandboxError("this kernel has no Landlock")
 
     def run() -> int:
-        # In this order: Landlock closes `/proc`, where limits are written, and the filter takes `keyctl` away.
+        # The order matters: Landlock closes `/proc`, where limits are written, and the filter disables `keyctl`.
         with suppress(OSError):
             syscalls.forget_keyring()
         limit_this_process(limits, alone=False)
@@ -179,7 +179,7 @@ def run_restricted(
 
 
 def run_unconfined(work: Callable[[], int], keep: Iterable[int] = ()) -> Sandbox:
-    """Run a function in a process of its own that may do what this one may."""
+    """Run a function in a separate process with the rights of this one."""
 
     def run() -> int:
         syscalls.die_with_parent(signal.SIGKILL)
@@ -196,7 +196,7 @@ def _supervise(owner: socket.socket, work: Callable[[], int], view: View, limits
     user, group = os.getuid(), os.getgid()
     try:
         _leave_namespaces()
-        # After `unshare`: taking on new credentials clears the signal that comes when the parent dies.
+        # After `unshare`: new credentials clear the parent-death signal.
         syscalls.die_with_parent(signal.SIGKILL)
         _be_the_same(user, group)
         _connect_to_oneself()
@@ -204,9 +204,9 @@ def _supervise(owner: socket.socket, work: Callable[[], int], view: View, limits
             syscalls.forget_keyring()
         tree = Tree(view)
         ready, told = os.pipe()
-        # Init gets no copy of `owner`: the sandboxed process could answer over it in the place of the supervisor.
+        # Init gets no copy of `owner`: the sandboxed process could use it to answer instead of the supervisor.
         init = _fork(lambda: _init(told, work, tree, limits), closing=(owner.fileno(), ready))
-        # The pipe ends only when nobody holds its writing end, so the own one goes before the reading.
+        # The pipe is at its end only when all writing ends are closed, so close this one before reading.
         os.close(told)
         with os.fdopen(ready, encoding="utf-8") as words:
             trouble = words.read()
@@ -224,16 +224,16 @@ def _leave_namespaces() -> None:
 
 
 def _be_the_same(user: int, group: int) -> None:
-    """Inside, have the number that one has outside: files keep their owner."""
-    # Without this the kernel lets nobody without privileges map groups: giving up a group could open files that
-    # deny it.
+    """Map the user to the same id inside as outside: files keep their owner."""
+    # Otherwise the kernel does not permit unprivileged processes to map groups: dropping a group could open files
+    # that deny it.
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
 
 
 def _connect_to_oneself() -> None:
-    """Switch the loopback on, which is all the network there is."""
+    """Enable the loopback interface, the only network inside."""
     socket.sethostname("localhost")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = struct.pack("16sH22x", b"lo", 0)
@@ -242,14 +242,14 @@ def _connect_to_oneself() -> None:
 
 
 def _serve(owner: socket.socket, tree: Tree, init: int) -> int:
-    """Show files as the owner says, until init ends; how it ended."""
+    """Show files as the owner requests until init exits; return its exit status."""
     end = os.pidfd_open(init)
     while True:
         if end in select.select([owner.fileno(), end], [], [])[0]:
             code = os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
             if code < 0:
-                # Ends by the same signal, so that the owner learns how the sandboxed process ended: the OOM killer, or
-                # a crash.
+                # Exit by the same signal, so that the owner learns how the sandboxed process ended: by the OOM killer,
+                # or a crash.
                 signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
                 os.kill(os.getpid(), -code)
             return code
@@ -259,7 +259,7 @@ def _serve(owner: socket.socket, tree: Tree, init: int) -> int:
             os.kill(init, signal.SIGKILL)
             continue
         trouble = ""
-        # What was granted before goes in any case: files of one request must not be seen by the next.
+        # Always remove earlier grants: files of one request must not be visible to the next.
         tree.revoke()
         if asked:
             try:
@@ -279,14 +279,14 @@ def _init(told: int, work: Callable[[], int], tree: Tree, limits: ProcessLimits)
         syscalls.unshare(syscalls.CLONE_NEWNS)
         tree.enter()
         with suppress(OSError):
-            # In a namespace of its own a process has all capabilities again, and with them most of the bugs of kernels.
-            Path("/proc/sys/user/max_user_namespaces").write_text("0")  # no worlds of its own
+            # In its own namespace a process has all capabilities again, and with them access to most kernel bugs.
+            Path("/proc/sys/user/max_user_namespaces").write_text("0")  # no nested namespaces
         limit_this_process(limits)
-        # Before capabilities go, since a mount takes them; after the limits, of which some are files of `/proc`.
+        # Before capabilities are dropped, since mounting needs them; after the limits, since some are files of `/proc`.
         tree.seal()
         syscalls.drop_capabilities()
         syscalls.gain_nothing()
-        # After `enter`: the kernel lets no process under Landlock mount anything or change its root.
+        # After `enter`: a process under Landlock cannot mount or change its root.
         if landlock_version():
             top = [f"/{name}" for name in os.listdir("/") if name not in _NEVER_CHANGED]  # noqa: PTH208
             restrict_files(["/"], top)
@@ -297,8 +297,8 @@ def _init(told: int, work: Callable[[], int], tree: Tree, limits: ProcessLimits)
     os.close(told)
     child = _fork(work)
     while True:
-        # The first process of a namespace inherits all orphans: who does not wait for them fills the table of
-        # processes.
+        # The first process of a namespace inherits all orphans. If it does not reap them, they fill the process
+        # table.
         ended, status = os.waitpid(-1, 0)
         if ended == child:
             code = os.waitstatus_to_exitcode(status)
@@ -306,14 +306,14 @@ def _init(told: int, work: Callable[[], int], tree: Tree, limits: ProcessLimits)
 
 
 def _fork(work: Callable[[], int], keep: Iterable[int] | None = None, *, closing: Iterable[int] = ()) -> int:
-    """A child that runs a function and ends with what it gives back.
+    """Fork a child that runs a function and exits with its result.
 
     Args:
         work: the function.
-        keep: the only descriptors that stay open, besides the standard ones; None for all.
+        keep: descriptors that stay open, besides the standard ones; None for all.
         closing: descriptors that do not.
     """
-    # What is still buffered would come twice: the child has a copy, and flushes it at its end.
+    # Flush first: the child has a copy of the buffers, and would write it again on exit.
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()

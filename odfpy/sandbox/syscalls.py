@@ -71,17 +71,17 @@ def syscall(number: int, *arguments: Any, what: str) -> int:
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces for new ones."""
+    """Move to new namespaces."""
     _checked(_libc().unshare(ctypes.c_int(flags)), "unshare")
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
-    """Mount a file system, or a part of one a second time (`MS_BIND`), or change how mounts spread (`MS_SLAVE`).
+    """Mount a file system, bind-mount a part of one (`MS_BIND`), or change mount propagation (`MS_SLAVE`).
 
     Args:
         source: the device or folder, None for none.
         target: the folder that it appears at.
-        kind: name of the file system, None for a bind.
+        kind: type of the file system, None for a bind mount.
         flags: `MS_...` flags.
         data: options of the file system.
     """
@@ -90,12 +90,12 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
 
 
 def restrict_mount(target: str, attributes: int, *, recursive: bool = True) -> None:
-    """Take rights from a mount, and from what is mounted below it; other restrictions stay (Linux 5.12).
+    """Restrict a mount, and optionally those below it; other restrictions stay (Linux 5.12).
 
     Args:
         target: the folder of the mount.
         attributes: `MOUNT_ATTR_...` flags to set.
-        recursive: whether mounts below it get them, too.
+        recursive: whether mounts below it are restricted, too.
     """
     wanted = MountAttributes(attr_set=attributes)
     syscall(
@@ -111,26 +111,26 @@ def restrict_mount(target: str, attributes: int, *, recursive: bool = True) -> N
 
 def unmount(target: str) -> None:
     """Unmount."""
-    # Detached, since a plain unmount fails as long as anybody has a file open there.
+    # Detached, since a plain unmount fails while any process has a file open there.
     _checked(_libc().umount2(os.fsencode(target), ctypes.c_int(MNT_DETACH)), f"unmount {target}")
 
 
 def change_root(folder: str) -> None:
-    """Make a mount the root of this mount namespace, and let go of the old one.
+    """Make a mount the root of this mount namespace, and detach the old one.
 
     Raises:
-        OSError: it is refused, or this processor is not known.
+        OSError: the call is refused, or the processor is unknown.
     """
     os.chdir(folder)
     number = _PIVOT_ROOT.get(platform.machine(), -1)
-    # Both in one place, so that no folder is needed for the old root. It then lies on top, where `.` finds it.
+    # Same path for both, so that no folder is needed for the old root. It is then on top, where `.` finds it.
     syscall(number, b".", b".", what="pivot_root")
     unmount(".")
     os.chdir("/")
 
 
 def die_with_parent(signal: int) -> None:
-    """Get a signal when the process that started this one ends."""
+    """Request a signal when the parent process exits."""
     _checked(_libc().prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal), 0, 0, 0), "prctl")
 
 
@@ -140,7 +140,7 @@ def gain_nothing() -> None:
 
 
 def filter_system_calls(steps: bytes) -> None:
-    """Have a filter decide on the system calls of this process and of those that it starts, for good."""
+    """Install a system call filter in this process and those that it starts, permanently."""
     wanted = _Filter(len(steps) // _STEP, steps)
     _checked(
         _libc().prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), ctypes.byref(wanted), 0, 0), "seccomp"
@@ -148,27 +148,27 @@ def filter_system_calls(steps: bytes) -> None:
 
 
 def drop_capabilities() -> None:
-    """Have no privileges of a superuser, and never get any."""
+    """Drop all privileges of a superuser, permanently."""
     for capability in range(_LAST_CAPABILITY + 1):
         if _libc().prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
-            break  # beyond the last one that this kernel knows
+            break  # beyond the last capability of this kernel
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
     _checked(_libc().capset(header, nothing), "capset")
 
 
 def forget_keyring() -> None:
-    """Leave the kernel's keyring of the session, which may hold credentials, for an empty one."""
+    """Replace the session keyring, which may hold credentials, by an empty one."""
     number = _KEYCTL.get(platform.machine(), -1)
     syscall(number, ctypes.c_int(_KEYCTL_JOIN_SESSION_KEYRING), None, what="keyctl")
 
 
 def share_memory(one: int, other: int) -> bool:
-    """Return whether two processes are in one address space; False where the kernel does not tell."""
+    """Return whether two processes share an address space; False if the kernel does not tell."""
     number = _KCMP.get(platform.machine())
     if number is None:
         return False
     try:
         return syscall(number, one, other, _KCMP_VM, 0, 0, what="kcmp") == 0
-    except OSError:  # one of them has ended, or the call is not allowed here
+    except OSError:  # one process has exited, or the call is not permitted here
         return False

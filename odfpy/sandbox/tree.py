@@ -1,7 +1,7 @@
 """The file system of a sandbox: an empty one, with parts of the real one mounted under their own paths.
 
-It exists twice. The supervisor's copy can be changed; that of the confined processes is read-only and follows it, so
-that files for one request appear there and vanish again while they run.
+It exists twice. The supervisor's copy can be changed. The copy of the confined processes is read-only and follows it,
+so that files for a request appear and disappear there while they run.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _WRITABLE: Final = ATTR_NOSUID | ATTR_NODEV
 
 
 class Tree:
-    """The supervisor's copy; the process has a mount namespace of its own, and may mount.
+    """The supervisor's copy. The process must have its own mount namespace, and permission to mount.
 
     Attributes:
-        view: what is always there.
+        view: the permanent part.
     """
 
     def __init__(self, view: View) -> None:
@@ -56,7 +56,7 @@ class Tree:
         for place in (self._root, self._stage):
             os.mkdir(place, 0o700)  # noqa: PTH102
             mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, _SMALL)
-        # Grants reach the sandboxed process by this. Before the first mount below, which is then shared as well.
+        # Grants reach the sandboxed process through it. Before the first mount below it, which is then shared, too.
         mount(None, self._root, None, MS_SHARED)
         for path in view.reads:
             self._show(path, _READ_ONLY)
@@ -64,7 +64,7 @@ class Tree:
             self._hide(view.hidden)
         for name in _DEVICES:
             self._show(f"/dev/{name}", ATTR_RDONLY | ATTR_NOSUID)
-        # The folder of one's own, without the places of the supervisor.
+        # The private folder, without the supervisor's own folders.
         self._show(view.folder, _WRITABLE, recursive=False)
         os.makedirs(self._in_root("/proc"), exist_ok=True)  # noqa: PTH103
         os.makedirs(self._in_root("/etc"), exist_ok=True)  # noqa: PTH103
@@ -72,22 +72,22 @@ class Tree:
             Path(self._in_root(path)).write_text(text)
 
     def enter(self) -> None:
-        """Make it the root of this process, which has copied the mount namespace; it is read-only from here on."""
-        # Slave, not private: what the supervisor mounts must still arrive here. Nothing goes the other way.
+        """Make the tree the read-only root of this process, which has a copy of the mount namespace."""
+        # Slave, not private: mounts of the supervisor must still arrive here, but none propagate back.
         mount(None, "/", None, MS_REC | MS_SLAVE)
         mount("proc", self._in_root("/proc"), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
         change_root(self._root)
 
     @staticmethod
     def seal() -> None:
-        """Let nobody write to the root and to `/proc`; call it after `enter`."""
+        """Make the root and `/proc` read-only for everybody; call it after `enter`."""
         for place in ("/", "/proc"):
             restrict_mount(place, ATTR_RDONLY, recursive=False)
 
     def grant(self, reads: Iterable[str], folders: Iterable[str]) -> None:
-        """Show files for a request; `revoke` takes them away.
+        """Show files for a request; `revoke` removes them.
 
-        What is mounted in a folder is not shown with it: our own tree may be, and what is unmounted there would vanish
+        Mounts inside a granted folder are not shown: our own tree may be one, and an unmount there would propagate
         here.
 
         Args:
@@ -95,13 +95,13 @@ class Tree:
             folders: folders to write to.
 
         Raises:
-            OSError: one cannot be shown.
+            OSError: a file cannot be shown.
         """
         writable = topmost(folders)
         wanted = [
             path
             for path in topmost(reads)
-            # Of a file that is missing, the confined process says so.
+            # The confined process reports missing files itself.
             if not self.view.shows(path)
             and not any(is_in(path, folder) for folder in writable)
             and os.path.exists(path)  # noqa: PTH110
@@ -122,13 +122,13 @@ class Tree:
                 self._granted.append(self._show(folder, _WRITABLE, recursive=False))
 
     def revoke(self) -> None:
-        """Take away what was granted."""
+        """Remove the granted files."""
         while self._granted:
             with suppress(OSError):
                 unmount(self._granted.pop())
 
     def _grant_group(self, group: str, paths: list[str]) -> None:
-        """Show some files of a folder in one step, which takes 30 microseconds a file instead of 300."""
+        """Show files of a folder in one step, which takes 30 microseconds per file instead of 300."""
         stage = f"{self._stage}/group"
         os.makedirs(stage, exist_ok=True)  # noqa: PTH103
         mount("tmpfs", stage, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
@@ -137,7 +137,7 @@ class Tree:
                 place = stage + path[len(group) :]
                 _make_place(place, path)
                 mount(path, place, None, MS_BIND)
-            # Before the move: mounts spread to the copy of the sandboxed process, later restrictions of them do not.
+            # Before the move: mounts propagate to the copy of the sandboxed process, later restrictions do not.
             restrict_mount(stage, _READ_ONLY)
             place = self._in_root(group)
             os.makedirs(place, exist_ok=True)  # noqa: PTH103
@@ -148,7 +148,7 @@ class Tree:
         self._granted.append(place)
 
     def _show(self, path: str, attributes: int, *, recursive: bool = True) -> str:
-        """Mount a file or folder under its own name; its restrictions are there before anybody sees it."""
+        """Mount a file or folder under its own name; its restrictions apply before anyone sees it."""
         stage = f"{self._stage}/{'folder' if os.path.isdir(path) else 'file'}"  # noqa: PTH112
         _make_place(stage, path)
         mount(path, stage, None, MS_BIND | (MS_REC if recursive else 0))
@@ -165,7 +165,7 @@ class Tree:
     def _hide(self, path: str) -> None:
         place = self._in_root(path)
         if not os.path.isdir(place):  # noqa: PTH112
-            return  # it is not there anyway
+            return  # it does not exist anyway
         mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, _SMALL)
         for shown in self.view.reads:
             if is_in(shown, path):
@@ -176,7 +176,7 @@ class Tree:
 
 
 def _make_place(place: str, like: str) -> None:
-    """Something to mount on: a folder for a folder, a file for anything else."""
+    """Create a mount point: a folder for a folder, a file for anything else."""
     if os.path.isdir(like):  # noqa: PTH112
         os.makedirs(place, exist_ok=True)  # noqa: PTH103
     elif not os.path.exists(place):  # noqa: PTH110

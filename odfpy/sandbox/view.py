@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-# Programs and libraries, time zones, and what the linker and Debian's Java keep elsewhere. No accounts, no settings, no
-# hosts, and of /usr neither what somebody has added (/usr/local) nor documents, sources and data.
+# Programs and libraries, time zones, and what the linker and Debian's Java need elsewhere. No accounts, settings or
+# hosts; of /usr neither local additions (/usr/local) nor documentation, sources and data.
 _SYSTEM: Final = (
     *(f"/usr/{name}" for name in ("bin", "lib", "lib32", "lib64", "libx32", "share/zoneinfo", "share/javazi")),
     *("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"),
-    # How many processors and how much memory there is, for Java.
+    # The number of processors and the amount of memory, for Java.
     *("/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/devices/system/node"),
 )
 _PREFIX_PARTS: Final = ("bin", "lib", "lib64", "pyvenv.cfg")
@@ -27,9 +27,9 @@ class View:
     """The visible files, under their own paths; no others exist inside.
 
     Attributes:
-        reads: files and folders that can be read, none of them in another.
-        folder: the folder of one's own, which can be written to.
-        hidden: a folder of which nothing is shown by way of a folder around it.
+        reads: readable files and folders, none inside another.
+        folder: the private folder, which is writable.
+        hidden: a folder that is not visible even inside a readable folder.
     """
 
     reads: tuple[str, ...]
@@ -45,25 +45,25 @@ class View:
 
 
 def is_in(path: str, folder: str) -> bool:
-    """Return whether a path is that of the folder, or of something in it."""
+    """Return whether a path is the folder or inside it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def topmost(paths: Iterable[str]) -> tuple[str, ...]:
-    """Paths without those that are in another one."""
+    """Return the paths that are not inside another one."""
     found: list[str] = []
-    for path in sorted(set(paths)):  # a folder comes before what is in it
+    for path in sorted(set(paths)):  # a folder sorts before its content
         if not any(is_in(path, other) for other in found):
             found.append(path)
     return tuple(found)
 
 
 def view_of_python(*more: Path, folder: Path, hidden: Path | None = None) -> View:
-    """A view in which this Python runs, with its installed packages and ours.
+    """Return a view in which this Python runs, with its installed packages and our modules.
 
     Args:
         more: further files and folders that can be read.
-        folder: the folder of one's own.
+        folder: the private folder.
         hidden: see `View`.
     """
     wanted = [*_SYSTEM, *(str(path.absolute()) for path in more), *_python_parts()]
@@ -76,13 +76,13 @@ def _python_parts() -> Iterable[str]:
     prefixes |= {str(Path(prefix).resolve()) for prefix in prefixes}
     yield from (f"{prefix}/{part}" for prefix in prefixes for part in _PREFIX_PARTS)
     link = Path(sys.executable)
-    for _ in range(8):  # where the program itself is, which may be behind several links
+    for _ in range(8):  # the program itself may be behind several links
         yield str(link.parent)
         if not link.is_symlink():
             break
         link = link.parent / link.readlink()
     for entry in sys.path:
-        # Other folders of the path are those that somebody works in, which hold more than modules.
+        # Other folders of the path are working folders, with more than modules.
         if Path(entry).name in _LIBRARIES or entry.endswith(".zip"):
             yield str(Path(entry).absolute())
     yield str(Path(__file__).absolute().parents[1])

@@ -89,7 +89,7 @@ _Segment = Annotated[str, Path(max_length=200, description="Name of the dataset.
 _Account = Annotated[str, Path(max_length=200, description="Account that the dataset belongs to.")]
 
 ARCHIVE_ROUTERS: Sequence[APIRouter] = (archive_reading.router, archive_writing.router)
-"""What there is of each archive of files, and of one that is meant without a name."""
+"""Routers of each archive of files, and of the default one."""
 
 DATASET_ROUTERS: Sequence[APIRouter] = (
     simple.router,
@@ -113,7 +113,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     archive_previewing.router,
     datasets_api.dataset,
 )
-"""What there is of each dataset. The last one takes `/{account}/{name}`, any two words: others go before it."""
+"""Routers of each dataset. The last one takes `/{account}/{name}`, any two words, so others go before it."""
 
 
 def create_app(
@@ -210,8 +210,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _read_ahead(app: FastAPI, stop: threading.Event) -> None:
-    """Read ahead what takes long with many thousands of datasets, so that the first request need not wait for it."""
-    with suppress(OdfError):  # the caller is told what is wrong
+    """Read ahead what takes long with many thousands of datasets, so that the first request need not wait."""
+    with suppress(OdfError):  # reported to the caller
         app.state.datasets.refresh()
         app.state.archives.sweep()
     app.state.catalog.warm_up(stop)

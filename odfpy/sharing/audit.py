@@ -1,6 +1,6 @@
-"""The audit log: who has read what, as an ODF dataset of the workspace; written by `odfpy.coordinator.record_log`.
+"""The audit log of accesses, an ODF dataset of the workspace; written by `odfpy.coordinator.record_log`.
 
-Accesses that a killed server has left in `.odf/audit` are appended by the next server, or by `odf audit`.
+Accesses recorded in `.odf/audit` by a killed server are appended by the next server, or by `odf audit`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AUDIT: Final = RecordedDataset(
     },
 )
 LEFT_OUT: Final = "not listed"
-"""The action of a row that stands for many accesses of nobody known; `files` says how many."""
+"""The action of a row that summarizes many anonymous accesses; `files` is their number."""
 
 _MINUTE: Final = 60.0
 _MAX_STRANGERS: Final = 100

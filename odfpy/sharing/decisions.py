@@ -1,4 +1,4 @@
-"""Decisions on who may read what: the single implementation for Delta Sharing, REST, Flight SQL and transfers.
+"""Decisions on read permissions: the single implementation for Delta Sharing, REST, Flight SQL and transfers.
 
 A grant is a pair of columns and rows. Several grants are a union of cells: a cell is visible if one grant includes both
 its row and its column. So the columns of one grant are never visible in the rows of another.
@@ -17,7 +17,7 @@ from odfpy.sharing.model import Grant, SharedTable
 from odfpy.sharing.names import SharePath, folded
 
 _MAX_PATHS: Final = 200
-"""Grants up to which only what they are on is looked up; with more of them, it is quicker to look through all."""
+"""Maximum number of grants that are looked up by path; beyond that, scanning all tables is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class View:
         return any_of([part.rows for part in self.parts if part.rows is not None])
 
     def conditions_of(self, column: str) -> list[str] | None:
-        """Return conditions of which one must be true for a column to be visible; None if it is in all visible rows."""
+        """Return conditions, one of which must be true for a column to be visible; None if all visible rows show it."""
         found: list[str] = []
         for part in self.parts:
             if part.columns is None or folded(column) in map(folded, part.columns):
@@ -157,7 +157,7 @@ class CallerAccess:
         return self._grants is None or any(_covers(grant.path, table.path) for grant in self._grants)
 
     def grants_on(self, table: SharedTable) -> list[Grant]:
-        """Return the grants on a table; none for a caller who needs none."""
+        """Return the grants on a table; none if the caller needs none."""
         return [grant for grant in self._grants or () if _covers(grant.path, table.path)]
 
     @property

@@ -33,7 +33,7 @@ from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.tables.contract import ReadableTable
 
 Resolver = Callable[["DeclaredTable"], TableSource]
-"""Finds the data behind a table."""
+"""Resolves the data behind a table."""
 
 Opener = Callable[[TableSource], ReadableTable]
 """Opens a table."""
@@ -50,7 +50,7 @@ class DeclaredTable(_Strict):
         dataset: name or id of the dataset behind it.
         parquet: a folder of Parquet files, or the URL of one.
         delta: the folder of a Delta table, or the URL of one.
-        iceberg: an Iceberg table, as a catalog or a metadata file has it.
+        iceberg: an Iceberg table, in a catalog or by its metadata file.
         shown: whether to show its current state, or its changelog.
         at: a tag or branch of the dataset.
         comment: human-readable comment.
@@ -146,7 +146,7 @@ class Step:
     Attributes:
         sign: `+` adds, `-` removes, `~` changes.
         text: description of the change.
-        take: makes the change.
+        take: performs the change.
         unfit: tables in which a grant will show nothing, since they lack columns that it names.
     """
 

@@ -6,7 +6,7 @@ from odfpy.errors import NotFound, UsageError
 
 
 class SharedObjectNotFound(NotFound, code="E760"):
-    """No share, schema, table, user, recipient or group goes by that name."""
+    """No share, schema, table, user, recipient or group has that name."""
 
 
 class InvalidCondition(UsageError, code="E761"):

@@ -1,8 +1,7 @@
 """Hints of clients: predicates that they will apply, used to skip files (Delta Sharing protocol).
 
 A hint that is not understood keeps all files. For each subexpression it is determined whether it can be true for a row
-of
-a file, and whether it can be false: for NULL, neither. So `not` simply swaps the two.
+of a file, and whether it can be false: for NULL, neither. So `not` simply swaps the two.
 """
 
 from __future__ import annotations
@@ -269,8 +268,7 @@ def _value_of(constant: _Constant, kind: pa.DataType) -> Any:
     """Convert a constant to a value that compares like the column.
 
     Clients first cast both sides to a common type, by their own rules. So a constant of another type than the column is
-    not
-    understood; nor is a time without time zone, which depends on the client's session.
+    not understood; nor is a time without time zone, which depends on the client's session.
     """
     import pyarrow as pa
 

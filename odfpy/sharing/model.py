@@ -25,7 +25,7 @@ class Principal:
 
     Attributes:
         id: unique id, never reused.
-        kind: what they are.
+        kind: kind of the principal.
         name: name; unique among all principals, case-insensitive.
         attributes: attributes that row conditions can use, such as the country of a partner.
         is_disabled: whether access is suspended.
@@ -84,8 +84,8 @@ class TableSource:
         kind: kind of the source.
         location: id of a dataset; folder or URL of a Parquet folder or Delta table; `catalog:namespace.table` or a
             metadata file of an Iceberg table.
-        shown: of a dataset, its current state or its changelog.
-        at: of a dataset, a tag or branch; None for the head.
+        shown: for a dataset, its current state or its changelog.
+        at: for a dataset, a tag or branch; None for the head.
     """
 
     kind: SourceKind

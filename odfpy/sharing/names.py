@@ -70,7 +70,7 @@ class SharePath:
 
     @property
     def what(self) -> str:
-        """Return the word for its kind."""
+        """The name of its kind."""
         return "share" if self.schema is None else "schema" if self.table is None else "table"
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ _PATIENCE: Final = 600.0  # the server reads the complete version before it resp
 
 
 class UnusableProfile(UsageError, code="E765"):
-    """A profile file is none, or the server that it names gives no proof."""
+    """A profile file is invalid, or its server returns no proof."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class Sharing:
         return ServedHistories(self.database)
 
     def whole_datasets(self, principal: Principal) -> frozenset[str]:
-        """Return ids of the datasets of which a principal may see everything: every column of every row of the
+        """Return the ids of the datasets that a principal may read completely: every column of every row of the
         changelog.
         """
         reach = self.reach(principal)

@@ -2,8 +2,8 @@
 
 A statement is a document like an answer with a proof (`odfpy.query.wire.verification`). Its `input` names the table,
 the version and, for a dataset that is shown completely, the block. Its `output` has the columns and an
-order-independent hash of the rows. So a reader of the table can verify the received rows, whatever tool has read them,
-and an owner of a copy of the dataset can reproduce the rows.
+order-independent hash of the rows. So a reader of the table can verify the received rows, whatever tool was used, and
+an owner of a copy of the dataset can reproduce the rows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ReadTable:
         recipient: name of the recipient.
         version: number of the version.
         timestamp: time of the version.
-        shown: of a dataset, its current state or its changelog.
+        shown: for a dataset, its current state or its changelog.
         dataset: the dataset and its block, if the recipient sees all of it.
     """
 

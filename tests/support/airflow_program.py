@@ -1,8 +1,8 @@
-"""Runs in an environment with Airflow: the example's DAG, then one with a sensor; tells states and events as JSON.
+"""Program for an environment with Airflow: runs the example's DAG, then one with a sensor; prints JSON.
 
     python airflow_program.py FOLDER_OF_DAGS
 
-That folder has the example and `sensed.py`. The database of Airflow is made in AIRFLOW_HOME.
+That folder has the example and `sensed.py`. The database of Airflow is created in AIRFLOW_HOME.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from airflow.utils.db import upgradedb
 
 upgradedb()
 
-from odf_dag import dag  # noqa: E402 - its database has to be there
+from odf_dag import dag  # noqa: E402 - its database must exist
 from sensed import dag as sensed  # noqa: E402
 
 

@@ -1,4 +1,4 @@
-"""What the installed pyarrow has no code for: older releases, which are allowed, lack some layouts of columns."""
+"""Features missing in the installed pyarrow: older permitted releases lack some layouts of columns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Runs in an environment with Dagster: what its definitions do with a workspace, as a line of JSON a step.
+"""Program for an environment with Dagster: applies its definitions to a workspace, and prints a line of JSON per step.
 
     python dagster_program.py FOLDER_OF_THE_EXAMPLE STEP...
 
-Steps: `assets` tells keys and what they depend on; `pull` runs the job; `sense` asks the sensor, with what it knew.
+Steps: `assets` prints keys and dependencies; `pull` runs the job; `sense` runs the sensor with its previous cursor.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def sense() -> Any:
 
 
 def ingest() -> Any:
-    """Rows that come while Dagster does not look."""
+    """Return rows that arrive without Dagster's knowledge."""
     row = '{"event_time": "2024-02-01T00:00:00Z", "id": 9, "name": "z"}\n'
     command = [odf.program, "-w", odf.workspace, "ingest", "com.example.rates", "--stdin"]
     return subprocess.run(command, input=row, text=True, check=True, capture_output=True).returncode

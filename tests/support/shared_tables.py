@@ -1,4 +1,4 @@
-"""Reading shared tables as clients of the protocol do: the files that are served, with the values beside them."""
+"""Reading of shared tables like clients of the protocol: the served files, with the values beside them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def view(rows: str | None = None, columns: tuple[str, ...] | None = None) -> Vie
 
 
 def rows_of(table: ReadableTable, number: int | None, folder: Path, seen: View = ALL) -> list[dict[str, Any]]:
-    """The rows of a version, sorted.
+    """Return the rows of a version, sorted.
 
     Args:
         table: the table.
-        number: of the version, None for the newest.
+        number: number of the version, None for the latest.
         folder: where files are made.
-        seen: what shows of it.
+        seen: the visible part.
     """
     version = table.latest if number is None else table.version(number)
     return in_order(row for file in table.files(version) for row in _rows(table, version, file, folder, seen))
@@ -36,14 +36,14 @@ def rows_of(table: ReadableTable, number: int | None, folder: Path, seen: View =
 def changes_of(
     table: ReadableTable, first: int, last: int, folder: Path, seen: View = ALL
 ) -> list[tuple[int, str, dict[str, Any]]]:
-    """The changes of versions as triples of version, kind and row, sorted.
+    """Return the changes of versions as triples of version, kind and row, sorted.
 
     Args:
         table: the table.
         first: number of the first version.
-        last: of the last one.
+        last: number of the last version.
         folder: where files are made.
-        seen: what shows of it.
+        seen: the visible part.
     """
     found = []
     for change in table.changes(table.version(first), table.version(last)):

@@ -1,4 +1,4 @@
-"""Documents that a person types along: their console blocks, run in one shell, and what these print."""
+"""Documents with console sessions: their blocks, run in one shell, and the output."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _SIGNS_OF_FAILURE = ("error:", "NOT VALID", " To do")
 _MASKS = {
     r"f1620[0-9a-f]{2,64}(\.\.\.)?": "HASH",
     r"did:odf:f[0-9a-f]+": "ID",
-    r"\b20(2[6-9]|[3-9]\d)-\d\d-\d\dT[\d:.]+Z?": "NOW",  # examples happened before
+    r"\b20(2[6-9]|[3-9]\d)-\d\d-\d\dT[\d:.]+Z?": "NOW",  # examples have older times
     r"\b\d+\.\d s\b": "SECONDS",
     r"\b\d+ (s|min) ago\b": "AGO",
     r"\b\d+\.\d KiB\b": "SIZE",  # of Parquet files, which names their writer
-    r" +": " ",  # columns are as wide as what is masked in them
+    r" +": " ",  # columns are as wide as the masked values
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A command of a document, and what the document shows below it; empty where it shows nothing."""
+    """A command of a document, and the output shown below it; empty if none is shown."""
 
     command: str
     shown: tuple[str, ...]
 
 
 def commands_in(text: str) -> Iterator[Typed]:
-    """The commands of a document, but for those that are marked as not run."""
+    """Yield the commands of a document, but for those that are marked as not run."""
     for block in _BLOCK.findall(NOT_RUN.sub("", text)):
         lines = block.splitlines()
         while lines:
@@ -59,13 +59,13 @@ def _is_whole(command: str) -> bool:
 
 
 def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[str, str]) -> list[tuple[Typed, str]]:
-    """Run commands in one shell, as a person would; gives what each has printed.
+    """Run commands in one shell, as users would; return the output of each.
 
     Args:
         commands: the commands, in order.
-        folder: the folder to begin in, which documents call otherwise.
-        home: of a new user.
-        replaced: texts of the document that are others here, such as a port.
+        folder: the initial folder, which has another name in documents.
+        home: home of a new user.
+        replaced: texts of the document that differ here, such as a port.
     """
     program = []
     for typed in commands:
@@ -78,8 +78,8 @@ def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[s
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("XDG_")},
         "HOME": str(home),
-        "PYTHONUNBUFFERED": "",  # people do not have it either
-        # Otherwise each engine would make a start-up cache, which takes longer than what is typed.
+        "PYTHONUNBUFFERED": "",  # users do not set it either
+        # Otherwise each engine would create a start-up cache, which takes longer than the commands.
         "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
         "ODF_ENGINE_MEMORY": MEMORY,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -99,7 +99,7 @@ def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[s
 
 
 def difference(typed: Typed, printed: str, replaced: Mapping[str, str]) -> str | None:
-    """Say where a command has printed something else than the document shows; `...` stands for anything."""
+    """Describe where the output of a command differs from the document; `...` matches anything."""
     failed = re.search(r"\nexit code \d+$", printed)
     expects_failure = any(sign in line for line in typed.shown for sign in _SIGNS_OF_FAILURE)
     if failed and not expects_failure:

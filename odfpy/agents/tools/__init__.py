@@ -1,1 +1,1 @@
-"""The tools: what a model may ask of datasets. Each module has one of them, or two that belong together."""
+"""The tools of a model. Each module has one, or two related ones."""

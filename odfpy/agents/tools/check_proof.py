@@ -1,4 +1,4 @@
-"""`check_proof`: whether an answer is what was signed, and comes out again."""
+"""`check_proof`: check the signature of an answer, and reproduce it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compare_states`: which rows of a dataset have changed between two moments."""
+"""`compare_states`: rows of a dataset that changed between two moments."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _compare(reader: Reader, asked: CompareArguments, control: CancellationToken
     dataset = reader.dataset(asked.dataset)
     storage = reader.workspace_of(dataset).storage
     for moment in (asked.old, asked.new):
-        if not moment[:4].isdigit():  # what references do not lead to is not there for this caller
+        if not moment[:4].isdigit():  # unreachable blocks do not exist for this caller
             reader.resolver.find_block(dataset, moment)
     with compare(storage, reader.service, str(dataset.handle.id), asked.old, asked.new, asked.key) as found:
         control.on_stop(found.answer.cancel)
@@ -66,7 +66,7 @@ def _compare(reader: Reader, asked: CompareArguments, control: CancellationToken
 
 
 def _that_fit(changes: list[RowChange]) -> tuple[list[ChangedRow], bool]:
-    """Return the changes that fit into an answer, and whether that leaves some out."""
+    """Return the changes that fit into an answer, and whether some were omitted."""
     sides = [(list((one.old or {}).values()), list((one.new or {}).values())) for one in changes]
     shown = shown_rows([*old, *new] for old, new in sides)
     rows = []

@@ -1,4 +1,4 @@
-"""`describe_dataset`: what there is to know of a dataset before it is queried, and how far it can be trusted."""
+"""`describe_dataset`: facts about a dataset before it is queried, and how far it can be trusted."""
 
 from __future__ import annotations
 
@@ -107,14 +107,14 @@ def _describe(reader: Reader, asked: DescribeArguments, control: CancellationTok
 
 
 def describe(reader: Reader, dataset: StoredDataset) -> DescribeAnswer:
-    """Return what there is to know of a dataset.
+    """Describe a dataset.
 
     Args:
-        reader: for whom; other datasets that they may not read have no names.
+        reader: reader of the caller; other datasets that it may not read have no names.
         dataset: the dataset.
 
     Raises:
-        DatasetNotFound: it is empty.
+        DatasetNotFound: the dataset is empty.
     """
     entry, state = reader.entry(dataset), dataset.state
     columns = columns_of(dataset)
@@ -156,7 +156,7 @@ def describe(reader: Reader, dataset: StoredDataset) -> DescribeAnswer:
 
 
 def columns_of(dataset: StoredDataset) -> list[Column]:
-    """Return all columns of a dataset, system columns too; none where there is no schema yet."""
+    """Return all columns of a dataset, including system columns; none if there is no schema yet."""
     schema = dataset.state.schema
     return [] if schema is None else [Column(name=one.name, type=str(one.type)) for one in to_arrow(schema)]
 

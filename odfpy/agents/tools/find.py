@@ -1,4 +1,4 @@
-"""`find_datasets`: which datasets there are."""
+"""`find_datasets`: list datasets."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def sql_name(name: str) -> str:
 
 
 def text_or_none(value: Timestamp | Any | None) -> str | None:
-    """Return the text of a value, None of none."""
+    """Return a value as text; None stays None."""
     return None if value is None else str(value)
 
 

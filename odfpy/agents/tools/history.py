@@ -1,4 +1,4 @@
-"""`dataset_history`: the last blocks of a dataset, and what has come since some time."""
+"""`dataset_history`: the last blocks of a dataset, and the rows added since a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`query`: an answer in SQL, with the blocks that it is made of, and a proof if the query has one answer."""
+"""`query`: run SQL; the answer has the blocks that it depends on, and a proof if it is reproducible."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BEYOND = 1
-"""Rows beyond the limit that are asked for: so it shows that there are more."""
+"""Extra rows requested beyond the limit, to detect that there are more."""
 
 
 class QueryArguments(Arguments):
@@ -111,7 +111,7 @@ def _query(reader: Reader, asked: QueryArguments, control: CancellationToken) ->
     if no_proof is None:
         try:
             proof = _proof(reader, page.answered)
-        except OdfError as error:  # the key cannot be used, the disk is full: the answer is none the worse
+        except OdfError as error:  # the key is unusable or the disk is full: the answer is still valid
             no_proof = _why(error)
     names = page.answered.table.schema
     return QueryAnswer(
@@ -130,12 +130,12 @@ def _query(reader: Reader, asked: QueryArguments, control: CancellationToken) ->
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The rows that fit, exactly those that can be signed.
+    """The rows that fit: exactly those that can be signed.
 
     Attributes:
         answered: the rows, and the question that has exactly these for its answer.
         shown: the same for a model.
-        more: what is left out, in words.
+        more: description of the omitted rows.
     """
 
     answered: Answered

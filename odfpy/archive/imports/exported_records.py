@@ -2,8 +2,8 @@
 
 {"url": "s3://lake/6309.../data", "create_time": 1426896791333, "size": 7892341, "metadata": {...}, ...}
 
-They are plain, or in the form of DynamoDB, where each value says its type (`{"S": "text"}`, `{"N": "1"}`, `{"M": {}}`),
-and may stand in `{"Item": ...}`, as exports to S3 have them. A file has a record for each day that it covers.
+Values are plain, or in DynamoDB's typed form (`{"S": "text"}`, `{"N": "1"}`, `{"M": {}}`), and may be wrapped in
+`{"Item": ...}`, as in exports to S3. A file has a record for each day that it covers.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class ExportedRecord:
 
     Attributes:
         key: key of the object in its bucket.
-        metadata: of the file.
-        create_time: when the file came into the bucket, in milliseconds since 1970; None if the record does not say.
+        metadata: metadata of the file.
+        create_time: when the file arrived in the bucket, in milliseconds since 1970; None if the record does not say.
         size: bytes; None if the record does not say.
     """
 
@@ -46,14 +46,14 @@ class ExportedRecord:
 
 
 def exported_records(file: Path) -> Iterator[ExportedRecord | tuple[str, OdfError]]:
-    """Yield the records of an export; for a line that is none, its place and why.
+    """Yield the records of an export; for an invalid line, its position and the error.
 
     Args:
         file: the export.
 
     Raises:
         NotFound: there is no such file.
-        OdfError: it cannot be read.
+        OdfError: the file cannot be read.
     """
     try:
         with file.open("rb") as raw:
@@ -114,7 +114,7 @@ def _is_typed(value: Any) -> bool:
 
 
 def _plain(value: Any, name: str, depth: int = 0) -> Any:
-    """The value of a value that says its type."""
+    """Unwrap a value in DynamoDB's typed form."""
     if not _is_typed(value) or depth > _MAX_DEPTH:
         raise RecordRefused(name, [f"{json.dumps(value)[:80]} is not a value in the form of DynamoDB"])
     ((kind, inner),) = value.items()

@@ -1,13 +1,13 @@
-"""Import of a bucket in datalake's layout, or of those objects in it that an export of its index lists.
+"""Import of a bucket in datalake's layout, or of the objects in it that are listed in an export of its index.
 
-    ID/data                       as datalake has it today
-    prefix/what/day/ID-name       as it had it
+    ID/data                       the current layout of datalake
+    prefix/what/day/ID-name       its former layout
 
 1. objects come from the listing of the bucket, or from the records of the export, each once
-2. those whose ids the archive has are left alone, so that an import that was broken off continues where it was
-3. the metadata of the others is read: that of the record, or that of the object itself
-4. their bytes are fetched, several at the same time, and compared with the hash of the metadata
-5. many are pushed in one commit, with their ids and the times at which they came into the bucket
+2. objects whose ids the archive already has are skipped, so that an interrupted import can be continued
+3. the metadata of the others is read, from the record or from the object itself
+4. their bytes are fetched, several objects at the same time, and compared with the hash in the metadata
+5. many are pushed in one commit, with their ids and the times of their arrival in the bucket
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class _Candidate:
     """An object that may be imported.
 
     Attributes:
-        key: key of it.
-        id: id of the file, as far as the key or the record tell.
+        key: key of the object.
+        id: id of the file, as far as the key or the record contain it.
         size: bytes, as far as known.
-        record: of the export, None if there is none.
+        record: record of the export, None if there is none.
     """
 
     key: str
@@ -80,7 +80,7 @@ def import_layout(
         scratch: a folder for temporary copies.
         records: an export of datalake's index; by default all objects are imported, with their own metadata.
         limits: settings of the import.
-        on_push: is called with each commit.
+        on_push: called with each commit.
 
     Raises:
         OdfError: the source cannot be read, or the archive cannot be written; what was pushed before is kept.
@@ -96,7 +96,7 @@ def import_layout(
             else:
                 yield from batches.add(name, result.new, result.size)
     except OdfError:
-        yield from batches.push()  # or it would be fetched again next time, up to the same error
+        yield from batches.push()  # otherwise the files would be fetched again next time, up to the same error
         raise
     else:
         yield from batches.push()
@@ -109,7 +109,7 @@ def import_layout(
 
 def _listed(source: ObjectSource) -> Iterator[_Candidate]:
     for key, size in source.stored():
-        if not key.endswith("/"):  # some tools make objects for folders
+        if not key.endswith("/"):  # some tools create objects for folders
             yield _Candidate(key, _id_in(key), size)
 
 
@@ -119,7 +119,7 @@ def _id_in(key: str) -> str | None:
 
 
 def _recorded(records: Path) -> Iterator[_Candidate | Imported]:
-    seen: set[int] = set()  # of numbers: ids of millions of files would take several times the memory
+    seen: set[int] = set()  # numbers, since ids of millions of files would take several times the memory
     for one in exported_records(records):
         if isinstance(one, tuple):
             yield Imported(one[0], ImportOutcome.REFUSED, error=one[1])
@@ -134,7 +134,7 @@ def _recorded(records: Path) -> Iterator[_Candidate | Imported]:
 
 
 class _Work:
-    """The fetching of what the archive does not have."""
+    """Fetches objects that the archive does not have."""
 
     def __init__(self, archive: Archive, source: ObjectSource, scratch: Path, limits: ImportLimits) -> None:
         self.limits = limits
@@ -146,7 +146,7 @@ class _Work:
     def fetched(
         self, found: Iterable[_Candidate | Imported], pool: ThreadPoolExecutor
     ) -> Iterator[tuple[str, _Fetched | Imported]]:
-        """Yield what becomes of candidates, in their order, while the next ones are fetched."""
+        """Yield the outcomes of candidates, in their order, while the next ones are fetched."""
         waiting: deque[tuple[str, Future[_Fetched | Imported]]] = deque()
         for one in self._unknown(found):
             if isinstance(one, Imported):
@@ -160,7 +160,7 @@ class _Work:
             yield name, future.result()
 
     def _unknown(self, found: Iterable[_Candidate | Imported]) -> Iterator[_Candidate | Imported]:
-        """Yield candidates that the archive does not have, and what became of the others."""
+        """Yield candidates that the archive does not have, and the outcomes of the others."""
         rest = iter(found)
         while chunk := list(islice(rest, _AT_ONCE)):
             ids = [one.id for one in chunk if isinstance(one, _Candidate) and one.id is not None]
@@ -181,7 +181,7 @@ class _Work:
         return Imported(name, ImportOutcome.KNOWN, there.size, url)
 
     def _fetch(self, candidate: _Candidate) -> _Fetched | Imported:
-        """Read the metadata of an object, fetch and check its bytes; in any thread."""
+        """Read the metadata of an object, fetch and check its bytes; runs in any thread."""
         name = self._source.where(candidate.key)
         try:
             head = self._source.head(candidate.key)
@@ -199,10 +199,10 @@ class _Work:
 
 
 def _metadata_of(candidate: _Candidate, head: FoundObject, name: str) -> Metadata:
-    """The metadata of an object, if it can be what is there.
+    """Return the metadata of an object, if it is consistent with the object.
 
     Raises:
-        RecordRefused: with all reasons.
+        RecordRefused: the metadata is invalid; the message has all reasons.
     """
     record = candidate.record
     metadata = parse_metadata(head.metadata, name) if record is None else record.metadata

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odfpy.repository.bucket.client import Bucket
 
 HEADER: Final = "datalake"
-"""Name of the metadata that datalake gives an object: `x-amz-meta-datalake` in S3."""
+"""Name of the object metadata written by datalake: `x-amz-meta-datalake` in S3."""
 
 _SCHEMES: Final = ("s3", "s3+http", "s3+https", "gs", "az")
 _CHUNK: Final = 1 << 20
@@ -30,8 +30,8 @@ class FoundObject:
 
     Attributes:
         size: size in bytes.
-        written: when it came into the bucket, in milliseconds since the epoch.
-        metadata: JSON, as datalake has given it; None if there is none.
+        written: when the object arrived in the bucket, in milliseconds since the epoch.
+        metadata: JSON written by datalake; None if there is none.
     """
 
     size: int
@@ -40,7 +40,7 @@ class FoundObject:
 
 
 class ObjectSource(ABC):
-    """A source that objects are imported from; implemented for buckets and folders."""
+    """A source of objects to import; implemented for buckets and folders."""
 
     @abstractmethod
     def where(self, key: str) -> str:
@@ -51,7 +51,7 @@ class ObjectSource(ABC):
         """Yield the keys of all objects, each with its size.
 
         Raises:
-            OdfError: the place cannot be read.
+            OdfError: the source cannot be read.
         """
 
     @abstractmethod
@@ -60,7 +60,7 @@ class ObjectSource(ABC):
 
         Raises:
             ObjectNotFound: there is no such object.
-            OdfError: it cannot be read.
+            OdfError: the object cannot be read.
         """
 
     @abstractmethod
@@ -69,23 +69,23 @@ class ObjectSource(ABC):
 
         Args:
             key: key of the object.
-            size: bytes that it has.
+            size: size of the object in bytes.
 
         Raises:
             ObjectNotFound: there is no such object.
-            OdfError: it cannot be read.
+            OdfError: the object cannot be read.
         """
 
     def fetch(self, key: str, size: int, to: Path) -> str:
-        """Copy an object to a file; returns the BLAKE2b of its bytes, in hex.
+        """Copy an object to a file and return the BLAKE2b of its bytes, in hex.
 
         Args:
             key: key of the object.
-            size: bytes that it has.
-            to: the file, which is made.
+            size: size of the object in bytes.
+            to: the file to create.
 
         Raises:
-            OdfError: it cannot be read, or the file cannot be written; the file is not there then.
+            OdfError: the object cannot be read, or the file cannot be written; no file is left then.
         """
         hasher = hashlib.blake2b(digest_size=16)
         try:
@@ -108,10 +108,10 @@ class BucketObjects(ObjectSource):
     def __init__(self, url: str) -> None:
         """
         Args:
-            url: `s3://bucket/folder`, or of Google Cloud Storage or Azure.
+            url: `s3://bucket/folder`, or a URL of Google Cloud Storage or Azure.
 
         Raises:
-            InvalidValue, TransferError: it leads to no bucket, or cannot be used.
+            InvalidValue, TransferError: it is not the URL of a bucket, or the bucket cannot be used.
         """
         from odfpy.repository.bucket.place import open_bucket, parse_place
 
@@ -151,7 +151,7 @@ class BucketObjects(ObjectSource):
 
 
 class FolderObjects(ObjectSource):
-    """The files of a folder into which a bucket was copied; their metadata must come from an export."""
+    """The files of a folder with a copy of a bucket; their metadata must come from an export."""
 
     def __init__(self, folder: Path) -> None:
         """
@@ -188,7 +188,7 @@ class FolderObjects(ObjectSource):
             raise OdfError(f"Cannot read {self.where(key)}: {error.strerror}") from error
 
     def _file(self, key: str) -> Path:
-        """The file of a key, which comes from whoever wrote the records: never one outside of the folder."""
+        """Return the file of a key. Keys are untrusted: never return a file outside of the folder."""
         try:
             file = (self._folder / key).resolve()
         except (OSError, ValueError, RuntimeError):

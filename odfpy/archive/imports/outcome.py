@@ -1,4 +1,4 @@
-"""The outcome of an import for each file, and the push of files in batches."""
+"""The outcome of an import per file, and pushes in batches."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class ImportOutcome(Enum):
     """The outcome of an import for a file.
 
     Attributes:
-        IMPORTED: it is in the archive now, or would be.
+        IMPORTED: the file is now in the archive, or would be.
         KNOWN: it already existed.
-        SKIPPED: the import is not for it.
-        REFUSED: it is wrong.
+        SKIPPED: the import does not apply to it.
+        REFUSED: it is invalid.
     """
 
     IMPORTED = "imported"
@@ -36,10 +36,10 @@ class Imported:
     """A file of an import.
 
     Attributes:
-        name: its key, URL or path.
-        outcome: of it.
-        size: bytes, as far as that is known.
-        url: in the archive, None if it is not there.
+        name: key, URL or path of the file.
+        outcome: outcome of the file.
+        size: size in bytes, if known.
+        url: URL in the archive, None if it is not there.
         error: why it was skipped or refused.
     """
 
@@ -56,9 +56,9 @@ class ImportLimits:
 
     Attributes:
         files: maximum number of files in a commit.
-        size: size in bytes above which a commit gets no further files.
+        size: size in bytes above which a commit accepts no further files.
         parallel: number of objects fetched concurrently.
-        dry_run: whether to only check everything, without fetching and pushing.
+        dry_run: whether to only validate, without fetching and pushing.
     """
 
     files: int = 10_000
@@ -73,8 +73,8 @@ class PushedBatch:
 
     Attributes:
         start: when its push began, in milliseconds since the epoch.
-        duration: seconds that it took.
-        results: of its files.
+        duration: duration in seconds.
+        results: results per file.
     """
 
     start: int
@@ -83,7 +83,7 @@ class PushedBatch:
 
 
 class Batches:
-    """Files that are pushed together, many in one commit."""
+    """A batch of files that are pushed in one commit."""
 
     def __init__(
         self,
@@ -95,10 +95,10 @@ class Batches:
     ) -> None:
         """
         Args:
-            archive: where they go.
-            limits: of a commit.
-            on_push: is called with each commit.
-            remove: remove the files when they were pushed: they are copies.
+            archive: the target archive.
+            limits: limits of a commit.
+            on_push: called with each commit.
+            remove: whether to remove files after the push, because they are copies.
         """
         self._archive = archive
         self._limits = limits
@@ -110,12 +110,12 @@ class Batches:
         self._size = 0
 
     def add(self, name: str, new: NewFile, size: int) -> Iterator[Imported]:
-        """Add a file; yields those that were pushed with it, if the batch was full.
+        """Add a file. If the batch becomes full, push it and yield its files.
 
         Args:
-            name: name of it, for people.
+            name: name of the file, for people.
             new: the file.
-            size: bytes of it.
+            size: size of the file in bytes.
 
         Raises:
             OdfError: the archive cannot be written.
@@ -128,7 +128,7 @@ class Batches:
             yield from self.push()
 
     def push(self) -> Iterator[Imported]:
-        """Push what has been added; yields these files."""
+        """Push the batch and yield its files."""
         names, files, sizes = self._names, self._files, self._sizes
         self._names, self._files, self._sizes, self._size = [], [], [], 0
         if not files:

@@ -27,11 +27,11 @@ class TreeRules:
     file.
 
     Attributes:
-        what: what they are.
-        where: where they come from.
-        start: a time, or `mtime` for when a file was modified last.
-        end: the same, None for files of one moment.
-        work_id: the job that they belong to.
+        what: kind of the files.
+        where: origin of the files.
+        start: a time, or `mtime` for the modification time.
+        end: likewise; None for files of a single moment.
+        work_id: job of the files.
     """
 
     what: str
@@ -54,16 +54,16 @@ def import_tree(
     Symbolic links are not followed: they may lead anywhere. Files whose paths do not match are skipped.
 
     Args:
-        archive: where they go.
+        archive: the target archive.
         folder: the tree.
-        rules: what is said of its files.
-        limits: the way it works.
-        on_push: is called with each commit.
+        rules: rules for the metadata.
+        limits: settings of the import.
+        on_push: called with each commit.
 
     Raises:
         NotFound: there is no such folder.
-        UsageError: a rule is wrong.
-        OdfError: the archive cannot be written; what was pushed before stays.
+        UsageError: a rule is invalid.
+        OdfError: the archive cannot be written; what was pushed before is kept.
     """
     if not folder.is_dir():
         raise NotFound(f"No such folder: {folder}")
@@ -93,18 +93,18 @@ class _Words:
         texts = {"what": rules.what, "where": rules.where, "work_id": rules.work_id}
         self._words = {name: _translator(text) for name, text in texts.items()}
         self._times = {"start": _time_of(rules.start), "end": _time_of(rules.end)}
-        # What is not a pattern is the same for all files, and so is what is wrong with it.
+        # Without a pattern, a value and its errors are the same for all files.
         fixed = {name: word if isinstance(word, str) or word is None else "x" for name, word in self._words.items()}
         reasons = list(reasons_against_words(**fixed))
         if reasons:
             raise RecordRefused("The import", reasons)
 
     def new_file(self, path: Path) -> NewFile:
-        """A file with its words and times.
+        """Return a file with its metadata.
 
         Raises:
-            NoMatch: its path does not match.
-            UsageError: what is said of it breaks rules.
+            NoMatch: the path does not match.
+            UsageError: the metadata breaks rules.
         """
         text = str(path)
         words = {name: _word(word, text) for name, word in self._words.items()}
@@ -112,7 +112,7 @@ class _Words:
         reasons = [*reasons_against_words(**words), *reasons_against_times(**times), *reasons_against_path(text)]
         if reasons:
             raise RecordRefused(text, reasons)
-        return NewFile(file=path, path=text, **words, **times)  # type: ignore[arg-type]  # they were looked at
+        return NewFile(file=path, path=text, **words, **times)  # type: ignore[arg-type]  # they were validated
 
 
 def _translator(text: str | None) -> Translator | str | None:
@@ -124,7 +124,7 @@ def _word(word: Translator | str | None, path: str) -> str | None:
 
 
 def _time_of(text: str | None) -> Translator | str | int | None:
-    """A rule for times: a pattern, `mtime`, or a time that is the same for all files."""
+    """Parse a rule for times: a pattern, `mtime`, or a time that is the same for all files."""
     if text is None or text == MTIME:
         return text
     return Translator(text) if _TILDE in text else parse_time(text)
@@ -137,7 +137,7 @@ def _time(time: Translator | str | int | None, path: Path) -> int | None:
 
 
 def _walk(folder: Path) -> Iterator[Path | Imported]:
-    """Yield the regular files of a folder and those below it, and what else is there as skipped."""
+    """Yield the regular files of a folder and its subfolders; everything else as skipped."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:

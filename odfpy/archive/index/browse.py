@@ -38,7 +38,7 @@ def names(segments: Iterable[Segment], what: str | None, horizon: int, seed: int
     """Return all what, or all where of one what, sorted by name.
 
     Args:
-        segments: of the index.
+        segments: segments of the index.
         what: the what whose where are returned; None for all what.
         horizon: offset of the snapshot.
         seed: seed of the fingerprints.
@@ -57,7 +57,7 @@ def days(
     """Count files by the day of their start (UTC) in a time range; days without files are omitted.
 
     Args:
-        segments: of the index.
+        segments: segments of the index.
         what: kinds of files.
         where: origin, None for any.
         since: start of the range, inclusive.
@@ -80,7 +80,7 @@ def days(
 
 
 def _places(segment: Segment, what: str | None, horizon: int, seed: int) -> pa.Table:
-    """The names of a segment's versions that hold: those that were noted, but for places of which some have ended."""
+    """Return the names of a segment's current versions: the stored ones, recounted where versions have ended."""
     if segment.info.first > horizon:
         return NAMES.empty_table()
     if horizon < segment.info.last:
@@ -101,7 +101,7 @@ def _places(segment: Segment, what: str | None, horizon: int, seed: int) -> pa.T
 
 
 def _counted(segment: Segment, rows: Numbers, what: str | None, horizon: int) -> pa.Table:
-    """The names of some versions, by a look at each."""
+    """Count the names of versions by reading each."""
     rows = rows[segment.holds(rows, horizon)]
     columns = segment.table(rows).select(["what", "where", "status"])
     columns = columns.append_column("first", pa.array(segment.starts(rows)))
@@ -115,7 +115,7 @@ def _counted(segment: Segment, rows: Numbers, what: str | None, horizon: int) ->
 
 
 def _rows_of_place(segment: Segment, what: str, where: str, seed: int) -> Numbers:
-    """The versions of a what and where, and maybe of others that share their fingerprint."""
+    """Return the versions of a what and where, possibly with others that share their fingerprint."""
     key = combined(fingerprint(what, seed), fingerprint(where, seed))
     ranges = segment.ranges("place", key)
     return np.concatenate([np.zeros(0, np.int64), *(segment.rows("place", one.first, one.last) for one in ranges)])

@@ -15,7 +15,7 @@ from odfpy.archive.index.segment_writer import PREFIX
 from odfpy.files import TEMPORARY, written_aside
 
 FORMAT: Final = 1
-"""Version of the files."""
+"""Version of the file format."""
 
 FILE: Final = "segments"
 
@@ -44,7 +44,7 @@ class Catalog:
         """Read the list in a folder.
 
         Raises:
-            IndexDamaged: it is missing, or has an unknown format.
+            IndexDamaged: the list is missing, or has an unknown format.
         """
         with damage_found():
             text, checksum, rest = (folder / FILE).read_bytes().rsplit(b"\n", 2)
@@ -60,7 +60,7 @@ class Catalog:
         """Replace the existing list.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the list cannot be written.
         """
         segments = [asdict(segment) for segment in self.segments]
         text = json.dumps({"format": FORMAT, "seed": self.seed, "head": self.head, "segments": segments}).encode()
@@ -68,7 +68,7 @@ class Catalog:
             temporary.write_bytes(text + f"\n{crc32(text):08x}\n".encode())
 
     def sweep(self, folder: Path) -> None:
-        """Remove files of the folder that do not belong to the index; requires the lock."""
+        """Remove files that do not belong to the index; requires the lock."""
         names = {segment.file.name for segment in self.segments}
         for path in folder.iterdir():
             if path.name.startswith((PREFIX, TEMPORARY)) and path.name not in names:

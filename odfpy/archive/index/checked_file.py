@@ -29,14 +29,14 @@ import pyarrow as pa
 from odfpy.data.lru_cache import LruCache
 
 CHUNK: Final = 4096
-"""Numbers of a chunk."""
+"""Numbers per chunk."""
 
 _KEPT: Final = 128
-"""Chunks of a file that stay in memory, 32 kB each at most; who needs more at once reads past them."""
+"""Chunks per file kept in memory, at most 32 kB each; larger reads bypass the cache."""
 
 
 class IndexDamaged(Exception):
-    """Part of the index is missing, or is not what was written; it has to be made again."""
+    """Part of the index is missing or damaged; the index must be rebuilt."""
 
 
 @contextmanager
@@ -54,8 +54,8 @@ class FileInfo:
 
     Attributes:
         name: name of the file.
-        size: bytes of the file.
-        directory_at: where the directory begins, which goes to the end.
+        size: size of the file in bytes.
+        directory_at: offset of the directory, which extends to the end.
         checksum: CRC-32 of the directory.
     """
 
@@ -72,7 +72,7 @@ class CheckedFileWriter:
         """Create the file.
 
         Raises:
-            OSError: it cannot be written, here and later.
+            OSError: the file cannot be written; also raised by later writes.
         """
         self._path = path
         self._at = 0
@@ -93,17 +93,17 @@ class CheckedFileWriter:
             self._write(chunk)
 
     def block(self, data: bytes | pa.Buffer) -> int:
-        """Write a block of bytes; returns its number."""
+        """Write a block of bytes and return its number."""
         view = memoryview(data)
         self._blocks.append((self._at, view.nbytes, crc32(view)))
         self._write(view)
         return len(self._blocks) - 1
 
     def finish(self, notes: dict[str, Any]) -> FileInfo:
-        """Complete the file. It is not flushed to disk: what a power loss takes away is noticed and made again.
+        """Complete the file. It is not flushed to disk: files lost in a power failure are detected and rebuilt.
 
         Args:
-            notes: what `CheckedFile.notes` gives back, as JSON has it.
+            notes: JSON value returned by `CheckedFile.notes`.
         """
         self._arrays["blocks"] = np.array(self._blocks, np.int64).reshape(-1, 3)
         arrays = {name: np.ascontiguousarray(array) for name, array in self._arrays.items()}
@@ -123,7 +123,7 @@ class CheckedFileWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._done:
-            with suppress(OSError):  # a full disk cannot take what is still buffered
+            with suppress(OSError):  # a full disk cannot accept what is still buffered
                 self._file.close()
             self._path.unlink(missing_ok=True)
 
@@ -140,7 +140,7 @@ class CheckedFile:
 
         Raises:
             FileNotFoundError: there is no such file.
-            IndexDamaged: it is not the file that was written, here and in all that is read from it later.
+            IndexDamaged: the file is not the one that was written; also raised by later reads.
         """
         self.info = info
         self._kept: LruCache[tuple[str, int], npt.NDArray[Any]] = LruCache(_KEPT)
@@ -166,25 +166,25 @@ class CheckedFile:
                 at += self._arrays[name].nbytes
 
     def __len__(self) -> int:
-        """Number of blocks."""
+        """The number of blocks."""
         return len(self._arrays["blocks"])
 
     def length(self, column: str) -> int:
-        """Numbers in a column, 0 if there is no such column."""
+        """Return the number of values in a column, 0 if there is no such column."""
         return self._columns[column][1] if column in self._columns else 0
 
     def block(self, number: int) -> bytes:
-        """A block."""
+        """Return a block."""
         at, size, checksum = self._arrays["blocks"][number].tolist()
         return self._read(at, size, checksum)
 
     def part(self, column: str, first: int, last: int) -> npt.NDArray[Any]:
-        """The numbers of a column from a place to before another.
+        """Return the numbers of a column in a range of positions.
 
         Args:
             column: name of the column.
-            first: place of the first number.
-            last: place after the last one.
+            first: position of the first number.
+            last: position after the last one.
         """
         if first >= last:
             return np.zeros(0, self._columns[column][0]) if column in self._columns else np.zeros(0, np.int64)
@@ -195,7 +195,7 @@ class CheckedFile:
         return numbers[first - begin : last - begin]
 
     def at(self, column: str, places: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The numbers of a column at some places, in their order."""
+        """Return the numbers of a column at given positions, in their order."""
         found = np.zeros(len(places), self._columns[column][0])
         chunks = places // CHUNK
         order = np.argsort(chunks, kind="stable")
@@ -207,14 +207,14 @@ class CheckedFile:
         return found
 
     def place(self, column: str, value: int, first: int, last: int, *, right: bool = False) -> int:
-        """The place in an ascending part of a column where a number belongs.
+        """Return the insertion position of a number in an ascending part of a column.
 
         Args:
             column: the column.
             value: the number.
-            first: where the part begins.
-            last: where it ends, exclusive.
-            right: after equal numbers, not before them.
+            first: start of the part.
+            last: end of the part, exclusive.
+            right: whether to insert after equal numbers instead of before.
         """
         if first >= last:
             return first
@@ -228,14 +228,14 @@ class CheckedFile:
         return low + int(np.searchsorted(numbers, wanted, side))
 
     def find(self, column: str, wanted: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The numbers that are in a column that ascends and has each once.
+        """Find numbers in an ascending column without duplicates.
 
         Args:
             column: the column.
             wanted: ascending numbers.
 
         Returns:
-            Indices into `wanted`, and the places in the column.
+            Indices into `wanted`, and the positions in the column.
         """
         hits, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         if self.length(column) and len(wanted):

@@ -1,4 +1,4 @@
-"""Cursors: the position where the next page of an answer begins, and the snapshot of the archive that it refers to."""
+"""Cursors: the position of the next page of a result, and the snapshot of the archive that it refers to."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BOUND: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A position in an answer.
+    """A position in a result.
 
     Attributes:
         horizon: offset of the last row of the archive at the first page.
-        start: of the last record of the page before.
-        id: id of the same.
+        start: start of the last record of the previous page.
+        id: id of the same record.
     """
 
     horizon: int
@@ -32,16 +32,16 @@ class Cursor:
 
     @property
     def is_possible(self) -> bool:
-        """True if it has values of the right types, which a forged one may not have."""
+        """True if the values have the right types; those of a forged cursor may not."""
         numbers = (self.horizon, self.start)
         return isinstance(self.id, str) and all(isinstance(one, int) and abs(one) < _BOUND for one in numbers)
 
     def text(self, archive: str, question: Question) -> str:
-        """The cursor as text for addresses.
+        """Return the cursor as text for URLs.
 
         Args:
-            archive: names the archive.
-            question: the question that is being answered.
+            archive: id of the dataset.
+            question: the query.
         """
         place = [_FORMAT, self.horizon, self.start, self.id]
         data = json.dumps([*place, _digest(archive, question, place)], separators=(",", ":")).encode()
@@ -49,15 +49,15 @@ class Cursor:
 
     @classmethod
     def parse(cls, text: str, archive: str, question: Question) -> Cursor:
-        """Read a cursor.
+        """Parse a cursor.
 
         Args:
-            text: as it was given out.
+            text: text of the cursor.
             archive: id of the dataset.
-            question: that it is said to be of.
+            question: the query that it is used for.
 
         Raises:
-            InvalidCursor: it is not of this question to this archive.
+            InvalidCursor: the cursor belongs to another query or archive.
         """
         try:
             data = urlsafe_b64decode(text[:_MAX_LENGTH].encode("ascii") + b"=" * (-len(text) % 4))

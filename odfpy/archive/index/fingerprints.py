@@ -1,6 +1,6 @@
 """Fingerprints of texts: 64-bit hashes by which the index finds names without storing them sorted.
 
-Two texts may share a fingerprint, so that results are compared with the query. The seed is random for each index, so
+Two texts may share a fingerprint, so results are compared with the query. The seed is random for each index, so
 that nobody can construct names with equal fingerprints.
 """
 
@@ -23,15 +23,15 @@ _ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def fingerprints(texts: pa.Array, seed: int) -> Fingerprints:
-    """A fingerprint for each text; a null has that of an empty one.
+    """Return a fingerprint for each text; null has the same as the empty text.
 
     Args:
-        texts: of type string.
+        texts: array of type string.
         seed: seed of the index, 64 bits.
     """
     starts, lengths, data = _parts(texts)
     found = mixed(lengths.astype(np.uint64) ^ np.uint64(seed))
-    if len(lengths) and int(lengths.min()) == int(lengths.max()):  # hashes, and what is derived from them
+    if len(lengths) and int(lengths.min()) == int(lengths.max()):  # hashes, and values derived from them
         size = int(lengths[0])
         padded = np.zeros((len(lengths), -(-size // _WORD) * _WORD), np.uint8)
         padded[:, :size] = data.reshape(len(lengths), size)
@@ -49,17 +49,17 @@ def fingerprints(texts: pa.Array, seed: int) -> Fingerprints:
 
 
 def fingerprint(text: str, seed: int) -> Fingerprints:
-    """The fingerprint of one text, as an array of one."""
+    """Return the fingerprint of one text, as an array of one."""
     return fingerprints(pa.array([text], pa.string()), seed)
 
 
 def combined(one: Fingerprints, other: Fingerprints | npt.NDArray[np.int64]) -> Fingerprints:
-    """Fingerprints of pairs of fingerprints, or of a fingerprint and a small number."""
+    """Return the fingerprints of pairs of fingerprints, or of a fingerprint and a small number."""
     return mixed(mixed(one) + other.astype(np.uint64))
 
 
 def mixed(values: Fingerprints) -> Fingerprints:
-    """A number for each number, no two the same, all bits depending on all bits."""
+    """Map each number to a number, injectively, so that all bits depend on all bits."""
     once: Fingerprints = (values ^ values >> np.uint64(32)) * _ONE
     twice: Fingerprints = (once ^ once >> np.uint64(29)) * _TWO
     last: Fingerprints = twice ^ twice >> np.uint64(32)
@@ -67,18 +67,18 @@ def mixed(values: Fingerprints) -> Fingerprints:
 
 
 def prefixes(texts: pa.Array) -> Fingerprints:
-    """The first 8 bytes of each text as a number; they are in the order of the texts, but for equal ones."""
+    """Return the first 8 bytes of each text as a number. The numbers sort like the texts, except for ties."""
     starts, lengths, data = _parts(texts)
     keep = np.clip(_WORD - lengths, 0, _WORD).astype(np.uint64) * np.uint64(_WORD)
     words = _words(data)[starts]
-    # A shift by all 64 bits is not defined.
+    # A shift by all 64 bits is undefined.
     found: Fingerprints = np.where(lengths > 0, words & _ALL >> np.minimum(keep, np.uint64(56)), np.uint64(0))
     ordered: Fingerprints = found.byteswap()
     return ordered
 
 
 def _parts(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """The start of each text, its number of bytes, and the bytes."""
+    """Return the start of each text, its number of bytes, and the bytes."""
     _, offsets, data = texts.buffers()
     if len(texts) == 0 or offsets is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8)
@@ -88,14 +88,14 @@ def _parts(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64
 
 
 def _words(data: npt.NDArray[np.uint8]) -> Fingerprints:
-    """The 8 bytes from each byte on, as numbers, with zeros beyond the end."""
+    """Return the 8 bytes from each position on as numbers, padded with zeros at the end."""
     padded = np.concatenate([data, np.zeros(_WORD, np.uint8)])
     words: Fingerprints = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))
     return words
 
 
 def text_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column of texts as one array."""
+    """Return a column of texts as a single array."""
     if isinstance(column, pa.Array):
         return column
     chunks: Sequence[pa.Array] = column.chunks

@@ -1,6 +1,6 @@
-"""Growth of an index: rows of new slices become segments, and segments that are not much larger are merged with them.
+"""Growth of an index: rows of new slices become segments. Segments that are not much larger are merged with them.
 
-So the number of segments is logarithmic in the number of records, up to `Sizes.segment_rows`, and a push has amortised
+So the number of segments is logarithmic in the number of records, up to `Sizes.segment_rows`, and a push has amortized
 cost proportional to its rows. Memory is bounded by the size of a segment.
 """
 
@@ -23,13 +23,13 @@ from odfpy.archive.index.versions import FOREVER, Numbers, Rows, Versions, joine
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes by which an index is cut; any sizes give the same answers.
+    """Sizes that determine how an index is split into segments; they do not affect results.
 
     Attributes:
-        segment_rows: versions of a segment, at most, unless a single slice's batch has more.
-        segment_bytes: bytes of the rows that become a segment, at most.
-        least_rows: segments with fewer versions are merged with what comes after them.
-        fanout: a segment is merged with what comes after it unless it is that many times as large.
+        segment_rows: maximum number of versions per segment, unless a single slice's batch has more.
+        segment_bytes: maximum bytes of rows that become a segment.
+        least_rows: segments with fewer versions are merged with their successors.
+        fanout: a segment is merged with its successors unless it is at least this many times as large.
     """
 
     segment_rows: int = 1 << 19
@@ -54,16 +54,16 @@ def grown(
 
     Args:
         folder: folder of the index.
-        catalog: its list now.
-        segments: those of the list.
+        catalog: its current list.
+        segments: the segments of the list.
         batches: new rows, in the order of their offsets.
-        head: the block that the index belongs to then.
-        sizes: how it is cut.
+        head: the block that the index belongs to afterwards.
+        sizes: sizes of segments.
         tell: called with the number of indexed rows.
 
     Raises:
-        IndexDamaged: what is there cannot be used.
-        OSError: it cannot be written.
+        IndexDamaged: the existing index cannot be used.
+        OSError: the index cannot be written.
         OdfError: a slice cannot be read.
     """
     segments = list(segments)
@@ -78,7 +78,7 @@ def grown(
 
 
 def _parts(batches: Iterable[Rows], sizes: Sizes) -> Iterator[Rows]:
-    """Put batches together as far as they fit into a segment."""
+    """Combine batches as far as they fit into a segment."""
     part: list[Rows] = []
     rows = size = 0
     for batch in batches:
@@ -92,14 +92,14 @@ def _parts(batches: Iterable[Rows], sizes: Sizes) -> Iterator[Rows]:
 
 
 def _put_together(part: list[Rows]) -> Rows:
-    """Rows of several batches, which are let go: there is memory for both, but not for longer than need be."""
+    """Concatenate batches and clear the list, so that memory holds both only briefly."""
     whole = joined(part)
     part.clear()
     return whole
 
 
 def _ahead(parts: Iterator[Rows]) -> Iterator[Rows]:
-    """The same parts, of which the next is read while the one before is written."""
+    """Yield the parts, reading the next one while the current one is written."""
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(next, parts, None)
         while (part := coming.result()) is not None:
@@ -108,7 +108,7 @@ def _ahead(parts: Iterator[Rows]) -> Iterator[Rows]:
 
 
 def _split(segments: Sequence[Segment], rows: int, sizes: Sizes) -> tuple[list[Segment], list[Segment]]:
-    """The segments that stay, and those that are merged with so many new rows."""
+    """Split the segments into those that stay, and those that are merged with the given number of new rows."""
     kept = list(segments)
     merged: list[Segment] = []
     while kept:
@@ -135,7 +135,7 @@ def _segment(folder: Path, rows: Rows, older: Sequence[Segment], merged: Sequenc
 
 
 def _ended(older: Sequence[Segment], versions: Versions) -> dict[str, tuple[Numbers, Numbers]]:
-    """Versions of older segments that new rows have ended."""
+    """Return the versions of older segments that new rows have ended."""
     found: dict[str, tuple[Numbers, Numbers]] = {}
     order = np.argsort(versions.ended, kind="stable")
     wanted = versions.ended[order]

@@ -68,86 +68,85 @@ class SearchIndex:
 
     @property
     def head(self) -> str | None:
-        """The block that it belongs to, as text."""
+        """The block of the index, as text."""
         return self._index.catalog.head
 
     @property
     def num_records(self) -> int:
-        """Records in the archive, also those that were withdrawn or have expired."""
+        """The number of records in the archive, including withdrawn and expired ones."""
         return self._answer(self._count)
 
     def page(self, question: Question, cursor: str | None, size: int) -> Page:
-        """Some of the files that fit, in the order of their starts, then ids.
+        """Return a page of matching files, sorted by start and id.
 
-        All pages of an answer are about the archive as it was at the first of them; what was withdrawn since is left
-        out all the same.
+        All pages of a result refer to the archive as of the first page, except that files withdrawn since are omitted.
 
         Args:
-            question: which.
-            cursor: `Page.next` of the page before.
-            size: records at most, at least 1.
+            question: the query.
+            cursor: `Page.next` of the previous page.
+            size: maximum number of records, at least 1.
 
         Raises:
-            InvalidCursor: it is not of this question.
+            InvalidCursor: the cursor belongs to another query.
         """
         after = None if cursor is None else Cursor.parse(cursor, self._id, question)
         return self._answer(lambda: self._page(question, after, size))
 
     def latest(self, what: str, where: str, *, since: int, until: int) -> FileRecord | None:
-        """The record that started last; among those the one that was taken in last, then that of the greatest id.
+        """Return the record with the latest start. Ties are broken by creation time, then by id.
 
         Args:
-            what: what it is.
-            where: where it comes from.
-            since: it has not ended before.
-            until: it has started by then.
+            what: kind of the file.
+            where: origin of the file.
+            since: time before which it must not have ended.
+            until: time by which it must have started.
         """
         return self._answer(lambda: self._latest(what, where, since, until))
 
     def get(self, id: str) -> FileRecord | None:  # noqa: A002 - the field's name
-        """The record of an id, whatever its status."""
+        """Return the record of an id, whatever its status."""
         return self.known([id]).get(id)
 
     def known(self, ids: Sequence[str]) -> dict[str, FileRecord]:
-        """The records of those ids that there are, whatever their status."""
+        """Return the records of existing ids, whatever their status."""
         wanted = set(ids)
         records = self._answer(lambda: self._found("id", sorted(wanted), self._horizon))
         return {record.id: record for record in records if record.id in wanted}
 
     def histories(self, ids: Sequence[str]) -> dict[str, list[FileRecord]]:
-        """All that was ever said of files, by id: each version of their records, the oldest first."""
+        """Return all versions of records, by id, oldest first."""
         wanted = set(ids)
         versions = self._answer(lambda: self._found("id", sorted(wanted), self._horizon, ended=True))
         return _by_id(version for version in versions if version.id in wanted)
 
     def histories_of_object(self, object: Multihash) -> dict[str, list[FileRecord]]:  # noqa: A002 - the field's name
-        """All that was ever said of the files with some content, also of those that were taken back; by id."""
+        """Return all versions of the records with some content, including withdrawn ones, by id."""
         versions = self._answer(lambda: self._found("object", [str(object)], self._horizon, ended=True))
         return _by_id(version for version in versions if version.object == object)
 
     def offsets_of(self, id: str) -> list[int]:  # noqa: A002 - the field's name
-        """The offsets of the rows that say what a record is, the oldest first: as it came in, and corrections."""
+        """Return the offsets of all rows of a record, oldest first: its arrival and corrections."""
         return self._answer(lambda: self._offsets_of(id))
 
     def names(self, what: str | None = None) -> list[NameSummary]:
-        """Each what that there is, or each where of one what, in the order of their names.
+        """Return all what, or all where of one what, sorted by name.
 
         Args:
-            what: for the where of one.
+            what: the what whose where are returned; None for all what.
         """
         return self._answer(lambda: names(self.segments, what, self._horizon, self._index.catalog.seed))
 
     def days(self, what: str, where: str | None = None, *, since: int, until: int) -> dict[int, int]:
-        """Numbers of files that start on each day (UTC) of a time, without those that were withdrawn.
+        """Count files by the day of their start (UTC) in a time range, without withdrawn ones.
 
         Args:
-            what: what they are.
-            where: where they come from, None for anywhere.
-            since: begin of the time, inclusive, in milliseconds.
-            until: end of the time, inclusive, in milliseconds.
+            what: kind of the files.
+            where: origin of the files, None for any.
+            since: start of the range, inclusive, in milliseconds.
+            until: end of the range, inclusive, in milliseconds.
 
         Returns:
-            Counts by the first millisecond of the day, in order; days without files are left out.
+            Counts by the first millisecond of the day, in order; days without files are omitted.
         """
         seed = self._index.catalog.seed
         return self._answer(lambda: days(self.segments, what, where, since, until, self._horizon, seed))
@@ -167,7 +166,7 @@ class SearchIndex:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The segments that it consists of now, the oldest first."""
+        """The current segments, oldest first."""
         return self._index.segments
 
     def _count(self) -> int:
@@ -207,7 +206,7 @@ class SearchIndex:
         return stretches(self.segments, way, keys, question.start, question.end, horizon)
 
     def _not_gone(self, records: list[FileRecord], horizon: int) -> list[FileRecord]:
-        """Records that held at an offset, without those that were withdrawn or taken back since."""
+        """Return the records valid at an offset, without those withdrawn since."""
         if not records or all(horizon >= segment.info.last for segment in self.segments):
             return records
         now = self._found("id", sorted({record.id for record in records}), self._horizon)
@@ -227,16 +226,16 @@ class SearchIndex:
             records = [record for record in everything if record.what == what and record.where == where]
             if records:
                 return max(records, key=lambda record: (record.create_time, record.id))
-            until -= 1  # names that share the fingerprint of these
+            until -= 1  # these names share the fingerprint of others
 
     def _found(self, way: str, texts: Sequence[str], horizon: int, *, ended: bool = False) -> list[FileRecord]:
-        """Records by id or object, and maybe others.
+        """Return records by id or object, possibly with others.
 
         Args:
             way: `id` or `object`.
-            texts: which.
-            horizon: the offset at which they held.
-            ended: also all versions before these, the oldest first.
+            texts: the ids or objects.
+            horizon: the offset at which the records must be valid.
+            ended: whether to include all earlier versions, oldest first.
         """
         keys = np.sort(fingerprints(pa.array(texts, pa.string()), self._index.catalog.seed))
         keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
@@ -268,10 +267,10 @@ class SearchIndex:
 
 
 def _first(ways: Sequence[Stretch], after: Key | None, want: int) -> list[FileRecord]:
-    """The first records of all stretches after a key, in their order.
+    """Return the first records of all stretches after a key, sorted.
 
-    Each stretch gives its first ones. Whatever it has beyond them comes after so many, so that the first of all are
-    among those that were given.
+    Each stretch contributes its first `want` records. Any further record comes after these, so the first of all are
+    among them.
     """
     taken = [(way, *way.take(after, want)) for way in ways]
     starts = np.sort(np.concatenate([np.zeros(0, np.int64), *(starts for _, starts, _ in taken)]))
@@ -293,7 +292,7 @@ def _by_id(versions: Iterable[FileRecord]) -> dict[str, list[FileRecord]]:
 
 
 def _fits(record: FileRecord, question: Question) -> bool:
-    """Return whether names are those that were asked for, and not others that share their fingerprint."""
+    """Return whether the names match the query, rather than only sharing its fingerprint."""
     is_there = not question.where or record.where in question.where
     is_of_job = question.work_id is None or record.work_id == question.work_id
     return record.what in question.what and is_there and is_of_job
@@ -305,7 +304,7 @@ def _last_offset(dataset: StoredDataset) -> int:
 
 
 def _seen_from(dataset: StoredDataset) -> StoredDataset:
-    """The dataset whose index is used: that of the head, for a block that is in its history."""
+    """Return the dataset whose index is used: the current one, if the block is in its history."""
     if dataset.block is None:
         return dataset
     whole = same_but_at_head(dataset)

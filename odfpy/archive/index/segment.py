@@ -1,16 +1,16 @@
 """A segment of the index: versions of records sorted by what, class, start and id, with secondary indexes.
 
 The class of a record is the number of bits of its span (end - start, in milliseconds). A record of class c that
-overlaps a time has started less than 2**c milliseconds before, so that a search by time is one narrow range for each
+overlaps a time has started less than 2**c milliseconds before. So a search by time is one narrow range for each
 existing class, however long some records last.
 
 | columns | what |
 |---|---|
 | start, end, offset | of each version |
-| `what`, `place`, `job` | each what; what and where; what and work_id; with a class: fingerprint, first place |
-| ... starts, rows | starts and versions in the order of the way, where it is not that of the versions |
-| `id`, `object` | for each: fingerprint, first place, versions |
-| ended | versions that later ones have ended, and when |
+| `what`, `place`, `job` | each what; what and where; what and work_id; with a class: fingerprint, first position |
+| ... starts, rows | starts and versions in the order of the way, where it differs from that of the versions |
+| `id`, `object` | for each: fingerprint, first position, versions |
+| ended | versions ended by later ones, and when |
 
 The versions themselves are in compressed Arrow blocks of 256.
 """
@@ -33,21 +33,21 @@ from odfpy.archive.rows import arrow_schema
 from odfpy.data.lru_cache import LruCache
 
 BLOCK: Final = 256
-"""Versions of a block."""
+"""Versions per block."""
 
 HIDDEN: Final = 63
-"""The class of records that were withdrawn, which no search by time looks at."""
+"""The class of withdrawn records; searches by time skip it."""
 
 _SIZE: Final = 8
-"""Bytes before a block that say how large it is when it is not compressed."""
+"""Bytes before a block that hold its uncompressed size."""
 
 NAMES: Final = pa.schema(
     [("what", pa.string()), ("where", pa.string()), ("count", pa.int64()), ("first", pa.int64()), ("last", pa.int64())]
 )
-"""For each what and where: files that are found, the least start, and the greatest end."""
+"""For each what and where: number of visible files, minimum start, and maximum end."""
 
 _KEPT: Final = 64
-"""Blocks of a segment that stay in memory, about 70 kB each."""
+"""Blocks per segment kept in memory, about 70 kB each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class SegmentInfo:
     """The entry of a segment in the list of segments.
 
     Attributes:
-        file: its file.
-        rows: versions in it.
-        weight: versions, and those of other segments that it ends.
-        first: the least offset of its versions.
-        last: the greatest offset of the rows that it was made of.
+        file: entry of its file.
+        rows: number of versions.
+        weight: number of versions, plus versions of other segments that it ends.
+        first: minimum offset of its versions.
+        last: maximum offset of the rows that it was built from.
     """
 
     file: FileInfo
@@ -75,9 +75,9 @@ class Range:
 
     Attributes:
         way: `what`, `place` or `job`.
-        span_class: of all of them.
-        first: place of the first.
-        last: place after the last.
+        span_class: class of all versions.
+        first: position of the first version.
+        last: position after the last one.
     """
 
     way: str
@@ -90,22 +90,22 @@ class Segment:
     """An open segment."""
 
     def __init__(self, folder: Path, info: SegmentInfo, same: Segment | None = None) -> None:
-        """Open it.
+        """Open the segment.
 
         Args:
-            folder: where it is.
+            folder: folder of the segment.
             info: its entry.
-            same: the same segment, if it is open already.
+            same: the same segment, if it is already open.
 
         Raises:
             FileNotFoundError: there is no such file.
-            IndexDamaged: it is damaged, here and in all that is read later.
+            IndexDamaged: the file is damaged; also raised by later reads.
         """
         self.info = info
         self.file: CheckedFile = same.file if same else CheckedFile(folder, info.file)
         self.blocks: LruCache[int, pa.RecordBatch] = same.blocks if same else LruCache(_KEPT)
         with damage_found():
-            # The class, and the least and the greatest start of its versions.
+            # The class, and the minimum and maximum start of its versions.
             self.classes = np.array(self.file.notes["classes"], np.int64).reshape(-1, 3)
             self.ends_elsewhere: list[str] = self.file.notes["ends"]
         self._own = self.ended_in(None)
@@ -113,14 +113,14 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of its file."""
         return self.info.file.name
 
     def ended_in(self, name: str | None) -> tuple[Numbers, Numbers]:
-        """Versions that it knows to have ended, ascending, and the offsets of their ends.
+        """Return the versions that it knows to have ended, ascending, and the offsets of their ends.
 
         Args:
-            name: the older segment that has them; None for its own.
+            name: the older segment that contains them; None for this segment.
         """
         if name is not None and name not in self.ends_elsewhere:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -130,7 +130,7 @@ class Segment:
         return places.astype(np.int64), until
 
     def end(self, later: Sequence[Segment]) -> None:
-        """Take note of which versions later segments have ended."""
+        """Record which versions were ended by later segments."""
         parts = [self._own, *(segment.ended_in(self.name) for segment in later)]
         places = np.concatenate([part[0] for part in parts])
         until = np.concatenate([part[1] for part in parts])
@@ -141,7 +141,7 @@ class Segment:
     # --- Versions ---
 
     def holds(self, rows: Numbers, horizon: int) -> npt.NDArray[np.bool_]:
-        """Return which versions hold at an offset: those that are not younger, and have not ended by then.
+        """Return which versions are valid at an offset: they exist and have not ended by then.
 
         Args:
             rows: versions.
@@ -156,15 +156,15 @@ class Segment:
         return held
 
     def starts(self, rows: Numbers) -> Numbers:
-        """Starts of versions."""
+        """Return the starts of versions."""
         return self.file.at("start", rows)
 
     def lasts(self, rows: Numbers) -> Numbers:
-        """Ends of versions, their starts where they have none."""
+        """Return the ends of versions, or their starts if they have no end."""
         return self.file.at("end", rows)
 
     def table(self, rows: Numbers) -> pa.Table:
-        """Versions as `COLUMNS`, in their order."""
+        """Return versions as `COLUMNS`, in the given order."""
         blocks = rows // BLOCK
         order = np.argsort(blocks, kind="stable")
         parts, places = [arrow_schema().empty_table()], np.zeros(len(rows), np.int64)
@@ -182,17 +182,17 @@ class Segment:
         return found if bool((order == np.arange(len(order))).all()) else found.take(pa.array(places))
 
     def id_at(self, row: int) -> str:
-        """The id of a version."""
+        """Return the id of a version."""
         block = self.blocks.get(row // BLOCK, lambda: self._block(row // BLOCK))
         text: str = block.column("id")[row % BLOCK].as_py()
         return text
 
     def ids(self, rows: Numbers) -> pa.ChunkedArray:
-        """Ids of versions, in their order."""
+        """Return the ids of versions, in the given order."""
         return self.table(rows).column("id")
 
     def all_rows(self) -> Rows:
-        """All versions, to be put together with others."""
+        """Return all versions, for merging with others."""
         batches = [self._block(number) for number in range(self.file.notes["blocks"])]
         count = self.info.rows
         until = np.full(count, FOREVER)
@@ -201,7 +201,7 @@ class Segment:
         return Rows(pa.Table.from_batches(batches, arrow_schema()), offsets, np.zeros(count, np.bool_), until)
 
     def names(self) -> pa.Table:
-        """Each what and where of its versions that held when it was written; see `NAMES`."""
+        """Return each what and where of the versions that were valid when the segment was written; see `NAMES`."""
         return pa.Table.from_batches([self._read(self.file.notes["blocks"], NAMES)])
 
     def _block(self, number: int) -> pa.RecordBatch:
@@ -216,13 +216,13 @@ class Segment:
     # --- Ways ---
 
     def ranges(self, way: str, keys: Fingerprints, since: int | None = None, until: int | None = None) -> list[Range]:
-        """The ranges of keys, one for each class that has versions which may overlap a time.
+        """Return the ranges of keys, one for each class with versions that may overlap a time.
 
         Args:
             way: `what`, `place` or `job`.
-            keys: their fingerprints.
-            since: begin of the time, None for no begin.
-            until: end of the time, None for no end.
+            keys: fingerprints of the keys.
+            since: start of the time range, None if unbounded.
+            until: end of the time range, None if unbounded.
         """
         classes = [
             number
@@ -238,17 +238,17 @@ class Segment:
         return [Range(way, *one) for one in zip(numbers[order[hits]].tolist(), firsts, lasts, strict=True)]
 
     def rows(self, way: str, first: int, last: int) -> Numbers:
-        """The versions in a part of a way.
+        """Return the versions in a part of a secondary index.
 
         Args:
             way: `what`, `place` or `job`.
-            first: place of the first.
-            last: place after the last one.
+            first: position of the first version.
+            last: position after the last one.
         """
         return np.arange(first, last) if way == "what" else self.file.part(f"{way} rows", first, last).astype(np.int64)
 
     def found(self, way: str, wanted: Fingerprints) -> tuple[Numbers, Numbers]:
-        """Versions by their fingerprints.
+        """Find versions by their fingerprints.
 
         Args:
             way: `id` or `object`.
@@ -266,28 +266,28 @@ class Segment:
 
 
 def packed(batch: pa.RecordBatch) -> bytes:
-    """Rows as a block."""
+    """Serialize rows as a block."""
     plain = batch.serialize()
     size: bytes = plain.size.to_bytes(_SIZE, "little")
     return size + bytes(pa.Codec("zstd", 1).compress(plain, asbytes=True))
 
 
 def column_of(way: str) -> str:
-    """The column with the starts of a way."""
+    """Return the name of the column with the starts of a secondary index."""
     return "start" if way == "what" else f"{way} starts"
 
 
 def opened(folder: Path, infos: Sequence[SegmentInfo], known: Mapping[str, Segment]) -> list[Segment]:
-    """Open segments, the oldest first.
+    """Open segments, oldest first.
 
     Args:
-        folder: where they are.
-        infos: of the segments.
-        known: segments that are open already, by name; what they have read is shared.
+        folder: folder of the segments.
+        infos: entries of the segments.
+        known: segments that are already open, by name; their caches are shared.
 
     Raises:
-        FileNotFoundError: one is missing.
-        IndexDamaged: one is damaged.
+        FileNotFoundError: a segment is missing.
+        IndexDamaged: a segment is damaged.
     """
     segments = [Segment(folder, info, known.get(info.file.name)) for info in infos]
     for at, segment in enumerate(segments):

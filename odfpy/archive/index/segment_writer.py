@@ -1,4 +1,4 @@
-"""Writes segments of the index; see `segment` for what is in them."""
+"""Writer for segments of the index; see `segment` for their format."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from odfpy.archive.index.versions import FOREVER, Numbers, Rows, Versions
 from odfpy.archive.record import Status
 
 PREFIX: Final = "segment-"
-"""What the names of segments begin with."""
+"""Prefix of the file names of segments."""
 
 _PART: Final = 256 * BLOCK
-"""Versions that are brought into their order at once."""
+"""Number of versions sorted into blocks at once."""
 
 Ended = Mapping[str, tuple[Numbers, Numbers]]
-"""By name of a segment: its versions that have ended, ascending, and the offsets of their ends."""
+"""By name of a segment: its ended versions, ascending, and the offsets of their ends."""
 
 
 def write_segment(folder: Path, versions: Versions, ended: Ended, last: int, seed: int) -> SegmentInfo:
     """Write versions as a segment.
 
     Args:
-        folder: where to.
+        folder: target folder.
         versions: the versions.
-        ended: versions of older segments that rows have ended.
-        last: the greatest offset of the rows that these were made of.
+        ended: versions of older segments ended by these rows.
+        last: maximum offset of the rows that the versions were built from.
         seed: seed of the index.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the segment cannot be written.
     """
     with CheckedFileWriter(folder / f"{PREFIX}{secrets.token_hex(8)}") as file:
         rows = versions.rows
@@ -75,7 +75,7 @@ def write_segment(folder: Path, versions: Versions, ended: Ended, last: int, see
 
 
 class _Columns:
-    """Columns of numbers of versions."""
+    """Numeric columns of versions."""
 
     def __init__(self, rows: Rows, ids: Fingerprints, seed: int) -> None:
         table = rows.table
@@ -96,7 +96,7 @@ class _Columns:
         self.job = combined(combined(what, fingerprints(text_array(job), seed)), self.span_class)
 
     def order(self) -> Numbers:
-        """The order of versions: by what and class, start, id."""
+        """Return the sort order of versions: by what and class, start, id."""
         first = prefixes(self._ids)
         order = np.lexsort((self.offset, first, self.start, self.what))
         same = np.ones(max(len(order) - 1, 0), np.bool_)
@@ -106,7 +106,7 @@ class _Columns:
         tied[1:] |= same
         tied[:-1] |= same
         places = np.flatnonzero(tied)
-        if len(places):  # their ids have the same first letters
+        if len(places):  # their ids have the same first bytes
             runs = np.zeros(len(order), np.int64)
             runs[1:] = np.cumsum(~same)
             rows = order[places]
@@ -116,14 +116,14 @@ class _Columns:
         return order
 
     def take(self, order: Numbers) -> None:
-        """Bring all columns into an order."""
+        """Reorder all columns."""
         for name, values in vars(self).items():
             if isinstance(values, np.ndarray):
                 setattr(self, name, values[order])
         self._order = order
 
     def names(self, table: pa.Table) -> pa.RecordBatch:
-        """Each what and where of the versions that hold now and are found."""
+        """Return each what and where of the currently valid and visible versions."""
         found = np.flatnonzero((self.span_class != HIDDEN) & (self.until == FOREVER))
         rows = pa.array(self._order[found])
         places = pa.table(
@@ -140,7 +140,7 @@ class _Columns:
 
 
 def span_classes(spans: Numbers) -> Numbers:
-    """Number of bits of each span, 0 for those of no length."""
+    """Return the number of bits of each span; 0 for empty spans."""
     return np.frexp(np.maximum(spans, 0).astype(np.float64))[1].astype(np.int64)
 
 
@@ -150,14 +150,14 @@ def _millis(column: pa.ChunkedArray) -> Numbers:
 
 
 def _by_value(column: pa.ChunkedArray, seed: int) -> Fingerprints:
-    """Fingerprints of names of which there are few."""
+    """Return the fingerprints of a column with few distinct values."""
     encoded = text_array(column).dictionary_encode()
     found: Fingerprints = fingerprints(encoded.dictionary, seed)[encoded.indices.to_numpy()]
     return found
 
 
 def _blocks(table: pa.Table, order: Numbers) -> Iterator[bytes]:
-    """Rows in an order, block by block."""
+    """Yield the rows in the given order, block by block."""
     with ThreadPoolExecutor(2) as pool:
         for first in range(0, len(order), _PART):
             part = table.take(pa.array(order[first : first + _PART])).combine_chunks()
@@ -167,14 +167,14 @@ def _blocks(table: pa.Table, order: Numbers) -> Iterator[bytes]:
 def _write_way(
     file: CheckedFileWriter, way: str, keys: Fingerprints, rows: Numbers | None, starts: Numbers | None
 ) -> None:
-    """Write where the versions of each key are.
+    """Write a secondary index: where the versions of each key are.
 
     Args:
-        file: where to.
-        way: name of the way.
-        keys: of all versions.
-        rows: the versions that can be found this way; None for all, which are in the order of the keys.
-        starts: of all versions, if they are to be searched in the order of the way.
+        file: target file.
+        way: name of the secondary index.
+        keys: keys of all versions.
+        rows: the indexed versions; None for all, sorted by key.
+        starts: starts of all versions, if they are searched in the order of this index.
     """
     if rows is not None:
         rows = rows[np.argsort(keys[rows], kind="stable")]

@@ -35,12 +35,12 @@ _NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS, *FULL)
 
 @dataclass(frozen=True, slots=True)
 class OpenIndex:
-    """An index that is open.
+    """An open index.
 
     Attributes:
-        folder: where it is.
-        catalog: its list.
-        segments: its segments, the oldest first.
+        folder: folder of the index.
+        catalog: its list of segments.
+        segments: its segments, oldest first.
     """
 
     folder: Path
@@ -49,16 +49,16 @@ class OpenIndex:
 
 
 def up_to_date(dataset: StoredDataset, progress: ProgressSink, sizes: Sizes, known: Mapping[str, Segment]) -> OpenIndex:
-    """The index with all rows up to the head of a dataset, or further if somebody has moved on meanwhile.
+    """Return the index with all rows up to the head of a dataset, or further if another process has updated it.
 
     Args:
         dataset: an archive.
         progress: called with the progress, if it has to be built.
-        sizes: how it is cut.
-        known: segments that are open already, by name.
+        sizes: sizes of segments.
+        known: segments that are already open, by name.
 
     Raises:
-        OdfError: a slice is missing or damaged, or there is no place for an index.
+        OdfError: a slice is missing or damaged, or the index cannot be stored anywhere.
     """
     for folder in (folders := _folders(dataset)):
         found = _opened(folder, known)
@@ -79,19 +79,19 @@ def up_to_date(dataset: StoredDataset, progress: ProgressSink, sizes: Sizes, kno
 
 
 def forget(folder: Path) -> None:
-    """Have an index made again by whoever needs it next: it has turned out to be damaged."""
+    """Discard a damaged index; its next user rebuilds it."""
     (folder / FILE).unlink(missing_ok=True)
 
 
 def _folders(dataset: StoredDataset) -> tuple[Path, Path]:
-    """The folder of the index, and the one that it is in if nothing can be written there."""
+    """Return the folder of the index, and its fallback if the cache is not writable."""
     name = FOLDER if dataset.block is None else f"{FOLDER}-{dataset.block}"
     place = hashlib.sha256(os.fsencode(dataset.cache.absolute())).hexdigest()[:16]
     return dataset.cache / name, cache_folder() / place / name
 
 
 def _opened(folder: Path, known: Mapping[str, Segment]) -> OpenIndex | None:
-    """The index in a folder, None if there is none of use."""
+    """Return the index in a folder, None if there is no usable one."""
     before = None
     while True:
         try:
@@ -100,7 +100,7 @@ def _opened(folder: Path, known: Mapping[str, Segment]) -> OpenIndex | None:
         except IndexDamaged:
             return None
         except FileNotFoundError:
-            # Somebody has put segments together since the list was read; or one is missing.
+            # Another process has merged segments since the list was read, or a segment is missing.
             if catalog == before:
                 return None
             before = catalog
@@ -109,14 +109,14 @@ def _opened(folder: Path, known: Mapping[str, Segment]) -> OpenIndex | None:
 def _brought_up(
     folder: Path, dataset: StoredDataset, progress: ProgressSink, sizes: Sizes, known: Mapping[str, Segment]
 ) -> OpenIndex:
-    """Make the index, or extend it.
+    """Build or extend the index.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the index cannot be written.
         OdfError: a slice is missing or damaged.
     """
     with locked_folder(folder):
-        now = dataset.reloaded()  # others may have committed, and indexed that, while the lock was waited for
+        now = dataset.reloaded()  # others may have committed and indexed while this process waited for the lock
         found = _opened(folder, known)
         if found is not None:
             known = {segment.name: segment for segment in found.segments}
@@ -157,7 +157,7 @@ def _grown(
 
 
 def _blocks_after(dataset: StoredDataset, head: str | None) -> list[HashedBlock] | None:
-    """The blocks of a dataset that follow one, the oldest first; None if that is not one of its blocks."""
+    """Return the blocks after a given one, oldest first; None if it is not a block of the dataset."""
     blocks: list[HashedBlock] = []
     for hashed in dataset.chain.iter_blocks(dataset.state.head):
         if str(hashed.hash) == head:
@@ -167,8 +167,8 @@ def _blocks_after(dataset: StoredDataset, head: str | None) -> list[HashedBlock]
 
 
 def _rows(dataset: StoredDataset, slices: list[SliceOfBlock]) -> Iterator[Rows]:
-    """The rows of slices."""
-    from odfpy.data.slices.slice import iter_slice  # searches that find the index as it is do without
+    """Yield the rows of slices."""
+    from odfpy.data.slices.slice import iter_slice  # searches that find the index up to date do not need it
 
     vocab = dataset.state.vocab
     columns = [vocab.offset_column, vocab.operation_type_column, *COLUMNS]
@@ -185,5 +185,5 @@ def _no_place(dataset: StoredDataset, folder: Path, error: OSError) -> OdfError:
 
 
 def same_but_at_head(dataset: StoredDataset) -> StoredDataset:
-    """A dataset that is seen as it was at a block, as it is now."""
+    """Return the current state of a dataset that is viewed as at a block."""
     return replace(dataset, block=None)

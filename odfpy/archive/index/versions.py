@@ -1,4 +1,4 @@
-"""Rows of the log as versions of records: the offsets from which and until which each of them is valid.
+"""Rows of the log as versions of records: the offsets between which each of them is valid.
 
 The index keeps old versions, so that all pages of an answer refer to the archive as of the first page.
 """
@@ -24,7 +24,7 @@ from odfpy.errors import InvalidValue
 Numbers = npt.NDArray[np.int64]
 
 FOREVER: Final = np.iinfo(np.int64).max
-"""The end of a version that has none yet."""
+"""The end of a version that is still valid."""
 
 _ENDS: Final = np.array([OperationType.RETRACT, OperationType.CORRECT_FROM])
 _USUAL_OBJECT: Final = "^f(1e20|1620)[0-9a-f]{64}$"
@@ -33,13 +33,13 @@ _NEEDED: Final = ("start", "what", "where", "path", "hash", "object", "size", "c
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of the log, or versions made of them before.
+    """Rows of the log, or versions built from them earlier.
 
     Attributes:
         table: `COLUMNS` of each row.
         offsets: in the log.
-        ends: whether the row only ends the version before (-R, -C).
-        until: offset of the row that has ended it, `FOREVER` if there is none.
+        ends: whether the row only ends the previous version (-R, -C).
+        until: offset of the row that ended it, `FOREVER` if none has.
     """
 
     table: pa.Table
@@ -51,12 +51,12 @@ class Rows:
         return len(self.offsets)
 
     def of(self, places: npt.NDArray[np.int64]) -> Rows:
-        """Rows at some places, in their order."""
+        """Return the rows at the given positions, in their order."""
         return Rows(self.table.take(pa.array(places)), self.offsets[places], self.ends[places], self.until[places])
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Rows of several parts."""
+    """Concatenate rows."""
     return Rows(
         pa.concat_tables([arrow_schema().empty_table(), *(part.table for part in parts)]).combine_chunks(),
         np.concatenate([np.zeros(0, np.int64), *(part.offsets for part in parts)]),
@@ -66,7 +66,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def rows_of(batch: pa.RecordBatch, vocab: DatasetVocabulary) -> Rows:
-    """Rows of a slice. Those that are not records are left out, as if they were not there.
+    """Return the rows of a slice. Rows that are not valid records are ignored.
 
     Args:
         batch: rows with offset, operation and `COLUMNS`.
@@ -84,7 +84,7 @@ def rows_of(batch: pa.RecordBatch, vocab: DatasetVocabulary) -> Rows:
 
 
 def _readable(table: pa.Table) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
-    """Rows with objects in their usual form, and which of them a `FileRecord` can be made of."""
+    """Return the rows with normalized objects, and which of them are valid `FileRecord`s."""
     readable = pc.is_in(table.column("status"), pa.array([status.value for status in Status]))
     for name in _NEEDED:
         readable = pc.and_(readable, table.column(name).is_valid())
@@ -108,11 +108,11 @@ class Versions:
     """Versions of records.
 
     Attributes:
-        rows: a row for each version, in any order; none of them only ends another.
+        rows: one row per version, in any order; none that only ends another.
         ids: fingerprints of the ids of `rows`.
-        ended: fingerprints of ids whose version before these rows has ended, ascending.
+        ended: fingerprints of ids whose previous version was ended by these rows, ascending.
         ended_ids: the ids.
-        ended_until: offsets of the rows that have ended them.
+        ended_until: offsets of the rows that ended them.
     """
 
     rows: Rows
@@ -123,12 +123,12 @@ class Versions:
 
 
 def versions_of(rows: Rows, seed: int, since: int) -> Versions:
-    """Find out which row ends which.
+    """Determine which row ends which version.
 
     Args:
         rows: rows and older versions.
         seed: seed of the index.
-        since: offset of the first of the rows that are new.
+        since: offset of the first new row.
     """
     ids = text_array(rows.table.column("id"))
     keys = fingerprints(ids, seed)
@@ -148,12 +148,12 @@ def versions_of(rows: Rows, seed: int, since: int) -> Versions:
 
 
 def _by_id(order: Numbers, keys: Fingerprints, ids: pa.Array) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-    """Put rows of one id together; also whether each row but the first has the id of the one before.
+    """Group rows by id; also return whether each row but the first has the same id as its predecessor.
 
     Args:
-        order: rows by fingerprint, then offset.
+        order: rows sorted by fingerprint, then offset.
         keys: fingerprints of all rows.
-        ids: of all rows.
+        ids: ids of all rows.
     """
     shared = keys[order][1:] == keys[order][:-1]
     if not shared.any():
@@ -161,11 +161,11 @@ def _by_id(order: Numbers, keys: Fingerprints, ids: pa.Array) -> tuple[Numbers, 
     repeated = np.zeros(len(order), np.bool_)
     repeated[1:] |= shared
     repeated[:-1] |= shared
-    # Two ids may have one fingerprint, so that those that share theirs are compared.
+    # Two ids may have the same fingerprint, so rows that share one are compared by id.
     places = np.flatnonzero(repeated)
     codes = np.zeros(len(order), np.int64)
     texts = ids.take(pa.array(order[places]))
     codes[places] = texts.dictionary_encode().indices.to_numpy()
-    sorting = np.lexsort((codes[places], keys[order[places]]))  # stable: in the order of offsets
+    sorting = np.lexsort((codes[places], keys[order[places]]))  # stable: keeps the order of offsets
     order[places], codes[places] = order[places][sorting], codes[places][sorting]
     return order, shared & (codes[1:] == codes[:-1])

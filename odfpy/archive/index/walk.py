@@ -1,4 +1,4 @@
-"""Walks through ranges of segments in the order of start and id, past what does not overlap or no longer holds."""
+"""Traversal of ranges of segments by start and id, skipping versions that do not overlap or are no longer valid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odfpy.archive.index.segment import Range, Segment, column_of
 from odfpy.archive.index.versions import Numbers
 
 Key = tuple[int, str]
-"""Start and id: the order of answers."""
+"""Start and id: the sort order of results."""
 
 _FIRST_LOOK = 256
 _MAX_LOOK = 1 << 16
@@ -20,13 +20,13 @@ _MAX_LOOK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The part of a range that has begun by the end of a time, and may not have ended before it.
+    """The part of a range that started by the end of a time range, and may not have ended before it.
 
     Attributes:
-        segment: whose.
+        segment: the segment of the range.
         range: the range; `first` and `last` are those of the part.
-        since: begin of the time, None for no begin.
-        horizon: offset at which versions must hold.
+        since: start of the time range, None if unbounded.
+        horizon: offset at which versions must be valid.
     """
 
     segment: Segment
@@ -35,7 +35,7 @@ class Stretch:
     horizon: int
 
     def after(self, key: Key | None) -> int:
-        """The place of the first version that comes after a key."""
+        """Return the position of the first version after a key."""
         way, first, last = self.range.way, self.range.first, self.range.last
         if key is None:
             return first
@@ -52,11 +52,11 @@ class Stretch:
         return low
 
     def take(self, key: Key | None, want: int) -> tuple[Numbers, Numbers]:
-        """The first versions after a key.
+        """Return the first versions after a key.
 
         Args:
             key: the key.
-            want: how many; there may be fewer, or more.
+            want: number of versions; fewer or more may be returned.
 
         Returns:
             Their starts, ascending, and the versions.
@@ -73,11 +73,11 @@ class Stretch:
 
     @property
     def last_start(self) -> int:
-        """The start of the last version, whether it fits or not: no start is greater."""
+        """The start of the last version, matching or not: no start is greater."""
         return int(self.segment.file.part(column_of(self.range.way), self.range.last - 1, self.range.last)[0])
 
     def greatest(self) -> tuple[int, Numbers] | None:
-        """The greatest start and all versions that have it, None if there is no version."""
+        """Return the greatest start and all versions with it, None if there is no version."""
         at, look = self.range.last, _FIRST_LOOK
         while at > self.range.first:
             begin = max(at - look, self.range.first)
@@ -91,12 +91,12 @@ class Stretch:
         return None
 
     def starts_from(self, since: int) -> Numbers:
-        """The starts of all versions that start at a time or later."""
+        """Return the starts of all versions that start at or after a time."""
         last = self.range.last
         return self._fitting(self.segment.file.place(column_of(self.range.way), since, self.range.first, last), last)[0]
 
     def _fitting(self, first: int, last: int) -> tuple[Numbers, Numbers]:
-        """Starts and versions of those in a part that overlap and hold."""
+        """Return the starts and versions of a part that overlap the time range and are valid."""
         way = self.range.way
         starts = self.segment.file.part(column_of(way), first, last)
         rows = self.segment.rows(way, first, last)
@@ -115,15 +115,15 @@ def stretches(
     until: int | None,
     horizon: int,
 ) -> list[Stretch]:
-    """The stretches that have all versions of some keys that overlap a time, and maybe others.
+    """Return the stretches with all versions of given keys that overlap a time range, possibly with others.
 
     Args:
-        segments: of the index.
+        segments: segments of the index.
         way: `what`, `place` or `job`.
         keys: fingerprints, each as an array of one.
-        since: begin of the time, inclusive.
-        until: end of the time, inclusive.
-        horizon: offset at which versions must hold.
+        since: start of the time range, inclusive.
+        until: end of the time range, inclusive.
+        horizon: offset at which versions must be valid.
     """
     wanted = np.unique(np.concatenate(list(keys)))
     found = []
@@ -143,12 +143,12 @@ def stretches(
 
 
 def greatest_of(ways: Iterable[Stretch]) -> tuple[int, list[tuple[Stretch, Numbers]]] | None:
-    """The greatest start of all stretches, and the versions that have it; None if there is no version."""
+    """Return the greatest start of all stretches and the versions with it; None if there is no version."""
     best: int | None = None
     found: list[tuple[Stretch, Numbers]] = []
     for bound, way in sorted(((way.last_start, way) for way in ways), key=lambda one: -one[0]):
         if best is not None and bound < best:
-            break  # those that follow have nothing that starts later
+            break  # the following ones start no later
         here = way.greatest()
         if here is None or (best is not None and here[0] < best):
             continue

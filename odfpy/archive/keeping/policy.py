@@ -30,15 +30,15 @@ FOREVER: Final = "forever"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionRule:
-    """For how long files have to be kept, counted from their end (from their start, if they have none).
+    """A rule on how long files must be kept, counted from their end (from their start, if they have none).
 
     Attributes:
         keep: a duration, or `forever`.
-        what: of which files, by what they are; None for any.
-        where: the same by where they come from.
-        who: who has set it.
-        why: their reason.
-        since: when it was set.
+        what: kind of the files; None for any.
+        where: origin of the files; None for any.
+        who: author of the rule.
+        why: reason of the rule.
+        since: when the rule was set.
     """
 
     keep: str
@@ -53,16 +53,16 @@ class RetentionRule:
             Duration.parse(self.keep)
 
     def covers(self, record: FileRecord) -> bool:
-        """Return whether the rule is about a file."""
+        """Return whether the rule applies to a file."""
         return self.what in (None, record.what) and self.where in (None, record.where)
 
     @property
     def rank(self) -> tuple[bool, bool]:
-        """Greater for rules that are about fewer files: what and where, then what, then where, then any."""
+        """The precedence, greater for more specific rules: what and where, then what, then where, then any."""
         return self.what is not None, self.where is not None
 
     def ends(self, record: FileRecord) -> int | None:
-        """The time from which on a file need not be kept any more, in milliseconds; None for never."""
+        """Return when the retention of a file ends, in milliseconds; None for never."""
         if self.keep == FOREVER:
             return None
         last = record.start if record.end is None else record.end
@@ -75,19 +75,19 @@ class RetentionRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegalHold:
-    """Files that are kept whatever their retention says, until the hold is lifted.
+    """A hold: files that are kept whatever their retention, until the hold is lifted.
 
     Attributes:
         name: name of the hold, such as a case.
-        what: names of what they are; empty for any.
-        where: names of where they come from; empty for any.
-        start: files that overlap the time from here on; None for any.
-        end: files that overlap the time up to here; None for any.
+        what: kinds of files; empty for any.
+        where: origins of files; empty for any.
+        start: files that overlap the time from here on; None if unbounded.
+        end: files that overlap the time up to here; None if unbounded.
         work_id: files of this job; None for any.
         ids: only these files; empty for any.
-        who: who has set it.
-        why: their reason.
-        since: when it was set.
+        who: author of the hold.
+        why: reason of the hold.
+        since: when the hold was set.
     """
 
     name: str
@@ -102,7 +102,7 @@ class LegalHold:
     since: Timestamp
 
     def covers(self, record: FileRecord) -> bool:
-        """Return whether the hold keeps a file."""
+        """Return whether the hold applies to a file."""
         last = record.start if record.end is None else record.end
         return (
             (not self.what or record.what in self.what)
@@ -122,16 +122,16 @@ class ArchivePolicy:
     holds: tuple[LegalHold, ...] = ()
 
     def rule_for(self, record: FileRecord) -> RetentionRule | None:
-        """The rule that decides about a file: the one that is about the fewest files; None if there is none."""
+        """Return the rule that applies to a file: the most specific one; None if there is none."""
         rules = [rule for rule in self.retention if rule.covers(record)]
         return max(rules, key=lambda rule: rule.rank, default=None)
 
     def hold_on(self, record: FileRecord) -> LegalHold | None:
-        """The first hold that keeps a file, None if none does."""
+        """Return the first hold on a file, None if there is none."""
         return next((hold for hold in self.holds if hold.covers(record)), None)
 
     def keeps(self, history: Iterable[FileRecord], now: int) -> bool:
-        """Return whether a hold or a rule keeps the bytes of a file, by any version of its record."""
+        """Return whether a hold or a rule requires the bytes of a file, by any version of its record."""
         return any(self.hold_on(version) is not None or self._is_retained(version, now) for version in history)
 
     def _is_retained(self, record: FileRecord, now: int) -> bool:
@@ -142,40 +142,40 @@ class ArchivePolicy:
         return ends is None or now < ends
 
     def has_expired(self, history: Sequence[FileRecord], now: int) -> RetentionRule | None:
-        """The rule by which a file need not be kept any more; None where it has to be, or no rule is about it.
+        """Return the rule whose retention has ended for a file; None if the file is still required, or has no rule.
 
         Args:
-            history: all versions of its record, the oldest first.
-            now: the time, in milliseconds.
+            history: all versions of its record, oldest first.
+            now: current time, in milliseconds.
         """
         return None if self.keeps(history, now) else self.rule_for(history[-1])
 
     def lets_go(self, history: Sequence[FileRecord], now: int) -> bool:
-        """Return whether the bytes of a file may be removed: it was withdrawn or has expired, and nothing keeps it.
+        """Return whether the bytes of a file may be removed: it was withdrawn or expired, and nothing requires it.
 
         Args:
-            history: all versions of its record, the oldest first.
-            now: the time, in milliseconds.
+            history: all versions of its record, oldest first.
+            now: current time, in milliseconds.
         """
         return history[-1].released is not None and not self.keeps(history, now)
 
     # --- Changes ---
 
     def with_rule(self, rule: RetentionRule) -> ArchivePolicy:
-        """The policy with a rule, in the place of one that is about the same files.
+        """Return the policy with a rule; it replaces the rule for the same files.
 
         Raises:
-            UsageError: it does not say who has made it, or why.
+            UsageError: author or reason are missing.
         """
         _require_reason(rule)
         others = [one for one in self.retention if (one.what, one.where) != (rule.what, rule.where)]
         return replace(self, retention=(*others, rule))
 
     def without_rule(self, what: str | None, where: str | None) -> ArchivePolicy:
-        """The policy without the rule about these files.
+        """Return the policy without the rule for these files.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is no such rule.
         """
         others = tuple(one for one in self.retention if (one.what, one.where) != (what, where))
         if len(others) == len(self.retention):
@@ -183,11 +183,11 @@ class ArchivePolicy:
         return replace(self, retention=others)
 
     def with_hold(self, hold: LegalHold) -> ArchivePolicy:
-        """The policy with one more hold.
+        """Return the policy with an additional hold.
 
         Raises:
-            UsageError: it does not say who has put it there, or why.
-            AlreadyExists: the name is taken.
+            UsageError: author or reason are missing.
+            AlreadyExists: a hold has that name.
         """
         _require_reason(hold)
         if any(one.name == hold.name for one in self.holds):
@@ -195,10 +195,10 @@ class ArchivePolicy:
         return replace(self, holds=(*self.holds, hold))
 
     def without_hold(self, name: str) -> ArchivePolicy:
-        """The policy without a hold.
+        """Return the policy without a hold.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: there is no such hold.
         """
         others = tuple(one for one in self.holds if one.name != name)
         if len(others) == len(self.holds):
@@ -208,10 +208,10 @@ class ArchivePolicy:
 
 
 def policy_in(state: ChainState) -> ArchivePolicy:
-    """The policy of an archive, as its chain has it.
+    """Return the policy of an archive from the state of its chain.
 
     Raises:
-        MalformedManifest: its document is damaged.
+        MalformedManifest: the document is damaged.
     """
     for item in _attachments(state):
         if item.path == PATH:
@@ -224,7 +224,7 @@ def policy_in(state: ChainState) -> ArchivePolicy:
 
 
 def attachments_with(state: ChainState, policy: ArchivePolicy) -> SetAttachments:
-    """The event that records a policy; other attachments stay what they are."""
+    """Return the event that records a policy; other attachments stay unchanged."""
     others = [item for item in _attachments(state) if item.path != PATH]
     return SetAttachments(AttachmentsEmbedded((*others, AttachmentEmbedded(PATH, dump(to_tree(policy))))))
 

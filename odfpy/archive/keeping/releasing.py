@@ -15,14 +15,14 @@ from odfpy.data.timestamp import Timestamp
 
 
 def released_objects(dataset: StoredDataset, names: Sequence[Multihash]) -> Collection[Multihash]:
-    """Return the objects that may be removed: every record that references them was released, and nothing requires it.
+    """Return the objects that may be removed: all records that reference them are released, and nothing requires them.
 
     Args:
-        dataset: any; of one that is not an archive, nothing may go.
-        names: objects that no current row needs; see `MayRemove`.
+        dataset: any dataset; if it is not an archive, nothing may be removed.
+        names: objects that no current row references; see `MayRemove`.
 
     Raises:
-        OdfError: the policy is damaged, or the index cannot be made.
+        OdfError: the policy is damaged, or the index cannot be built.
     """
     if not is_archive(dataset.state):
         return ()
@@ -33,7 +33,7 @@ def released_objects(dataset: StoredDataset, names: Sequence[Multihash]) -> Coll
     found = []
     for name in names:
         histories = index.histories_of_object(name).values()
-        # Without any record, or where one was taken back by another program, nobody has said that the bytes may go.
+        # Without a record, or with one retracted by another program, no one has released the bytes.
         if histories and all(policy.lets_go(history, now) for history in histories):
             found.append(name)
     return found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odfpy.archive.record import FileRecord
 
 DEFAULT: Final = "{id}"
-"""The name of a fetched file if nobody says otherwise."""
+"""The default name of a fetched file."""
 
 FIELDS: Final = (
     *("id", "what", "where", "start", "start_iso", "end", "end_iso", "work_id", "path", "name", "hash", "version"),
@@ -32,7 +32,7 @@ _DRIVE: Final = re.compile(r"([A-Za-z]):[\\/]")
 
 
 class CannotName(UsageError, code="E862"):
-    """A template gives no name for a file, or one that leads out of the folder."""
+    """A template gives no valid name for a file, or one outside of the folder."""
 
 
 class FilenameTemplate:
@@ -45,27 +45,27 @@ class FilenameTemplate:
     def __init__(self, text: str = DEFAULT) -> None:
         """
         Args:
-            text: of `FIELDS` in braces; slashes divide folders.
+            text: template with `FIELDS` in braces; slashes separate folders.
 
         Raises:
-            CannotName: it is not a template, or leads out of the folder for any record.
+            CannotName: the template is invalid, or leads out of the folder for any record.
         """
         try:
             self._text = FormatText(text)
             self._text.require(FIELDS, f"The fields are {', '.join(FIELDS)}.")
         except UsageError as error:
             raise CannotName(error.message, hint=error.hint) from None
-        # With a word for each field, all that is wrong is the template's own.
+        # With a plain word for each field, any error is the template's own.
         _checked(self._text.fill(dict.fromkeys(self._text.fields, "x")), f"The template {text!r}")
 
     def name_of(self, record: FileRecord) -> str:
-        """The name of a file: a relative path with `/` between folders.
+        """Return the name of a file: a relative path with `/` between folders.
 
         Args:
-            record: of the file.
+            record: record of the file.
 
         Raises:
-            CannotName: it would lead out of the folder, or is nothing that a file system takes.
+            CannotName: the name would be outside of the folder, or invalid for file systems.
         """
         what = f"The file {record.id!r}"
         values = _values_of(record)
@@ -79,10 +79,10 @@ _HINT: Final = "Name it by {id}, or take another template."
 
 
 def _values_of(record: FileRecord) -> dict[str, str]:
-    # `start_iso` as datalake has it: in UTC, without saying so.
+    # Format `start_iso` like datalake: in UTC, without a zone.
     times = {"start_iso": iso(record.start), "end_iso": iso(record.end)}
     written = {name: None if time is None else time.removesuffix("Z") for name, time in times.items()}
-    # A path may name folders; it begins in the folder, as if that were the root. A drive of Windows is one more folder.
+    # A path may contain folders; it is taken relative to the target folder. A Windows drive becomes one more folder.
     path = _DRIVE.sub(r"\1/", record.path, count=1).replace("\\", "/") if _DRIVE.match(record.path) else record.path
     name = _SEPARATORS.split(record.path)[-1] if _DRIVE.match(record.path) else record.path.rpartition("/")[2]
     tree = {**record.metadata(), **written, "path": path.lstrip("/"), "name": name}
@@ -90,7 +90,7 @@ def _values_of(record: FileRecord) -> dict[str, str]:
 
 
 def _checked(name: str, what: str) -> str:
-    """The name without empty parts, if it is one of a file below a folder."""
+    """Return the name without empty parts, after checking that it stays below the folder."""
     if name.startswith("/"):
         raise CannotName(f"{what}: the name {name[:80]!r} is an absolute path", hint="Name the folder with --to.")
     parts = [part for part in name.split("/") if part not in {"", "."}]

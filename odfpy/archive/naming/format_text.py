@@ -14,7 +14,7 @@ from typing import Final
 from odfpy.errors import UsageError, did_you_mean
 
 MAX_LENGTH: Final = 1000
-"""Characters of a text with fields."""
+"""Maximum characters of a text with fields."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPECIFICATION: Final = re.compile(r"(?:.?[<>^])?0?\d{0,3}(?:\.\d{1,3})?s?", re.DOTALL)
@@ -24,17 +24,17 @@ class FormatText:
     """A text with fields.
 
     Attributes:
-        text: as it was given.
-        fields: the names in it, in their order.
+        text: the given text.
+        fields: names of the fields, in order.
     """
 
     def __init__(self, text: str) -> None:
         """
         Args:
-            text: with names in braces.
+            text: text with names in braces.
 
         Raises:
-            UsageError: it is not such a text, or wants more than the values of fields.
+            UsageError: the text is invalid, or uses more than the values of fields.
         """
         self.text = text
         self._parts = tuple(_parts_of(text))
@@ -44,11 +44,11 @@ class FormatText:
         """Check that there are values for all fields.
 
         Args:
-            known: names of fields.
-            hint: what they are, for messages.
+            known: names of known fields.
+            hint: list of the fields, for messages.
 
         Raises:
-            UsageError: there is a field without a value.
+            UsageError: a field is unknown.
         """
         names = list(known)
         for field in self.fields:
@@ -58,10 +58,10 @@ class FormatText:
                 )
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """The text with values for the fields.
+        """Replace the fields by values.
 
         Args:
-            values: by name; of all fields.
+            values: values by name, for all fields.
         """
         return "".join(
             literal + ("" if name is None else format(values[name], specification))
@@ -70,7 +70,7 @@ class FormatText:
 
 
 def _parts_of(text: str) -> Iterable[tuple[str, str | None, str]]:
-    """Yield literals, each with the field that follows, and how that is laid out."""
+    """Yield literals, each with the following field and its format."""
     if len(text) > MAX_LENGTH:
         raise UsageError(f"A text with fields has {len(text)} characters, {MAX_LENGTH} are allowed")
     try:

@@ -18,7 +18,7 @@ from odfpy.archive.record import reasons_against_path
 from odfpy.errors import UsageError
 
 MAX_LENGTH: Final = 1000
-"""Characters of a regular expression."""
+"""Maximum characters of a regular expression."""
 
 _WHOLE: Final = "_odfpy_whole"
 _TOKEN: Final = re.compile(
@@ -29,22 +29,22 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""Of a regular expression: groups without a name, and all that might look like one. Arrow wants names for all groups,
-and nothing refers to a group by its number."""
+"""Tokens of a regular expression: unnamed groups, and everything that might look like one. Arrow requires names for all
+groups, and nothing refers to a group by its number."""
 
 _SYNTAX: Final = "It is a regular expression for RE2: https://github.com/google/re2/wiki/Syntax"
 
 
 class TranslationFailed(UsageError, code="E860"):
-    """A translator pattern is wrong, or does not fit a path."""
+    """A translator pattern is invalid, or does not match a path."""
 
 
 class NoMatch(TranslationFailed, code="E861"):
-    """A path is not one that a translator pattern is for."""
+    """A path does not match a translator pattern."""
 
 
 class Translator:
-    """A pattern that makes a word of a path.
+    """A pattern that translates a path to a word.
 
     >>> Translator(r".*job-(?P<job_id>[0-9]+).log$~job{job_id}").translate("/var/log/jobs/job-1234.log")
     'job1234'
@@ -56,7 +56,7 @@ class Translator:
             expression: `EXTRACT~FORMAT`.
 
         Raises:
-            TranslationFailed: it is invalid.
+            TranslationFailed: the expression is invalid.
         """
         self.expression = expression
         extract, *formats = expression.split("~")
@@ -73,13 +73,13 @@ class Translator:
             raise TranslationFailed(error.message, hint=error.hint) from None
 
     def translate(self, path: str) -> str:
-        """Return what the pattern makes of a path.
+        """Translate a path.
 
         Args:
-            path: absolute; the regular expression is matched from its beginning on.
+            path: absolute path; the regular expression is matched from its beginning.
 
         Raises:
-            NoMatch: the pattern is not one for this path.
+            NoMatch: the path does not match.
             TranslationFailed: the path is not absolute.
         """
         import pyarrow as pa
@@ -98,7 +98,7 @@ class Translator:
 
 
 def _compiled(extract: str) -> tuple[str, list[str]]:
-    """The expression as Arrow takes it, and the names of its groups."""
+    """Return the expression in Arrow's syntax, and the names of its groups."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -107,7 +107,7 @@ def _compiled(extract: str) -> tuple[str, list[str]]:
     plain = _TOKEN.sub(lambda found: "(?:" if found.group() == "(" else found.group(), extract)
     nothing = pa.array([], pa.string())
     try:
-        # Alone first: `a)(b` would be one if it stood in a group, and a complaint should show what was written.
+        # Compile it alone first: `a)(b` would be valid inside a group, and errors should show the original text.
         pc.extract_regex(nothing, plain)
         whole = rf"\A(?P<{_WHOLE}>{plain})"
         names = [field.name for field in pc.extract_regex(nothing, whole).type]

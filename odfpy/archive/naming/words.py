@@ -8,14 +8,14 @@ from odfpy.errors import OdfError
 
 
 def translated(path: str, **words: str | None) -> tuple[dict[str, Any], list[str]]:
-    """The words, each that has a `~` translated from the path, and why some could not be.
+    """Translate each value with a `~` from the path; return the values and the errors.
 
     Args:
-        path: absolute.
-        words: by the names of their fields.
+        path: absolute path.
+        words: values by field name.
 
     Returns:
-        The words by name, None for one that could not be translated; and reasons for these.
+        The values by name, None for failed ones; and the errors.
     """
     found: dict[str, Any] = {}
     reasons = []

@@ -1,1 +1,1 @@
-"""Previews of archived files: the beginning of their content, recognized by its bytes, and never executed."""
+"""Previews of archived files: the beginning of their content, detected by its bytes, and never executed."""

@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 
 _GZIP: Final = b"\x1f\x8b\x08"
 _PIECE: Final = 64 * 1024
-_WITH_HEADER: Final = 31  # of zlib: a header of gzip, and the largest window
+_WITH_HEADER: Final = 31  # zlib parameters: a gzip header, and the largest window
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class Beginning:
 
     Attributes:
         data: its first bytes.
-        is_whole: whether these are all.
-        packing: `gzip` if the bytes are unpacked, else None.
-        problem: why the rest cannot be unpacked, None if it can.
+        is_whole: whether this is the whole file.
+        packing: `gzip` if the bytes were decompressed, else None.
+        problem: why the rest cannot be decompressed, None if it can.
     """
 
     data: bytes
@@ -33,8 +33,8 @@ def beginning_of(stream: BinaryIO, most: int) -> Beginning:
 
     Args:
         stream: the file.
-        most: bytes that are wanted, of what is packed if it is packed; hardly more is held in memory, and hardly more
-            than 16 times as much is read, however the file is packed.
+        most: maximum bytes, compressed ones if the file is compressed. Hardly more is held in memory, and hardly
+        more than 16 times as much is read, however the file is compressed.
     """
     head = _read(stream, len(_GZIP))
     if head == _GZIP:
@@ -55,7 +55,7 @@ def _unpacked(stream: BinaryIO, head: bytes, most: int) -> Beginning:
                     return _ended(bytes(found), is_whole=unpacker.eof)
             if not packed:  # members without content
                 break
-            if unpacker.eof:  # files of gzip may be put one after the other
+            if unpacker.eof:  # gzip files may be concatenated
                 if not packed.startswith(_GZIP[:1]):
                     problem = "more follows that is not gzip"
                     break
@@ -72,7 +72,7 @@ def _ended(data: bytes, *, is_whole: bool) -> Beginning:
 
 
 def _read(stream: BinaryIO, count: int) -> bytes:
-    """Read that many bytes, or to the end."""
+    """Read a number of bytes, or to the end."""
     parts = bytearray()
     while len(parts) < count and (part := stream.read(count - len(parts))):
         parts += part

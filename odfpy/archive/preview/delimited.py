@@ -1,4 +1,4 @@
-"""The first rows of a text with a delimiter, as they are written: every value is text."""
+"""The first rows of a delimited text; all values are text."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_ROWS: Final = 100
-"""Rows that are shown."""
+"""Maximum number of rows shown."""
 
 MAX_COLUMNS: Final = 60
-"""Columns that are shown."""
+"""Maximum number of columns shown."""
 
 MAX_LENGTH: Final = 500
-"""Characters of a value that are shown."""
+"""Maximum characters of a value shown."""
 
 _DELIMITERS: Final = ",;\t|"
 
@@ -27,8 +27,8 @@ class FirstRows:
 
     Attributes:
         columns: names of the columns.
-        rows: values, cut where they are long.
-        num_columns: columns that there are, also those that are not shown.
+        rows: values, shortened if they are long.
+        num_columns: number of columns, including those not shown.
         has_more: whether there are further rows.
     """
 
@@ -39,11 +39,11 @@ class FirstRows:
 
 
 def first_rows(text: str, *, is_whole: bool) -> FirstRows | None:
-    """The first rows of a text; None if it is not a table.
+    """Return the first rows of a text; None if it is not a table.
 
     Args:
-        text: the beginning of it; the first line has the names of the columns.
-        is_whole: whether it is all; else its last line may be incomplete, and is left out.
+        text: beginning of the text; the first line has the names of the columns.
+        is_whole: whether it is the whole text; otherwise the last line may be incomplete, and is omitted.
     """
     lines = text if is_whole else text[: text.rfind("\n") + 1]
     reader = csv.reader(io.StringIO(lines, newline=""), delimiter=_delimiter_of(lines))
@@ -56,7 +56,7 @@ def first_rows(text: str, *, is_whole: bool) -> FirstRows | None:
                 break
             if row:
                 rows.append(row)
-    except csv.Error:  # a quote that is not closed, for one; the text can be shown all the same
+    except csv.Error:  # an unclosed quote, for example; the text can still be shown
         return None
     if not rows:
         return None
@@ -66,7 +66,7 @@ def first_rows(text: str, *, is_whole: bool) -> FirstRows | None:
 
 
 def cut(value: str) -> str:
-    """A value as it is shown."""
+    """Shorten a value for display."""
     return value if len(value) <= MAX_LENGTH else f"{value[:MAX_LENGTH]}…"
 
 
@@ -75,6 +75,6 @@ def _cut(row: Sequence[str], count: int) -> tuple[str, ...]:
 
 
 def _delimiter_of(text: str) -> str:
-    """The sign that the first line has most often."""
+    """Return the most frequent delimiter of the first line."""
     counts = Counter(sign for sign in text.partition("\n")[0] if sign in _DELIMITERS)
     return counts.most_common(1)[0][0] if counts else ","

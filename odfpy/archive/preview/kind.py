@@ -1,4 +1,4 @@
-"""The kind of a file, recognized by its first bytes, since name and metadata are not trusted."""
+"""The kind of a file, detected by its first bytes, since name and metadata are not trusted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Final
 
 HEAD: Final = 64 * 1024
-"""Bytes from which a kind is told."""
+"""Bytes used to detect a kind."""
 
 _PICTURES: Final = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
@@ -22,19 +22,19 @@ _COMMENT: Final = r"<!--(?:(?!-->).)*-->"
 
 _SVG: Final = re.compile(rf"\s*(?:<\?xml[^>]*>\s*)?(?:{_COMMENT}\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]", re.DOTALL)
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-_CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # ESC is left: logs have colours
+_CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # without ESC: logs contain colors
 _MAX_STRANGE: Final = 0.05
 
 
 class FileKind(Enum):
-    """Kinds of files, by what can be shown of them.
+    """Kinds of files, by what is shown of them.
 
     Attributes:
         TEXT: its beginning.
         DELIMITED: its first rows: CSV, and the same with tabs.
         PARQUET: its first rows.
-        PICTURE: itself.
-        DRAWING: SVG: its beginning as text; and itself, as a picture in which nothing runs.
+        PICTURE: the picture itself.
+        DRAWING: SVG: its beginning as text, and the drawing as an image without scripts.
         BYTES: its first bytes.
         EMPTY: nothing.
     """
@@ -54,8 +54,8 @@ class DetectedKind:
 
     Attributes:
         kind: the kind.
-        media_type: of a picture.
-        encoding: of a text, as Python names it.
+        media_type: media type of a picture.
+        encoding: encoding of a text, by its Python name.
     """
 
     kind: FileKind
@@ -64,11 +64,11 @@ class DetectedKind:
 
 
 def told_from(head: bytes, path: str) -> DetectedKind:
-    """Tell the kind of a file.
+    """Detect the kind of a file.
 
     Args:
-        head: its first bytes, unpacked if they are packed; up to `HEAD`.
-        path: its name tells only a table from other text.
+        head: its first bytes, decompressed; up to `HEAD`.
+        path: path of the file; only distinguishes tables from other text.
     """
     if not head:
         return DetectedKind(FileKind.EMPTY)
@@ -87,12 +87,12 @@ def told_from(head: bytes, path: str) -> DetectedKind:
 
 
 def text_of(data: bytes, encoding: str) -> str:
-    """The text of bytes that may end within a letter; what is not text in that encoding becomes `�`."""
+    """Decode bytes that may end within a character; invalid bytes become `�`."""
     return codecs.getincrementaldecoder(encoding)("replace").decode(data)
 
 
 def _encoding_of(head: bytes) -> str | None:
-    """The encoding of a text, None if it is none."""
+    """Return the encoding of a text, None if it is not text."""
     encoding = next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8")
     text = text_of(head, encoding)
     if "\0" in text:

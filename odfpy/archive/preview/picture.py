@@ -6,14 +6,14 @@ import struct
 from typing import Final
 
 MAX_PIXELS: Final = 50_000_000
-"""Pixels of a picture that is shown: 200 MB in a browser."""
+"""Maximum pixels of a picture that is shown: 200 MB in a browser."""
 
 _FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-"""Markers of JPEG that are followed by the size."""
+"""JPEG markers that are followed by the size."""
 
 
 def pixels_of(head: bytes, media_type: str) -> int | None:
-    """The number of pixels of a picture, None if its first bytes do not tell.
+    """Return the number of pixels of a picture, None if its first bytes do not tell.
 
     Args:
         head: the first bytes.

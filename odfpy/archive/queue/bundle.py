@@ -4,7 +4,7 @@
     version                   0
     datalake-metadata.json    see `odfpy.archive.metadata`
 
-The content comes first: its size is known when it was written, and its header is written then.
+The content comes first: its size is known only after it was written, and its header is written then.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BundleRefused(UsageError, code="E864"):
 
 @dataclass(frozen=True, slots=True)
 class Bundled:
-    """The content of a bundle that was written.
+    """The written content of a bundle.
 
     Attributes:
         size: size in bytes.
@@ -83,7 +83,7 @@ class _Hashed:
         return self._file.write(view)
 
     def flush(self) -> None:
-        """Do nothing: the whole bundle is flushed to the disk, in the end."""
+        """Do nothing: the whole bundle is flushed to disk at the end."""
 
     def bundled(self) -> Bundled:
         short, long = self._hashers
@@ -101,11 +101,11 @@ def write_bundle(
     """Write a bundle.
 
     Args:
-        file: empty, seekable.
+        file: empty, seekable file.
         source: the content, read to its end.
-        describe: gives the metadata of the content.
-        algorithm: of the object's name.
-        compress: let the content be compressed by gzip; the same bytes always give the same.
+        describe: returns the metadata for the content.
+        algorithm: hash algorithm of the object's name.
+        compress: compress the content with gzip; equal contents give equal bytes.
 
     Raises:
         OSError: `file` cannot be written, or `source` cannot be read.
@@ -113,7 +113,7 @@ def write_bundle(
     file.seek(_BLOCK)
     target = _Hashed(file, algorithm)
     if compress:
-        # Without a name and a time in it, so that the same file has the same hash tomorrow.
+        # Without name and time, so that the same file always has the same hash.
         with gzip.GzipFile("", "wb", fileobj=cast("Any", target), mtime=0) as packed:
             _copy(source, packed.write)
     else:
@@ -143,7 +143,7 @@ def _pad(file: BinaryIO, size: int) -> None:
 def _header(name: str, size: int) -> bytes:
     info = tarfile.TarInfo(name)
     info.size, info.mode = size, 0o600
-    header = info.tobuf(tarfile.GNU_FORMAT)  # one block, also for more than 8 GiB
+    header = info.tobuf(tarfile.GNU_FORMAT)  # a single block, also above 8 GiB
     assert len(header) == _BLOCK  # noqa: S101
     return header
 
@@ -153,12 +153,12 @@ def _header(name: str, size: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle that is open.
+    """An open bundle.
 
     Attributes:
-        metadata: of the file.
-        size: bytes of the content.
-        content: the bytes.
+        metadata: metadata of the file.
+        size: size of the content in bytes.
+        content: stream of the content.
     """
 
     metadata: Metadata
@@ -169,7 +169,7 @@ class Bundle:
         """Write the content to a file. Nothing of it is left after an error: it may be that the disk is full.
 
         Args:
-            to: the file, which is made; not flushed to the disk.
+            to: the file to create; not flushed to disk.
 
         Raises:
             BundleRefused: the bundle is damaged.
@@ -196,9 +196,9 @@ def opened_bundle(path: Path) -> Iterator[Bundle]:
         path: path of the bundle.
 
     Raises:
-        BundleRefused: it is invalid.
+        BundleRefused: the bundle is invalid.
         RecordRefused: its metadata breaks rules.
-        OSError: it cannot be read.
+        OSError: the bundle cannot be read.
     """
     if not stat.S_ISREG(path.lstat().st_mode):
         raise BundleRefused(f"{path.name} is not a regular file", hint="Bundles have to be in the queue themselves.")
@@ -211,7 +211,7 @@ def opened_bundle(path: Path) -> Iterator[Bundle]:
 
 
 class _Bounded:
-    """A file from which nobody can be made to read very much at once: headers of a tar say how long they are."""
+    """A file that limits reads: tar headers state their own length, and could demand too much memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Adding files to a queue: validated immediately, and added atomically."""
+"""Adding of files to a queue: validated immediately, and added atomically."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Enqueued:
     """A file in a queue.
 
     Attributes:
-        file: as it was named.
-        bundle: where it waits.
-        metadata: that it will have in the archive.
-        size: bytes of its content.
+        file: the path that was given.
+        bundle: path of the waiting bundle.
+        metadata: its future metadata in the archive.
+        size: size of the content in bytes.
     """
 
     file: Path
@@ -45,19 +45,19 @@ class Enqueued:
 
 
 def enqueue(queue: QueueFolder, new: NewFile, *, compress: bool = False, algorithm: HashAlgorithm = BLAKE3) -> Enqueued:
-    """Put a file into a queue: a copy of it, so that the file itself may go.
+    """Put a copy of a file into a queue; the file itself may then be removed.
 
     Args:
-        queue: which.
-        new: the file, and what is said of it.
-        compress: let gzip compress the content; what is said of the file stays the same.
-        algorithm: of the archive's names of objects, from which an id is derived.
+        queue: the queue.
+        new: the file and its metadata.
+        compress: compress the content with gzip; the metadata is not affected.
+        algorithm: hash algorithm of object names in the archive; ids are derived from them.
 
     Raises:
-        RecordRefused: what is said of it breaks rules; with all reasons.
-        NotFound, NotAFile, FileChanged, WrongContent: the file cannot be read as a whole.
-        QueueFull: the queue takes no more.
-        CannotCopy: the copy cannot be written; nothing of it is in the queue then.
+        RecordRefused: the metadata breaks rules; the message has all reasons.
+        NotFound, NotAFile, FileChanged, WrongContent: the file cannot be read consistently.
+        QueueFull: the queue accepts no more files.
+        CannotCopy: the copy cannot be written; nothing is left in the queue.
     """
     draft = _draft(new)
     temporary = queue.path / f"{TEMPORARY}{secrets.token_hex(8)}"
@@ -68,7 +68,7 @@ def enqueue(queue: QueueFolder, new: NewFile, *, compress: bool = False, algorit
                 draft = replace(draft, start=status.st_mtime_ns // 1_000_000)
                 _require(new.file, list(reasons_against_times(draft.start, draft.end)))
             with temporary.open("xb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # else it is taken for one that was left
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # otherwise it would be taken for an abandoned file
                 metadata, size = _write(file, source, new, draft, algorithm, compress=compress)
                 file.flush()
                 os.fsync(file.fileno())
@@ -85,7 +85,7 @@ def enqueue(queue: QueueFolder, new: NewFile, *, compress: bool = False, algorit
 
 
 def _draft(new: NewFile) -> Metadata:
-    """The metadata of a file, as far as it is known before the file is read."""
+    """Return the metadata of a file as far as it is known before the file is read."""
     path = str(new.file.absolute()) if new.path is None else new.path
     words, reasons = translated(path, what=new.what, where=new.where, work_id=new.work_id)
     told = {reason.partition(":")[0] for reason in reasons}
@@ -107,7 +107,7 @@ def _require(file: Path, reasons: list[str]) -> None:
 def _write(
     file: BinaryIO, source: BinaryIO, new: NewFile, draft: Metadata, algorithm: HashAlgorithm, *, compress: bool
 ) -> tuple[Metadata, int]:
-    """Write the bundle; returns its metadata, and the size of its content."""
+    """Write the bundle; return its metadata, and the size of its content."""
     sizes = []
 
     def describe(content: Bundled) -> Metadata:
@@ -130,7 +130,7 @@ def _write(
 
 
 def _named(temporary: Path, folder: Path, id_: str) -> Path:
-    """Give a bundle its name. One of the same id that waits stays: it may be another file, if somebody gave the id."""
+    """Give a bundle its name, but never replace a waiting one: with explicit ids, it may be another file."""
     bundle = folder / f"{id_}.tar"
     while True:
         try:

@@ -34,25 +34,25 @@ _AT_FOLDER: Final = -100
 
 
 class QueueGone(OdfError, code="E866"):
-    """The folder of a queue cannot be used: it has gone, or permissions are missing."""
+    """The folder of a queue cannot be used: it is missing, or permissions are missing."""
 
 
 class QueueFolder:
     """The folder of a queue.
 
     Attributes:
-        path: path of the folder, which exists.
-        limits: of what it takes.
+        path: path of the existing folder.
+        limits: limits of the queue.
     """
 
     def __init__(self, path: Path, limits: QueueLimits | None = None) -> None:
         """
         Args:
-            path: path of the folder; made if need be.
-            limits: of what it takes.
+            path: path of the folder; created if needed.
+            limits: limits of the queue.
 
         Raises:
-            QueueGone: there can be no such folder.
+            QueueGone: the folder cannot be created.
         """
         self.path = path.absolute()
         self.limits = limits or QueueLimits()
@@ -63,7 +63,7 @@ class QueueFolder:
             raise self.gone(error) from error
 
     def gone(self, error: OSError) -> QueueGone:
-        """The error for a folder that cannot be used."""
+        """Return the error for an unusable folder."""
         return QueueGone(
             f"The queue {self.path} cannot be used: {error.strerror}",
             hint="The setting archive.queue, or --queue, names a folder that you may write to.",
@@ -72,7 +72,7 @@ class QueueFolder:
     # --- What is in it ---
 
     def waiting(self) -> Iterator[str]:
-        """Yield the names of bundles that wait, in any order, and of what might be one.
+        """Yield the names of files that are or may be waiting bundles, in any order.
 
         Raises:
             QueueGone: the folder cannot be read.
@@ -84,17 +84,17 @@ class QueueFolder:
             raise self.gone(error) from error
 
     def usage(self) -> QueueUsage:
-        """The amount of what waits, or is on its way."""
+        """Return the amount of waiting and claimed files."""
         return count_usage(self._folders())
 
     def require_room(self, size: int) -> None:
-        """Check that one more file may come.
+        """Check that the queue accepts another file.
 
         Args:
-            size: bytes of it.
+            size: size of the file in bytes.
 
         Raises:
-            QueueFull: it may not.
+            QueueFull: the queue is full.
         """
         require_room(self.path, self._folders(), self.limits, size)
 
@@ -102,7 +102,7 @@ class QueueFolder:
         return [self.path, *(place / _CLAIMED for place in self._places())]
 
     def refused(self) -> Iterator[dict[str, Any]]:
-        """Yield what was refused, in the order of names: the bundle, and why."""
+        """Yield rejected bundles with their reasons, sorted by name."""
         for name in sorted(self._refused()):
             if not name.endswith(_REASON):
                 with suppress(OSError, ValueError):
@@ -124,18 +124,18 @@ class QueueFolder:
     # --- Bundles that come and go ---
 
     def poison(self, bundle: Path, name: str, error: OdfError) -> Path:
-        """Move a bundle to those that were refused, for people to look at.
+        """Move a bundle to the poison folder, for inspection.
 
         Args:
-            bundle: where it is now.
-            name: that it had in the queue.
-            error: why it was refused.
+            bundle: current path of the bundle.
+            name: its name in the queue.
+            error: why it was rejected.
 
         Returns:
-            Where it is then.
+            Its new path.
 
         Raises:
-            OdfError: it cannot be moved.
+            OdfError: the bundle cannot be moved.
         """
         folder = self.path / _POISON
         tree = {
@@ -159,7 +159,7 @@ class QueueFolder:
         return folder / kept
 
     def take_over(self) -> list[str]:
-        """Put back what uploaders have left that do not live any more; returns the names of these bundles."""
+        """Put back the bundles of dead uploaders, and return their names."""
         self._tidy()
         found: list[str] = []
         for place in self._places():
@@ -174,31 +174,31 @@ class QueueFolder:
         return found
 
     def _tidy(self) -> None:
-        """Remove what processes have left that were killed while they wrote a bundle."""
+        """Remove files left by processes that were killed while they wrote a bundle."""
         for path in self.path.glob(f"{TEMPORARY}*"):
             with suppress(OSError), path.open("rb") as file:
-                # Not new, and nobody holds it: whoever has just made a file has no lock yet.
+                # Not new, and not locked: a process that just created a file has no lock yet.
                 if time.time() - path.stat().st_mtime > _LEFT and try_lock(file):
                     path.unlink()
 
     def put_back(self, folder: Path) -> list[str]:
-        """Let all bundles in a folder wait again; gives their names."""
+        """Put back all bundles in a folder, and return their names."""
         with suppress(FileNotFoundError):
             return [self.return_bundle(one, one.name) for one in sorted(folder.iterdir())]
         return []
 
     def return_bundle(self, bundle: Path, name: str) -> str:
-        """Let a bundle wait again.
+        """Put a bundle back into the queue.
 
         Args:
-            bundle: where it is now.
-            name: that it had; it gets another if that is taken.
+            bundle: current path of the bundle.
+            name: its former name; it gets another if that is taken.
 
         Returns:
-            Its name now.
+            Its new name.
 
         Raises:
-            OSError: it cannot be moved.
+            OSError: the bundle cannot be moved.
         """
         while True:
             try:
@@ -210,20 +210,20 @@ class QueueFolder:
 
 
 class Workplace:
-    """The place of an uploader: the bundles that it has taken, and their contents.
+    """The folder of an uploader: its claimed bundles and their contents.
 
     Attributes:
         path: path of its folder.
-        queue: the queue that it is in.
+        queue: the queue of the folder.
     """
 
     def __init__(self, queue: QueueFolder) -> None:
         """
         Args:
-            queue: which it works for.
+            queue: the queue to work for.
 
         Raises:
-            QueueGone: its folder cannot be made.
+            QueueGone: the folder cannot be created.
         """
         self.queue = queue
         while True:
@@ -231,7 +231,7 @@ class Workplace:
             try:
                 self.path.mkdir()
                 lock = _locked(self.path)
-                if lock is None:  # somebody has taken it for one that was left
+                if lock is None:  # another uploader took it for abandoned
                     continue
                 (self.path / _CLAIMED).mkdir()
             except OSError as error:
@@ -240,13 +240,13 @@ class Workplace:
             return
 
     def claim(self, name: str) -> Path | None:
-        """Take a bundle; None if another uploader has taken it, or if one of that name is here already.
+        """Claim a bundle; return None if another uploader has it, or one of that name is already claimed here.
 
         Args:
             name: name of the bundle.
 
         Raises:
-            OSError: it cannot be moved.
+            OSError: the bundle cannot be moved.
         """
         try:
             rename_new(self.queue.path / name, self.path / _CLAIMED / name)
@@ -255,11 +255,11 @@ class Workplace:
         return self.path / _CLAIMED / name
 
     def give_back(self, bundle: Path) -> str:
-        """Let a bundle that was taken wait again; returns its name."""
+        """Put a claimed bundle back, and return its name."""
         return self.queue.return_bundle(bundle, bundle.name)
 
     def close(self) -> None:
-        """Give back what is here, and go."""
+        """Put all bundles back and remove the folder."""
         try:
             self.queue.put_back(self.path / _CLAIMED)
             shutil.rmtree(self.path, ignore_errors=True)
@@ -284,7 +284,7 @@ def _may_be_bundle(entry: os.DirEntry[str]) -> bool:
 
 
 def _locked(folder: Path) -> int | None:
-    """Take the lock of a folder that is there; None if somebody has it, or if it has gone."""
+    """Lock an existing folder; return None if it is locked or gone."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -296,15 +296,15 @@ def _locked(folder: Path) -> int | None:
 
 
 def rename_new(old: Path, new: Path) -> None:
-    """Rename a file, but replace none.
+    """Rename a file without replacing another.
 
     Args:
-        old: where it is.
-        new: where it is to be, on the same file system.
+        old: current path.
+        new: new path, on the same file system.
 
     Raises:
-        FileExistsError: something is there.
-        OSError: it cannot be renamed.
+        FileExistsError: the new path exists.
+        OSError: the file cannot be renamed.
     """
     rename = _renameat2()
     if rename is not None:
@@ -314,7 +314,7 @@ def rename_new(old: Path, new: Path) -> None:
         if number not in {errno.EINVAL, errno.ENOSYS}:
             raise OSError(number, os.strerror(number), str(old), None, str(new))
     if stat.S_ISREG(old.lstat().st_mode):
-        os.link(old, new, follow_symlinks=False)  # for a moment it has both names, and then it is pushed twice at worst
+        os.link(old, new, follow_symlinks=False)  # briefly it has both names; at worst it is pushed twice
         old.unlink()
     elif os.path.lexists(new):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(old), None, str(new))
@@ -324,5 +324,5 @@ def rename_new(old: Path, new: Path) -> None:
 
 @cache
 def _renameat2() -> Any:
-    """The system call that renames without replacing, where there is one."""
+    """Return the system call that renames without replacing, None if it does not exist."""
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

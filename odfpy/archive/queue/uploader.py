@@ -1,12 +1,12 @@
 """The uploader, which moves files from a queue into an archive, many small files in one commit.
 
-1. the folder is watched, and looked through at the beginning and from time to time; names wait for a worker
-2. a worker takes bundles for itself (`Workplace`), opens them, and gathers a batch
-3. it pushes the batch; while the archive cannot be reached, it tries again, less and less often
-4. a bundle whose file the archive has is deleted; one that was refused goes to the poison folder
+1. the folder is watched, and scanned at the start and from time to time; names are queued for workers
+2. a worker claims bundles (`Workplace`), opens them, and gathers a batch
+3. it pushes the batch; while the archive is unreachable, it retries with increasing delays
+4. a bundle is deleted when the archive has its file; a rejected one moves to the poison folder
 
-Nothing of this has to be finished: bundles of an uploader that is killed come back, and a file that is pushed again is
-known by its id.
+All steps may be interrupted: bundles of a killed uploader return to the queue, and a file that is pushed again is
+recognized by its id.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InternalError, OdfError, UsageError
 
 SETTLED: Final = 2.0
-"""Seconds for which a file that is not a bundle has to be unchanged: until then somebody may still be writing it."""
+"""Seconds for which a file that is not a bundle must be unchanged: until then it may still be being written."""
 
 _NAMES: Final = 50_000
 _DENIED: Final = (13, 1)
@@ -44,14 +44,14 @@ class UploadLimits:
     """The settings of an uploader.
 
     Attributes:
-        workers: that push at the same time.
-        files: of a batch at most.
-        size: bytes of a batch, from which on nothing more is added.
-        gather: seconds that the first file of a batch waits for others.
-        timeout: seconds without work after which it ends; never if None.
-        retry: seconds until the first new try; then twice as many, and so on.
-        longest: seconds between two tries at most.
-        sweep: seconds after which the folder is looked through.
+        workers: number of concurrent workers.
+        files: maximum number of files in a batch.
+        size: size in bytes above which a batch accepts no further files.
+        gather: seconds for which the first file of a batch waits for others.
+        timeout: idle seconds after which the uploader stops; None for never.
+        retry: seconds until the first retry; each further delay is twice as long.
+        longest: maximum seconds between two retries.
+        sweep: seconds between two scans of the folder.
     """
 
     workers: int = 1
@@ -75,10 +75,10 @@ class Ingest:
 
     Attributes:
         start: when it began, in milliseconds since the epoch.
-        duration: seconds that it took.
-        results: of its files; empty if it has failed as a whole.
-        error: why it has failed, None if it has not.
-        again: seconds until the next try, if it has failed.
+        duration: duration in seconds.
+        results: results per file; empty if the push failed as a whole.
+        error: why the push failed, None if it succeeded.
+        again: seconds until the next retry, if the push failed.
     """
 
     start: int
@@ -93,10 +93,10 @@ class UploadSummary:
     """The statistics of an uploader.
 
     Attributes:
-        pushed: files that it has brought into the archive.
-        known: files that already existed.
-        refused: bundles that are in the poison folder now.
-        trouble: the last error of the archive, None if it could be reached since.
+        pushed: number of files added to the archive.
+        known: number of files that already existed.
+        refused: number of bundles moved to the poison folder.
+        trouble: last error of the archive, None if it was reachable since.
     """
 
     pushed: int = 0
@@ -107,12 +107,12 @@ class UploadSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A bundle that a worker has taken.
+    """A bundle claimed by a worker.
 
     Attributes:
-        bundle: where it is now.
-        content: its content, as a file.
-        new: what is pushed.
+        bundle: path of the bundle.
+        content: path of its extracted content.
+        new: the file to push.
         size: size in bytes.
     """
 
@@ -136,11 +136,11 @@ class Uploader:
     ) -> None:
         """
         Args:
-            queue: which.
-            open_archive: opens the archive, for each worker once.
-            limits: the way it works.
-            on_ingest: is called with each push, by the thread of a worker.
-            on_refused: is notified of each bundle in the poison folder, and why it is there.
+            queue: the queue.
+            open_archive: opens the archive, once per worker.
+            limits: settings of the uploader.
+            on_ingest: called with each push, in the thread of a worker.
+            on_refused: called with each bundle in the poison folder, and the reason.
         """
         self._queue = queue
         self._open_archive = open_archive
@@ -158,7 +158,7 @@ class Uploader:
         self.summary = UploadSummary()
 
     def stop(self) -> None:
-        """Finish the pushes in progress, and end; also for a handler of signals."""
+        """Finish the pushes in progress, then stop; safe in signal handlers."""
         self._is_stopping = True
         self._wake()
 
@@ -168,10 +168,10 @@ class Uploader:
             watch.wake()
 
     def run(self) -> UploadSummary:
-        """Work until `stop`, or until there was nothing to do for so long.
+        """Work until `stop`, or until idle for the timeout.
 
         Raises:
-            QueueGone: the queue cannot be used any more.
+            QueueGone: the queue can no longer be used.
             OdfError: the archive cannot be opened.
         """
         archives = [self._open_archive() for _ in range(self._limits.workers)]
@@ -212,7 +212,7 @@ class Uploader:
                 return
 
     def _look(self) -> bool:
-        """Look through the folder; returns whether there is more than can be remembered."""
+        """Scan the folder; return whether it has more files than can be queued."""
         for name in self._queue.take_over():
             self._waiting.put(name)
         names = self._queue.waiting()
@@ -249,7 +249,7 @@ class Uploader:
             self.stop()
 
     def _gathered(self, name: str | None, place: Workplace) -> list[_Item]:
-        """Open bundles for a batch, beginning with one."""
+        """Gather a batch of opened bundles, beginning with one."""
         batch: list[_Item] = []
         deadline = time.monotonic() + self._limits.gather
         size = 0
@@ -264,7 +264,7 @@ class Uploader:
         return batch
 
     def _opened(self, name: str, place: Workplace) -> _Item | None:
-        """Take a bundle and open it; None if that is for others, or for later, or never."""
+        """Claim a bundle and open it; None if it is claimed by others, delayed, or rejected."""
         bundle: Path | None = None
         try:
             bundle = place.claim(name)
@@ -291,7 +291,7 @@ class Uploader:
         return None
 
     def _is_settled(self, bundle: Path) -> bool:
-        """Return whether nobody is writing a file any more, as far as can be seen."""
+        """Return whether a file seems to be completely written."""
         status = bundle.lstat()
         identity, stamp = (status.st_dev, status.st_ino), (status.st_size, status.st_mtime_ns)
         now = time.monotonic()
@@ -299,22 +299,22 @@ class Uploader:
         if known != stamp:
             self._seen[identity] = (stamp, now)
             return False
-        # The clock of files alone would not do: it may be set back.
+        # File times alone are not enough: clocks may be set back.
         if now - since < SETTLED and time.time() - status.st_mtime < SETTLED:
             return False
         del self._seen[identity]
         return True
 
     def _later(self, name: str, bundle: Path | None, place: Workplace, delay: float) -> None:
-        """Let a bundle wait again, but not be taken before some seconds."""
-        self._waiting.put(name, delay)  # before the folder says that it is there
+        """Put a bundle back, with a delay before it is taken again."""
+        self._waiting.put(name, delay)  # before it appears in the folder
         if bundle is not None:
             place.give_back(bundle)
 
     # --- Pushes ---
 
     def _push(self, archive: Archive, batch: list[_Item], place: Workplace) -> None:
-        """Push a batch, as often as need be."""
+        """Push a batch, with retries as needed."""
         most = len(batch)
         failures = 0
         while batch and not self._stopped.is_set():
@@ -324,18 +324,18 @@ class Uploader:
                 failures, most = 0, min(2 * most, self._limits.files)
                 continue
             failures += 1
-            if len(items) == 1:  # the archive may be away, or break on this very file: others have their turn
+            if len(items) == 1:  # the archive may be unreachable, or fail on this very file: let others go first
                 items[0].content.unlink(missing_ok=True)
                 self._later(items[0].bundle.name, items[0].bundle, place, self._delay(failures))
             else:
                 batch, most = [*items, *batch], len(items) // 2
             self._waiting.rest()
-            self._wake()  # perhaps that was the last try
+            self._wake()  # this may have been the last retry
             self._stopped.wait(self._delay(failures))
             self._waiting.resume()
 
     def _pushed(self, archive: Archive, items: list[_Item], failures: int) -> OdfError | None:
-        """Push some files in one commit; gives why that has failed as a whole."""
+        """Push files in one commit; return the error if that failed as a whole."""
         start, begun = Timestamp.now().millis, time.monotonic()
         try:
             results = archive.push_all([item.new for item in items])
@@ -343,7 +343,7 @@ class Uploader:
             told = error if isinstance(error, OdfError) else InternalError(f"{type(error).__name__}: {error}")
             self._notify(Ingest(start, time.monotonic() - begun, (), told, self._delay(failures + 1)))
             return told
-        # Before anything is deleted: a report that comes twice is better than one that is missing.
+        # Report before deleting: a duplicate report is better than a missing one.
         self._notify(Ingest(start, time.monotonic() - begun, results))
         for item, result in zip(items, results, strict=True):
             if result.outcome is PushOutcome.REFUSED:
@@ -356,7 +356,7 @@ class Uploader:
         return None
 
     def _delay(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row."""
+        """Return the seconds to wait after a number of consecutive failures."""
         full = min(self._limits.longest, self._limits.retry * 2.0 ** min(failures - 1, 30))
         return full * (0.5 + _JITTER.random() / 2)
 

@@ -1,8 +1,7 @@
 """The number and size of files in a queue, and whether they are within its limits.
 
 Scanning a queue of a hundred thousand files takes a second. So the result is cached in the folder, for twenty times as
-the folder, for twenty times as long as counting took: a queue may have somewhat more than its limits say. A short queue
-is counted each time.
+long as counting took: a queue may slightly exceed its limits. A short queue is counted each time.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ _MAX_WAIT: Final = 30.0
 
 
 class QueueFull(OdfError, code="E865"):
-    """A queue takes no more files: it has too many, or the disk has too little space."""
+    """A queue accepts no more files: it has too many, or the disk has too little space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """The most that a queue takes.
+    """The limits of a queue.
 
     Attributes:
-        files: that wait.
-        size: bytes that they have together.
-        free: bytes that stay free on the disk.
+        files: maximum number of waiting files.
+        size: maximum total size in bytes.
+        free: bytes that must stay free on the disk.
     """
 
     files: int = 1_000_000
@@ -46,11 +45,11 @@ class QueueLimits:
 
 @dataclass(frozen=True, slots=True)
 class QueueUsage:
-    """The amount of what is in a queue.
+    """The amount of data in a queue.
 
     Attributes:
-        files: that wait, or are on their way.
-        size: bytes of them.
+        files: number of waiting and claimed files.
+        size: total size in bytes.
     """
 
     files: int
@@ -58,26 +57,26 @@ class QueueUsage:
 
 
 def count_usage(folders: list[Path]) -> QueueUsage:
-    """Count the files of some folders, and their bytes.
+    """Count files and bytes in folders.
 
     Args:
-        folders: those that are not there are left out.
+        folders: the folders; missing ones are ignored.
     """
     sizes = [size for folder in folders for size in _sizes(folder)]
     return QueueUsage(len(sizes), sum(sizes))
 
 
 def require_room(queue: Path, folders: list[Path], limits: QueueLimits, size: int) -> None:
-    """Check that one more file may come.
+    """Check that a queue accepts another file.
 
     Args:
-        queue: its folder.
-        folders: where its files are.
-        limits: of what it takes.
-        size: bytes of the file.
+        queue: folder of the queue.
+        folders: folders of its files.
+        limits: limits of the queue.
+        size: size of the file in bytes.
 
     Raises:
-        QueueFull: it may not.
+        QueueFull: the queue is full.
         OSError: the folder cannot be read.
     """
     used = _remembered(queue) or _counted(queue, folders)
@@ -108,7 +107,7 @@ def _counted(queue: Path, folders: list[Path]) -> QueueUsage:
 
 
 def _remembered(queue: Path) -> QueueUsage | None:
-    """The amount that somebody has counted lately; None if that is too long ago."""
+    """Return the cached usage; None if it is too old."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         age = time.time() - (queue / _REMEMBERED).stat().st_mtime
         tree = json.loads((queue / _REMEMBERED).read_bytes())
@@ -121,5 +120,5 @@ def _sizes(folder: Path) -> Iterator[int]:
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
-                with suppress(FileNotFoundError):  # it has just been taken
+                with suppress(FileNotFoundError):  # it was just claimed
                     yield entry.stat(follow_symlinks=False).st_size

@@ -9,10 +9,10 @@ from collections import deque
 
 
 class Waiting:
-    """Names that workers take; all methods are for any thread.
+    """A thread-safe queue of names for workers.
 
-    A worker is *active* from the moment that it has taken a name until `rest`. While it waits to try again, it rests,
-    too, and then it resumes.
+    A worker is *active* from the moment that it takes a name until `rest`. While it waits for a retry, it rests, too;
+    then it resumes.
     """
 
     def __init__(self) -> None:
@@ -28,11 +28,11 @@ class Waiting:
         return len(self._names)
 
     def put(self, name: str, delay: float = 0.0) -> None:
-        """Let a name wait; one that waits already does so as before.
+        """Add a name; a waiting one is not changed.
 
         Args:
             name: name of a bundle.
-            delay: seconds before which nobody gets it.
+            delay: seconds before the name can be taken.
         """
         with self._changed:
             if name in self._names:
@@ -45,7 +45,7 @@ class Waiting:
             self._changed.notify()
 
     def take(self) -> str | None:
-        """Wait for a name and be active from then on; None in the end."""
+        """Wait for a name and become active; return None after `stop`."""
         with self._changed:
             while not self._is_stopped:
                 if (name := self._due()) is not None:
@@ -55,13 +55,13 @@ class Waiting:
             return None
 
     def take_more(self, deadline: float) -> str | None:
-        """Wait for one more name; for who is active.
+        """Wait for another name; for active workers.
 
         Args:
-            deadline: on the clock of `time.monotonic`.
+            deadline: deadline on the clock of `time.monotonic`.
 
         Returns:
-            The name; None if there is none until then, or in the end.
+            The name; None at the deadline or after `stop`.
         """
         with self._changed:
             while not self._is_stopped:
@@ -75,29 +75,29 @@ class Waiting:
             return None
 
     def rest(self) -> None:
-        """Be active no longer: what was taken is done, or waits again."""
+        """Become inactive: taken names are done, or waiting again."""
         with self._changed:
             self._active -= 1
 
     def progress(self) -> None:
-        """Tell that something was done."""
+        """Record progress."""
         with self._changed:
             self._idle_since = time.monotonic()
 
     def resume(self) -> None:
-        """Be active again, after `rest`, with what was taken before."""
+        """Become active again after `rest`, with the names taken before."""
         with self._changed:
             self._active += 1
 
     def idle(self) -> float:
-        """Seconds since something was done; 0 if somebody is active, or something can be taken."""
+        """Return the seconds since the last progress; 0 if a worker is active, or a name can be taken."""
         with self._changed:
             if self._active or self._ready or self._until_due() == 0:
                 return 0.0
             return time.monotonic() - self._idle_since
 
     def stop(self) -> None:
-        """Let nobody get anything any more."""
+        """Stop handing out names."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
@@ -112,5 +112,5 @@ class Waiting:
         return name
 
     def _until_due(self) -> float | None:
-        """Seconds until the first of those that come later may be taken, None without any."""
+        """Return the seconds until the first delayed name can be taken, None without any."""
         return max(0.0, self._later[0][0] - time.monotonic()) if self._later else None

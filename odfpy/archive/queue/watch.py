@@ -1,4 +1,4 @@
-"""Changes of a folder: files that were closed after writing, or moved into it; by inotify(7), if available.
+"""Changes of a folder: files closed after writing, or moved into it; by inotify(7), if available.
 
 The kernel notifies, so the folder is not scanned while nothing happens. Notifications can be lost (the kernel's queue
 is bounded), and other systems have no inotify: so users of this module also scan from time to time.
@@ -33,12 +33,12 @@ _BUFFER: Final = 1 << 16
 
 
 class FolderWatch:
-    """A folder that is watched; `with` ends it."""
+    """A watched folder; a context manager."""
 
     def __init__(self, folder: Path) -> None:
         """
         Args:
-            folder: which.
+            folder: the folder.
 
         Raises:
             OSError: it cannot be watched.
@@ -56,25 +56,25 @@ class FolderWatch:
 
     @property
     def is_told(self) -> bool:
-        """Return whether the system tells of news."""
+        """True if the system reports changes."""
         return self._inotify is not None
 
     def wake(self) -> None:
-        """Let `wait` come back; also from another thread, or a handler of signals."""
-        with suppress(BlockingIOError):  # it has been woken often enough
+        """Let `wait` return; safe in other threads and signal handlers."""
+        with suppress(BlockingIOError):  # enough wake-ups are pending
             os.write(self._wake_writer, b"\0")
 
     def wait(self, seconds: float) -> list[str] | None:
-        """Wait for news.
+        """Wait for changes.
 
         Args:
-            seconds: how long at most.
+            seconds: maximum time to wait.
 
         Returns:
-            Names of files that are there now, or None if the folder has to be looked through.
+            Names of new files, or None if the folder has to be scanned.
 
         Raises:
-            FileNotFoundError: the folder has gone.
+            FileNotFoundError: the folder is gone.
         """
         poll = select.poll()
         for descriptor in (self._wake_reader, self._inotify):
@@ -112,19 +112,19 @@ def _pipe() -> tuple[int, int]:
 
 
 def _inotify(folder: Path) -> int | None:
-    """Let the system tell of a folder; None if it cannot."""
+    """Watch a folder with inotify; return None if that is impossible."""
     library: Any = ctypes.CDLL(None, use_errno=True)
     begin = getattr(library, "inotify_init1", None)
     if begin is None:  # not Linux
         return None
     descriptor: int = begin(os.O_CLOEXEC | os.O_NONBLOCK)
-    if descriptor < 0:  # users may have so many, and containers none
+    if descriptor < 0:  # limited per user, and possibly zero in containers
         return None
     mask = _CLOSE_WRITE | _MOVED_TO | _DELETE_SELF | _MOVE_SELF | _ONLYDIR
     if library.inotify_add_watch(descriptor, os.fsencode(folder), mask) < 0:
         number = ctypes.get_errno()
         os.close(descriptor)
-        if number == errno.ENOSPC:  # the user watches as much as anybody may
+        if number == errno.ENOSPC:  # the user reached the limit of watches
             return None
         raise OSError(number, os.strerror(number), str(folder))
     return descriptor

@@ -1,4 +1,4 @@
-"""An archive on a server, with the same verbs as one in a workspace."""
+"""An archive on a server, with the same methods as one in a workspace."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class RemoteArchive(Archive):
     def __init__(self, url: str, token: str | None = None, progress: ProgressSink = silent) -> None:
         """
         Args:
-            url: `http(s)://HOST/NAME`, or `http(s)://HOST` for the archive that is meant there.
-            token: to show; by default the one that `odf login` has kept.
+            url: `http(s)://HOST/NAME`, or `http(s)://HOST` for the default archive there.
+            token: access token; by default the one stored by `odf login`.
             progress: called with the progress of a push.
 
         Raises:
@@ -58,7 +58,7 @@ class RemoteArchive(Archive):
 
     @property
     def name(self) -> str:
-        """Its URL."""
+        """The URL."""
         return self._server.base
 
     def is_at(self, base: str) -> bool:
@@ -87,7 +87,7 @@ class RemoteArchive(Archive):
             try:
                 sender.add(content, data)
             except (TransferError, NotAnArchive, DatasetNotFound):
-                raise  # the files after this one would end in the same way
+                raise  # the remaining files would fail in the same way
             except OdfError as error:
                 results[number] = Pushed(file=new.file, outcome=PushOutcome.REFUSED, error=error)
             else:
@@ -117,7 +117,7 @@ class RemoteArchive(Archive):
                 results[number] = self._result(files[number], told)
 
     def _pushed(self, trees: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The outcomes of records, as the server tells them."""
+        """Return the outcomes of records, as the server reports them."""
         answer = self._server.ask_with("/v0/archive/records", trees)
         found = answer.get("results") if isinstance(answer, dict) else None
         if not isinstance(found, list) or len(found) != len(trees):
@@ -183,10 +183,10 @@ class RemoteArchive(Archive):
         return stream if offset else checked_stream(stream, record, where)
 
     def _record(self, tree: Any) -> FileRecord:
-        """The record that the server tells.
+        """Parse a record sent by the server.
 
         Raises:
-            TransferError: that is invalid.
+            TransferError: the record is invalid.
         """
         try:
             found = FileRecord.from_dict({**tree, **tree["metadata"]}).checked()
@@ -198,10 +198,10 @@ class RemoteArchive(Archive):
 
 
 def _path(id: str) -> str:  # noqa: A002
-    """The path of a file.
+    """Return the URL path of a file.
 
     Raises:
-        NoSuchFile: no file can have that id.
+        NoSuchFile: the id is impossible.
     """
     if any(reasons_against_id(id)):
         raise NoSuchFile(f"No file has the id {id[:128]!r}")
@@ -209,10 +209,10 @@ def _path(id: str) -> str:  # noqa: A002
 
 
 def _looked_at(new: NewFile) -> tuple[FileRecord, Content, bytes | None]:
-    """The record of a file, its content, and its bytes if these are few.
+    """Return the record of a file, its content, and its bytes if it is small.
 
     Raises:
-        OdfError: it cannot be archived.
+        OdfError: the file cannot be archived.
     """
     algorithm = new.object.algorithm if new.object else BLAKE3
     draft = draft_of(new, algorithm, Timestamp.now().millis)
@@ -221,7 +221,7 @@ def _looked_at(new: NewFile) -> tuple[FileRecord, Content, bytes | None]:
 
 
 def _tree(record: FileRecord, new: NewFile) -> dict[str, Any]:
-    """A record as it is sent; with an id and a time of creation only if somebody has given them."""
+    """Return a record for sending; id and creation time only if they were given explicitly."""
     tree = {**record.metadata(), "object": str(record.object), "size": record.size}
     del tree["version"], tree["id"]
     given = {"id": new.id, "create_time": new.create_time}
@@ -229,7 +229,7 @@ def _tree(record: FileRecord, new: NewFile) -> dict[str, Any]:
 
 
 def _cursor_in(url: str) -> str:
-    """The cursor of the next page.
+    """Return the cursor of the next page.
 
     Raises:
         ValueError, KeyError: the URL has none.

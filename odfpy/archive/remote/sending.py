@@ -21,7 +21,7 @@ from odfpy.errors import TransferError
 from odfpy.files import open_regular
 
 SMALL: Final = 1 << 20
-"""Bytes up to which a file is sent together with others."""
+"""Maximum bytes of a file that is sent together with others."""
 
 _BATCH: Final = 16 << 20
 _MAX_IN_BATCH: Final = 5000
@@ -48,11 +48,11 @@ class Sender:
 
         Args:
             content: the file, hashed.
-            data: its bytes, if they were kept.
+            data: its bytes, if they were read.
 
         Raises:
-            FileChanged: the file is not what it was when it was hashed.
-            OdfError: the server does not take it.
+            FileChanged: the file has changed since it was hashed.
+            OdfError: the server rejects it.
         """
         if content.object in self._sent:
             return
@@ -69,9 +69,9 @@ class Sender:
         """Send what is waiting.
 
         Raises:
-            OdfError: the server does not take it.
+            OdfError: the server rejects it.
         """
-        if self._size > _FEW:  # else asking takes as long as sending
+        if self._size > _FEW:  # otherwise asking takes as long as sending
             asked = self._server.ask_with("/v0/archive/missing", {"objects": [str(name) for name in self._waiting]})
             lacking = set(_texts(asked, "missing"))
             self._waiting = {name: data for name, data in self._waiting.items() if str(name) in lacking}
@@ -87,7 +87,7 @@ class Sender:
         self._waiting, self._size = {}, 0
 
     def _send(self, content: Content) -> None:
-        """Send one file, from where the server says on, however often the connection breaks."""
+        """Send one file from the offset that the server asks for, however often the connection breaks."""
         path = f"/v0/archive/objects/{content.object}"
         patience, last, is_new = Backoff(self._server), -1, False
         while True:
@@ -101,14 +101,14 @@ class Sender:
                         hint="Whoever runs the server decides that: serve.maxObject.",
                     )
                 if offset > content.size:
-                    is_new, offset = True, 0  # somebody has sent something else under this name
+                    is_new, offset = True, 0  # other content was sent under this name
                 if offset > last:
                     patience.restart()
                 last = offset
                 if self._append(path, content, offset, is_new=is_new):
                     return
-                # What came does not have the hash, and the server has dropped it: the part before may have been another
-                # one's, and wrong.
+                # The received bytes have another hash, and the server dropped them: their first part may come from
+                # another client, and be wrong.
                 if offset == 0:
                     raise FileChanged(
                         f"{content.path}: it has changed while it was sent; nothing of it was archived",
@@ -119,7 +119,7 @@ class Sender:
                 patience.wait(error)
 
     def _progress(self, path: str) -> tuple[int, bool, int]:
-        """Bytes that the server has, whether these are all, and how many a file may have."""
+        """Return the number of bytes that the server has, whether they are complete, and the maximum size of a file."""
         with self._server.head(path) as answer:
             told = answer.headers.get(_OFFSET, "")
             if not told.isdecimal() or len(told) > 18:
@@ -128,7 +128,7 @@ class Sender:
             return int(told), answer.headers.get(_COMPLETE) == "?1", int(limit[1]) if limit else sys.maxsize
 
     def _append(self, path: str, content: Content, offset: int, *, is_new: bool) -> bool:
-        """Send the rest of a file; returns whether all of it had the hash."""
+        """Send the rest of a file; return whether the whole content had the right hash."""
         headers = {"Content-Type": "application/octet-stream"}
         if not is_new:
             headers |= {_OFFSET: str(offset), _COMPLETE: "?1"}

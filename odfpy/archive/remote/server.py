@@ -40,15 +40,15 @@ class ArchiveServer:
     """A server, restricted to one archive; thread-safe.
 
     Attributes:
-        base: URL of the archive, without a user.
+        base: URL of the archive, without user.
         was_there: whether it has ever responded.
     """
 
     def __init__(self, url: str, token: str | None = None) -> None:
         """
         Args:
-            url: url of the archive, or of the server if only one archive is meant there.
-            token: to show; by default the one that `odf login` has kept.
+            url: url of the archive, or of the server for its default archive.
+            token: access token; by default the one stored by `odf login`.
 
         Raises:
             UsageError: the URL is invalid.
@@ -59,7 +59,7 @@ class ArchiveServer:
         self._origin = target.origin
         self._token = None if token is None else f"Bearer {token}"
         self._user = target.authorization
-        # Long, since a server answers the last bytes of a file when it has checked all of it.
+        # Long, since a server verifies a whole file before it responds to its last bytes.
         self._client = HttpClient(
             TransferError, interrupted=TransferInterrupted, authorize=self._authorization, timeout=_PATIENCE
         )
@@ -67,31 +67,31 @@ class ArchiveServer:
     # --- Asking ---
 
     def ask(self, path: str, parameters: Mapping[str, str] | None = None) -> Any:
-        """The answer of the server to a question, as a tree of JSON; asked again where the connection breaks.
+        """Send a query and return the JSON response; retry if the connection breaks.
 
         Args:
-            path: below the archive.
-            parameters: of the query.
+            path: path below the archive.
+            parameters: query parameters.
         """
         url = f"{self.base}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
         return self.persistently(lambda: self._tree(self._client.get(url, max_size=_MAX_ANSWER)))
 
     def ask_with(self, path: str, tree: Any) -> Any:
-        """The same for a question that is put in a body. Like all of an archive, it can be put again."""
+        """Send a query with a JSON body. Like all requests to an archive, it can be repeated."""
         body = json.dumps(tree, separators=(",", ":")).encode()
         headers = {"Content-Type": "application/json"}
         return self.persistently(lambda: self._tree(self.send("POST", path, body, len(body), headers, _MAX_ANSWER)))
 
     def head(self, path: str) -> HttpResponse:
-        """The headers of an answer.
+        """Return the headers of a response.
 
         Raises:
-            OdfError: the server refuses.
+            OdfError: the server rejects the request.
         """
         return self.accepted(self._client.head(f"{self.base}{path}"))
 
     def content(self, path: str, headers: Mapping[str, str]) -> HttpResponse:
-        """The bytes of a file as they are in the archive, also where they are marked as packed."""
+        """Return the archived bytes of a file unchanged, even if they are marked as compressed."""
         return self._client.get(f"{self.base}{path}", headers, encodings=("gzip",))
 
     def send(
@@ -103,26 +103,26 @@ class ArchiveServer:
         headers: Mapping[str, str],
         max_size: int = _MAX_REFUSAL,
     ) -> HttpResponse:
-        """Send bytes once; whatever the server says is an answer.
+        """Send bytes once and return any response.
 
         Args:
-            method: method of HTTP.
-            path: below the address of the archive.
+            method: HTTP method.
+            path: path below the archive.
             body: the bytes, or a stream of them.
-            size: how many there are.
-            headers: more of them.
-            max_size: bytes of the answer at most.
+            size: number of bytes.
+            headers: additional headers.
+            max_size: maximum bytes of the response.
         """
         shown = self._user or self._authorization(self._origin)
         fields = {**headers, **({"Authorization": shown} if shown else {})}
         return self._client.send(method, f"{self.base}{path}", body, size, fields, max_size=max_size)
 
     def accepted(self, answer: HttpResponse) -> HttpResponse:
-        """The answer, unless it is a refusal; closes it then.
+        """Return the response unless it is an error; close it then.
 
         Raises:
-            TransferInterrupted: another try may help.
-            OdfError: the server refuses.
+            TransferInterrupted: a retry may help.
+            OdfError: the server rejects the request.
         """
         self.was_there = True
         if answer.status in _OK:
@@ -131,10 +131,10 @@ class ArchiveServer:
             raise refusal_of(answer)
 
     def persistently(self, work: Callable[[], T]) -> T:
-        """The result of some work that may be done again, tried again where that may help.
+        """Run a repeatable operation, with retries where they may help.
 
         Raises:
-            OdfError: it does not.
+            OdfError: retries do not help.
         """
         patience = Backoff(self)
         while True:
@@ -157,21 +157,21 @@ class ArchiveServer:
 
 
 def no_archive_at(url: str) -> TransferError:
-    """The error where a server answers with something else."""
+    """Return the error for a server that does not follow the protocol."""
     return TransferError(
         f"{url}: this is not an answer of an archive of files", hint="Is it the URL of an archive, http://HOST/NAME?"
     )
 
 
 def refusal_of(answer: HttpResponse) -> OdfError:
-    """The error that a refusal is."""
+    """Return the error of an error response."""
     tree = _body(answer)
     message = str(tree.get("message") or f"the server answers with status {answer.status}")
     message, _, hint = message.partition("\n")
     text = f"{answer.shown}: {message}"
     if answer.status in _REFUSED:
         return AccessRefused(text, hint=advice(answer.url))
-    # A server that answers 502 stands before one that starts; 409 is somebody else's turn.
+    # 502 comes from a proxy while the server starts; 409 means that another request is running.
     if answer.status in (*PASSING, _CONFLICT):
         return TransferInterrupted(text, hint=hint or None)
     kind = _BY_CODE.get(str(tree.get("code")))
@@ -208,17 +208,17 @@ class Backoff:
         self._failures = 0
 
     def wait(self, error: OdfError) -> None:
-        """Wait for the next try.
+        """Wait for the next retry.
 
         Raises:
-            OdfError: there is to be no other one.
+            OdfError: no retries are left.
         """
-        # A server that has answered before, and that nobody can connect to now, is starting again.
+        # A server that responded before, but refuses connections now, is restarting.
         is_gone = self._server.was_there and isinstance(error.__cause__, ConnectionRefusedError)
         if not isinstance(error, TransferInterrupted) and not is_gone:
             raise error
         self._failures += 1
-        # Who has never answered speaks another protocol, HTTPS for example: a minute would not help.
+        # A server that never responded speaks another protocol, such as HTTPS: waiting would not help.
         is_stranger = self._failures > RETRIES and not self._server.was_there
         if is_stranger or time.monotonic() - self._since > WINDOW:
             raise TransferError(

@@ -11,11 +11,11 @@ from odfpy.errors import OdfError
 
 
 class NotDelivered(OdfError, code="E790"):
-    """A receiver of notices could not be reached, or did not take one."""
+    """A receiver of notices could not be reached, or did not accept one."""
 
 
 class Refused(NotDelivered, code="E792"):
-    """A receiver of notices was reached, and refused this one; it may take others."""
+    """A receiver of notices was reached and rejected this one; it may accept others."""
 
 
 class Channel(ABC):

@@ -164,7 +164,7 @@ def password_of(settings: MailSection) -> str:
 
     Raises:
         NotDelivered: the file cannot be read.
-        UsageError: it would go over the network unencrypted.
+        UsageError: the password would be sent unencrypted.
     """
     if settings.user is None:
         return ""

@@ -61,7 +61,7 @@ class Notices:
                 self._queue(receiver.id).put(notice)
 
     def deliver(self, wait: float = 60.0, *, is_last: bool = False) -> None:
-        """Deliver what is due to each receiver, independently; a receiver that hangs does not delay others.
+        """Deliver due notices to all receivers, independently: an unresponsive receiver does not delay others.
 
         Failures are retried by later calls, at growing intervals, and given up after some attempts with a log entry.
         Nothing is raised: errors are logged.
@@ -105,8 +105,8 @@ class Notices:
         with self._lock:
             thread = self._under_way.get(receiver.id)
             if thread is None or not thread.is_alive():
-                # A daemon thread: a process that ends need not wait for a receiver that hangs; undelivered notices are
-                # kept.
+                # A daemon thread: an exiting process does not wait for an unresponsive receiver; undelivered notices
+                # are kept.
                 thread = threading.Thread(target=self._deliver_all, args=(receiver, is_last), daemon=True)
                 self._under_way[receiver.id] = thread
                 thread.start()
@@ -116,7 +116,7 @@ class Notices:
         queue = self._queue(receiver.id)
         try:
             with queue.locked():
-                if self._is_due(queue):  # another process may have been quicker
+                if self._is_due(queue):  # another process may have been faster
                     self._round(receiver, queue, self._channel(receiver), None if is_last else self._clock())
         except (OdfError, OSError) as error:
             _LOGGER.error("notices to %s cannot be delivered: %s", receiver.place, error)  # noqa: TRY400 - no bug
@@ -124,7 +124,7 @@ class Notices:
             _LOGGER.exception("notices to %s cannot be delivered", receiver.place)
 
     def _round(self, receiver: Receiver, queue: NoticeQueue, channel: Channel, now: float | None) -> None:
-        """Try each batch once; when the receiver cannot be reached, all of them count as tried."""
+        """Try each batch once; if the receiver cannot be reached, all of them count as tried."""
         waiting = queue.waiting()
         batches = channel.batches(waiting, now)
         failed: list[Path] = []

@@ -27,7 +27,7 @@ _KIND = "Notice"
 _LOGGER = logging.getLogger("odf.automation")
 
 MAX_ATTEMPTS: Final = 12
-"""Attempts after which a notice is given up: some four hours."""
+"""Attempts after which a notice is given up: about four hours."""
 
 FIRST_DELAY: Final = 10.0
 MAX_DELAY: Final = 3600.0
@@ -53,7 +53,7 @@ class Attempts:
         return not 0 < self.again - now <= MAX_DELAY
 
     def count(self, failed: Collection[Path], now: float) -> list[Path]:
-        """Count a failed round; returns the notices to give up.
+        """Count a failed round; return the notices to give up.
 
         Args:
             failed: files of the notices.
@@ -72,7 +72,7 @@ class NoticeQueue:
         """
         Args:
             odf: the folder `.odf` of the workspace.
-            receiver_id: of the receiver.
+            receiver_id: id of the receiver.
         """
         self._folder = odf / "automation" / "notices" / receiver_id
         self._attempts = self._folder / "attempts.json"

@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger("odf.automation")
 
 
 class ReceiverNotFound(NotFound, code="E791"):
-    """Nobody is told of notices at that URL or address."""
+    """No receiver has that URL or address."""
 
 
 class ChannelKind(Enum):
@@ -57,17 +57,17 @@ class Receiver:
 
     @property
     def id(self) -> str:
-        """Return its id, which is the name of its file."""
+        """The id, which is the name of its file."""
         return hashlib.sha256(self.target.encode()).hexdigest()[:32]
 
     @property
     def shown(self) -> str:
-        """Return the target without user and query, for lists."""
+        """The target without user and query, for lists."""
         return shown_url(self.target) if self.way is ChannelKind.WEBHOOK else self.target
 
     @property
     def place(self) -> str:
-        """Return the server without path and query, or the mail address; for logs and messages."""
+        """The server without path and query, or the mail address; for logs and messages."""
         return str(parse_url(self.target, InvalidValue).origin) if self.way is ChannelKind.WEBHOOK else self.target
 
     def wants(self, notice: Notice) -> bool:

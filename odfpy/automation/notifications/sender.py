@@ -18,10 +18,10 @@ from odfpy.automation.notifications.notices import Notices
 from odfpy.errors import OdfError
 
 INTERVAL: Final = 1.0
-"""Seconds between two looks at what is due."""
+"""Seconds between two checks for due notices."""
 
 _AT_THE_END: Final = 2.0
-"""Seconds for what was said last."""
+"""Seconds for the last notices on exit."""
 
 _LOGGER = logging.getLogger("odf.automation")
 

@@ -26,7 +26,7 @@ class WebhookChannel(Channel):
     def __init__(self, receiver: Receiver, timeout: float = TIMEOUT) -> None:
         """
         Args:
-            receiver: who is called.
+            receiver: the receiver to call.
             timeout: seconds to wait for a connection, or for the next bytes.
         """
         self._receiver = receiver

@@ -134,7 +134,7 @@ def _files(names: list[str], *, recursive: bool) -> list[Path]:
 
 
 def print_pushed(results: list[Pushed], output: Output) -> int:
-    """Print what became of files; returns the exit code."""
+    """Print the outcome of each file and return the exit code."""
     from odfpy.archive import PushOutcome
 
     refused = [result for result in results if result.outcome is PushOutcome.REFUSED]

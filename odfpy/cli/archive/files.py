@@ -1,4 +1,4 @@
-"""`odf archive fetch`, `cat`, `show`, `correct` and `withdraw`: files out of an archive, and what is said of them."""
+"""`odf archive fetch`, `cat`, `show`, `correct` and `withdraw`: read files of an archive, and change their records."""
 
 from __future__ import annotations
 
@@ -57,21 +57,21 @@ def fetch(
     for url in wanted:
         try:
             session.output.text(str(opened.fetch(url, folder=to, template=filename_template)))
-        except OdfError as error:  # the others may be there
+        except OdfError as error:  # the other files may exist
             session.output.error(error.message, error.hint, error.code)
             failed = max(failed, error.exit_code)
     return failed
 
 
 def _opened(session: Session, name: str | None, urls: Iterator[str]) -> tuple[Archive, Iterator[str]]:
-    """The archive that a command means, and the addresses of files in it.
+    """Return the archive of a command, and the addresses of the files in it.
 
-    Who has an address need not name its archive again: it is the one that the first address is in.
+    Users who pass an address need not name the archive: it is the archive of the first address.
 
     Args:
-        session: of the command.
-        name: what `--archive` says.
-        urls: the addresses, which may come from a pipe.
+        session: the session of the command.
+        name: value of `--archive`.
+        urls: the addresses; they may come from a pipe.
     """
     from odfpy.archive.addresses import archive_in
 

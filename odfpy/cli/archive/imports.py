@@ -1,4 +1,4 @@
-"""`odf archive import`: a bucket in datalake's layout, or a tree of folders."""
+"""`odf archive import`: import a bucket in datalake's layout, or a tree of folders."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _layout(
 
 @contextmanager
 def _scratch(session: Session) -> Iterator[Path]:
-    """A folder for copies: in the workspace, whose disk has to take the files anyway."""
+    """Create a temporary folder for copies, in the workspace: its disk must hold the files anyway."""
     try:
         storage = session.workspace.storage
     except WorkspaceNotFound:
@@ -134,7 +134,7 @@ def _scratch(session: Session) -> Iterator[Path]:
 
 
 def _print(found: Iterator[Imported], output: Output, *, dry_run: bool) -> int:
-    """Print what becomes of files; returns the exit code."""
+    """Print the outcome of each file and return the exit code."""
     from odfpy.archive.imports.outcome import ImportOutcome
     from odfpy.cli.screen.output import error_tree
     from odfpy.data.amounts import format_size

@@ -1,4 +1,4 @@
-"""`odf archive hold`, `retention` and `expire`: what keeps the bytes of files, and what lets them go."""
+"""`odf archive hold`, `retention` and `expire`: control how long the bytes of files are kept."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def list_holds(context: typer.Context, archive: ArchiveName = None, form: Form =
 
 
 def _about(tree: Record) -> str:
-    """The files of a hold, for people."""
+    """Describe the files of a hold for people."""
     parts = []
     for name in ("what", "where", "start", "end", "workId", "ids"):
         value = tree.get(name)

@@ -27,21 +27,21 @@ def described(
     path: str | None,
     hash: str | None = None,  # noqa: A002 - the field's name
 ) -> list[NewFile]:
-    """The files, to be archived.
+    """Return the files to archive.
 
     Args:
-        session: of the command.
-        files: paths.
-        what: what `--what` says; so do the others.
-        where: by default the setting `archive.where`.
+        session: the session of the command.
+        files: paths of the files.
+        what: value of `--what`; the other arguments have the options of the same name.
+        where: value of `--where`; by default the setting `archive.where`.
         start: a time, or mtime.
         end: the same, or None.
-        work_id: their job.
-        path: to be recorded, of one file.
-        hash: to be checked, of one file.
+        work_id: id of the job.
+        path: path to record; for a single file only.
+        hash: expected hash; for a single file only.
 
     Raises:
-        UsageError: something is missing, or goes with one file only.
+        UsageError: an option is missing, or an option for a single file is given with several.
     """
     from odfpy.archive.files import new_files
 

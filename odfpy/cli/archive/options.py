@@ -1,4 +1,4 @@
-"""Options that several commands of `odf archive` have, and the archive that they mean."""
+"""Options shared by several `odf archive` commands, and the archive they refer to."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ Who = Annotated[str | None, typer.Option(help="Who does it; by default the user'
 
 
 def archive_of(session: Session, name: str | None) -> Archive:
-    """The archive that a command means.
+    """Return the archive of a command.
 
     Args:
-        session: of the command.
-        name: what `--archive` says.
+        session: the session of the command.
+        name: value of `--archive`.
     """
     from odfpy.archive.opening import is_url, opened
 
@@ -71,10 +71,10 @@ def archive_of(session: Session, name: str | None) -> Archive:
 
 
 def local(archive: Archive) -> LocalArchive:
-    """The archive, if it is in a workspace.
+    """Return the archive if it is in a workspace.
 
     Raises:
-        UsageError: it is on a server.
+        UsageError: the archive is on a server.
     """
     from odfpy.archive.local import LocalArchive
 
@@ -87,10 +87,10 @@ def local(archive: Archive) -> LocalArchive:
 
 
 def where_of(session: Session, where: str | None) -> str:
-    """The place that files come from: what `--where` says, or the setting.
+    """Return where files come from: the value of `--where`, or of the setting.
 
     Raises:
-        UsageError: neither says anything.
+        UsageError: neither is set.
     """
     from odfpy.errors import WorkspaceNotFound
     from odfpy.settings.sections import ArchiveSection
@@ -105,15 +105,15 @@ def where_of(session: Session, where: str | None) -> str:
 
 
 def required(text: str | None, option: str, hint: str | None = None) -> str:
-    """The value of an option that has to be given, in any order.
+    """Return the value of a required option. Required options can be given in any order.
 
     Args:
-        text: what was given, None for nothing.
-        option: its name, for messages.
+        text: the value; None if the option is missing.
+        option: name of the option, for messages.
         hint: what to try.
 
     Raises:
-        UsageError: it is missing.
+        UsageError: the option is missing.
     """
     if text is None:
         raise UsageError(f"{option} is missing", hint=hint)
@@ -121,7 +121,7 @@ def required(text: str | None, option: str, hint: str | None = None) -> str:
 
 
 def who_of(who: str | None) -> str:
-    """The name of whoever does something: what `--who` says, or the name of the user.
+    """Return the name of the acting user: the value of `--who`, or the name of the system user.
 
     Raises:
         UsageError: neither is known.
@@ -130,18 +130,18 @@ def who_of(who: str | None) -> str:
 
 
 def lines_or(texts: list[str] | None) -> Iterator[str]:
-    """Yield what was named, or the lines of standard input."""
+    """Yield the given arguments, or the lines of standard input."""
     for text in texts or lines_of_stdin():
         if stripped := text.strip():
             yield stripped
 
 
 def record_at(archive: Archive, url: str) -> FileRecord:
-    """The record that a URL, or an id alone, leads to.
+    """Return the record of a URL or of a bare id.
 
     Raises:
-        NoSuchFile: there is none.
-        UsageError: it leads to another archive.
+        NoSuchFile: there is no such file.
+        UsageError: the URL leads to another archive.
     """
     from odfpy.archive.addresses import id_in
 
@@ -152,10 +152,10 @@ def record_at(archive: Archive, url: str) -> FileRecord:
 
 
 def printer(form: str, archive: Archive) -> Callable[[FileRecord], str]:
-    """Return what makes the text of a record, in one of the forms of `--format`.
+    """Return a function that formats a record in one of the forms of `--format`.
 
     Raises:
-        UsageError: there is no such form.
+        UsageError: the form is unknown.
     """
     make = _FORMATS.get(form)
     if make is None:

@@ -1,4 +1,4 @@
-"""`odf archive enqueue`, `uploader` and `queue`: files that wait in a folder until the archive has them."""
+"""`odf archive enqueue`, `uploader` and `queue`: queue files in a folder until they are in the archive."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def enqueue(
     for one in new:
         try:
             enqueued = put(folder, one, compress=compress, algorithm=algorithm)
-        except OdfError as error:  # the others may be good
+        except OdfError as error:  # the other files may be good
             session.output.error(error.message, error.hint, error.code)
             failed = max(failed, error.exit_code)
         else:
@@ -131,7 +131,7 @@ def uploader(
 
 
 def _opener(session: Session, name: str | None, limits: UploadLimits) -> Callable[[], Archive]:
-    """Return what opens the archive, for each worker by itself."""
+    """Return a function with which each worker opens the archive for itself."""
     from odfpy.archive.opening import is_url, opened
 
     if name is not None and is_url(name):
@@ -143,7 +143,7 @@ def _opener(session: Session, name: str | None, limits: UploadLimits) -> Callabl
         from odfpy.coordinator.workspace import Workspace
 
         workspace = Workspace.open(root)
-        workspace.storage.lock_patience = patience  # others may push, too
+        workspace.storage.lock_patience = patience  # other processes may push, too
         return opened(name, workspace)
 
     return open_archive
@@ -151,7 +151,7 @@ def _opener(session: Session, name: str | None, limits: UploadLimits) -> Callabl
 
 def _print_pushed(result: Pushed, output: Output) -> None:
     record = result.record
-    if record is None:  # it is told when it is in the poison folder
+    if record is None:  # it is reported once it is in the poison folder
         return
     if output.for_people:
         output.text(
@@ -165,7 +165,7 @@ def _print_pushed(result: Pushed, output: Output) -> None:
 
 
 def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
-    """Say what was done; returns the exit code."""
+    """Print a summary and return the exit code."""
     from odfpy.data.amounts import count_of
 
     output.say(f"{count_of(summary.pushed, 'file')} pushed, {summary.known} already there, {summary.refused} refused")
@@ -179,10 +179,10 @@ def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
 
 @contextmanager
 def _heard(stop: Callable[[], None]) -> Iterator[list[int]]:
-    """Let SIGTERM and Ctrl-C stop the uploader; a second signal ends the process, which is harmless.
+    """Let SIGTERM and Ctrl-C stop the uploader. A second signal terminates the process, which is safe.
 
     Yields:
-        The signals that have come.
+        The list of signals received so far.
     """
     heard: list[int] = []
 
@@ -217,7 +217,7 @@ def show_queue(context: typer.Context, queue: QueuePath = None, form: Form = Non
 
 
 def _queue(session: Session, named: str | None) -> tuple[QueueFolder, Config]:
-    """The queue that a command means, and the settings in force; who names it needs no workspace."""
+    """Return the queue of a command and the effective settings. With an explicit queue, no workspace is needed."""
     from odfpy.archive.queue.folder import QueueFolder
     from odfpy.archive.queue.usage import QueueLimits
     from odfpy.coordinator.storage.config import Config
@@ -242,7 +242,7 @@ def _queue(session: Session, named: str | None) -> tuple[QueueFolder, Config]:
 
 
 def _algorithm(config: Config) -> Any:
-    """The hash that names objects in the archive."""
+    """Return the hash algorithm that names objects in the archive."""
     from odfpy.data.multihash import ALGORITHMS
     from odfpy.settings.sections import ArchiveSection
 
@@ -251,10 +251,10 @@ def _algorithm(config: Config) -> Any:
 
 
 def _seconds(text: str, option: str) -> float:
-    """The value of an option in seconds.
+    """Parse the value of an option in seconds.
 
     Raises:
-        UsageError: it is not a number from 0 on.
+        UsageError: the value is not a number, or is negative.
     """
     try:
         found = float(text)

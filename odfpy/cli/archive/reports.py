@@ -1,4 +1,4 @@
-"""`odf archive report`: what was pushed, by whom, and how that went."""
+"""`odf archive report`: what was pushed, by whom, and with what outcome."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def report(
 
 
 def _time(text: str) -> int:
-    """A time, or a duration before now; in milliseconds."""
+    """Parse a time, or a duration before now. Return milliseconds since the epoch."""
     from odfpy.archive.times import FIRST, parse_time
     from odfpy.data.timestamp import Timestamp
 
@@ -68,12 +68,12 @@ def _time(text: str) -> int:
 
 
 def reporter(session: Session, archive: Archive, by: Pusher) -> Callable[..., None]:
-    """Return what records pushes to an archive of this workspace; those to a server are recorded there.
+    """Return a function that records pushes to a local archive. Servers record the pushes they receive themselves.
 
     Args:
-        session: of the command.
-        archive: which.
-        by: who pushes.
+        session: the session of the command.
+        archive: the archive pushed to.
+        by: the pusher.
 
     Returns:
         A function of `start`, `duration`, `results` and `error`; see `PushReport`.
@@ -87,22 +87,22 @@ def reporter(session: Session, archive: Archive, by: Pusher) -> Callable[..., No
         report = PushReport(archive=archive.name, by=by, start=start, duration=duration, results=results, error=error)
         try:
             record_report(session.workspace, report)
-        except OdfError as failure:  # the files are in the archive, whatever is known of how they came there
+        except OdfError as failure:  # the files are archived even if their report is not
             session.output.warn(f"the push was not recorded: {failure.message}")
 
     return record
 
 
 def push_and_report(session: Session, archive: Archive, files: Sequence[NewFile]) -> list[Pushed]:
-    """Push files for a command, and record that.
+    """Push files for a command and record the push.
 
     Args:
-        session: of the command.
-        archive: where they go.
-        files: which.
+        session: the session of the command.
+        archive: the target archive.
+        files: the files to push.
 
     Raises:
-        OdfError: the archive cannot be written; that is recorded, too.
+        OdfError: the archive cannot be written; the failure is recorded, too.
     """
     from odfpy.archive.reports import Pusher
     from odfpy.data.timestamp import Timestamp

@@ -1,4 +1,4 @@
-"""`odf archive translate`: what a translator pattern makes of a path."""
+"""`odf archive translate`: apply a translator pattern to a path."""
 
 from __future__ import annotations
 

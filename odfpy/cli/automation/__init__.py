@@ -1,1 +1,1 @@
-"""Commands for what happens while nobody is at the keyboard."""
+"""Commands for unattended work."""

@@ -1,4 +1,4 @@
-"""Runs as lines for people."""
+"""Runs formatted as lines for people."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def line_of(row: Mapping[str, Any]) -> str:
-    """A run as one line.
+    """Format a run as one line.
 
     Args:
-        row: as in `odf.runs`.
+        row: a row of `odf.runs`.
     """
     what = f"{row['at'][:19]}Z {row['dataset']}: {row['job']} {row['outcome']}"
     if row["outcome"] == "running":
@@ -24,5 +24,5 @@ def line_of(row: Mapping[str, Any]) -> str:
 
 
 def has_failed(row: Mapping[str, Any]) -> bool:
-    """Return whether a run, given as its row of `odf.runs`, has not done what it was to do."""
+    """Return whether a run, given as its row of `odf.runs`, failed."""
     return row["outcome"] in ("failed", "interrupted")

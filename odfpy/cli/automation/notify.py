@@ -1,4 +1,4 @@
-"""`odf notify`: who is told when something happens to datasets while nobody looks."""
+"""`odf notify`: receivers of notices about unattended events."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test(context: typer.Context, target: Target) -> None:
 
 
 def _kinds(text: str | None) -> list[NoticeKind]:
-    """Return the kinds that an option names."""
+    """Return the kinds named by an option."""
     from odfpy.automation.notifications.notice import NoticeKind
 
     words = [word.strip() for word in text.split(",")] if text is not None else []

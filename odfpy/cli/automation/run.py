@@ -42,7 +42,7 @@ def run(
     failures: dict[tuple[str, str], bool] = {}
 
     def hear_run(row: Mapping[str, Any]) -> None:
-        failures[row["dataset_id"], row["job"]] = has_failed(row)  # the last one: what was interrupted is done again
+        failures[row["dataset_id"], row["job"]] = has_failed(row)  # the last run counts: interrupted runs are repeated
         listener.on_run(row)
 
     heard = replace(listener, on_run=hear_run)
@@ -58,10 +58,10 @@ def run(
 
 
 def listener_of(output: Output) -> Listener:
-    """A listener that prints a line for each run: for people, or JSON.
+    """Return a listener that prints a line for each run, for people or as JSON.
 
     Args:
-        output: where.
+        output: where to print.
     """
     from odfpy.automation.listener import Listener
     from odfpy.cli.automation.lines import line_of
@@ -74,7 +74,7 @@ def listener_of(output: Output) -> Listener:
         output.flush()
 
     def print_notice(kind: NoticeKind, _name: str, text: str, row: Mapping[str, Any] | None) -> None:
-        if row is None:  # else the line of the run says it
+        if row is None:  # otherwise the line of the run reports it
             output.say(f"{kind.value}: {text}")
 
     return Listener(on_run=print_run, on_notice=print_notice, on_remark=output.say)

@@ -1,4 +1,4 @@
-"""`odf runs`: what the scheduler has done."""
+"""`odf runs`: the history of the scheduler."""
 
 from __future__ import annotations
 

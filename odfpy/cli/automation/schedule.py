@@ -1,4 +1,4 @@
-"""`odf schedule`: when jobs are done for datasets."""
+"""`odf schedule`: schedules of jobs for datasets."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def _duration(text: str | None, option: str) -> Duration | None:
 def _trigger(
     schedule: DatasetSchedule, job: Job, times: dict[str, Any], *, integrity: bool | None, to: str | None
 ) -> Trigger:
-    """The times of a job of a schedule, with what is given instead."""
+    """Return the trigger of a job, with the given changes."""
     from odfpy.coordinator.schedules.form import TRIGGERS
 
     of_others = {"--integrity" if integrity else "--replay": (integrity, "verify"), "--to": (to, "push")}
@@ -249,7 +249,7 @@ def _trigger(
 
 
 def _with(value: Any, changes: dict[str, Any]) -> Any:
-    """A value with those of its fields changed that are given."""
+    """Return a copy of a value with the given fields replaced."""
     return replace(value, **{name: change for name, change in changes.items() if change is not None})
 
 

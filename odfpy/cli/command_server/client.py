@@ -1,6 +1,6 @@
-"""The client: `odf` lets a command server run its command, and exits as the command exits."""
+"""The client: `odf` lets a command server run its command, and exits with the same status."""
 
-# Nothing slow is imported here: every command begins with it. The rest is imported only if there is a server.
+# Import nothing slow here: every command begins with it. The rest is imported only if there is a server.
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 SETTING: Final = "ODF_COMMANDS_SERVER"
-"""The variable that keeps a single command from being run elsewhere, without a look into files."""
+"""The variable that disables the command server for a single command, without reading any files."""
 
-# They run for long. And who ends a service ends all its processes: each signal would come twice.
+# These commands run for long. And whoever stops a service signals all its processes: each signal would come twice.
 _SERVICES: Final = frozenset(("serve", "run", "ui", "mcp", "queue", "demo"))
 _PATIENCE_SECONDS: Final = 2.0
 _STOPS: Final = frozenset((signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU))
@@ -28,8 +28,8 @@ _MAX_ENDING_LENGTH: Final = 16
 
 
 def run_elsewhere() -> None:
-    """Let a server run this command, and exit like it; return if there is no server, and nothing has begun."""
-    if not standing.is_private(standing.folder()):  # so it is for all who have not chosen to have servers
+    """Let a server run this command, and exit like it. Return if there is no server; nothing has started then."""
+    if not standing.is_private(standing.folder()):  # false for everybody who has not opted in to servers
         return
     if not standing.is_common() or os.environ.get(SETTING, "").lower() == "false" or _SERVICES.intersection(sys.argv):
         return
@@ -51,7 +51,7 @@ class _Client:
         blocked: signals that it blocks.
 
     Raises:
-        OSError, ValueError: the command could not be started by the server.
+        OSError, ValueError: the server could not start the command.
     """
 
     def __init__(self, ignored: Collection[int], blocked: Collection[int]) -> None:
@@ -63,7 +63,7 @@ class _Client:
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.settimeout(_PATIENCE_SECONDS)
         self._connection.connect(standing.address())
-        # A server that hangs must not hold our descriptors: others would wait for the end of our output.
+        # A server that hangs must not hold our descriptors: readers of our output would wait for its end.
         if self._connection.recv(1) != request.READY:
             raise ConnectionRefusedError
         request.send(self._connection, request.describe(self._descriptors, ignored, blocked))
@@ -77,9 +77,9 @@ class _Client:
     def follow(self) -> NoReturn:
         """Forward the signals that the command does not receive itself, until it ends; then exit in the same way.
 
-        The command is in our process group: it receives signals of the terminal, as we do.
+        The command is in our process group: like us, it receives the signals of the terminal.
         """
-        for number in self._descriptors:  # whoever waits for the end of our output waits for the command's
+        for number in self._descriptors:  # readers of our output wait for the command, too
             with suppress(OSError):
                 os.close(number)
         for number in _STOPS.intersection(self._come):
@@ -89,14 +89,14 @@ class _Client:
             if come.si_signo == signal.SIGIO:
                 _end_if_told(self._connection)
             elif come.si_code <= _BY_A_PROCESS:
-                with suppress(ProcessLookupError):  # it has ended, of which we shall hear at once
+                with suppress(ProcessLookupError):  # it has exited; the report arrives right away
                     signal.pidfd_send_signal(self._process, come.si_signo)
             if come.si_signo in _STOPS:
                 _suffer(come.si_signo)
 
 
 def _notify_by_signal(connection: socket.socket) -> None:
-    """Let the kernel send SIGIO when data arrive, so that one call waits for them and for signals."""
+    """Let the kernel send SIGIO when data arrives, so that one call waits for data and for signals."""
     import fcntl
 
     connection.setblocking(False)
@@ -117,7 +117,7 @@ def _end_if_told(connection: socket.socket) -> None:
         told = connection.recv(_MAX_ENDING_LENGTH)
     except BlockingIOError:
         return
-    code = int(told) if told else -signal.SIGKILL  # so it is if even the one who watches it was ended
+    code = int(told) if told else -signal.SIGKILL  # also if the watching process itself was killed
     if code >= 0:
         os._exit(code)
     if code != -signal.SIGKILL:
@@ -127,7 +127,7 @@ def _end_if_told(connection: socket.socket) -> None:
 
 
 def _suffer(number: int) -> None:
-    """Let a signal terminate or stop this process as it did that of the command."""
+    """Let a signal terminate or stop this process as it terminated or stopped the command."""
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})

@@ -1,6 +1,6 @@
-"""The process of a command, forked from the server, which takes the client's place in every respect.
+"""The process of a command: forked from the server, it replaces the client in every respect.
 
-Another process, forked before it, waits for its end. So running commands depend neither on the server nor on each
+A second process, forked before it, waits for its exit. So running commands depend neither on the server nor on each
 other, and the server waits for none of them.
 """
 
@@ -28,15 +28,16 @@ _STANDARD_ERROR: Final = 2
 
 
 def attend(connection: socket.socket, own_standing: tuple[str, str]) -> list[int]:
-    """Answer one client; returns in the process of its command only, with the signals that are blocked in it.
+    """Serve one client. Returns only in the process of its command, with the signals that are blocked in it.
 
     Args:
         connection: connection to the client. All signals are blocked.
-        own_standing: standing of the server, by the kernel and in Python.
+        own_standing: standing of the server: of the kernel and of Python.
     """
     try:
-        # The one that waits is in the client's group, too, and a child of nobody in this session. Else the system would
-        # take its parent for one that can continue the group, and Ctrl-Z would stop the group where nobody will.
+        # The watching process is in the client's group, too, and a child of no process in this session. Otherwise the
+        # system would take its parent for one that can continue the group, and Ctrl-Z would stop the group where nobody
+        # continues it.
         if os.fork():
             os._exit(0)
         client = _peer(connection)
@@ -66,7 +67,7 @@ def _peer(connection: socket.socket) -> int:
 
 
 def _watch(connection: socket.socket, child: int) -> NoReturn:
-    """Report to the client how the command has ended; kill it when the client ends."""
+    """Report the command's exit to the client; kill the command when the client exits."""
     ended = os.pidfd_open(child)
     poll = select.poll()
     poll.register(connection, 0)  # only whether the other side has hung up

@@ -1,7 +1,7 @@
 """Imports of a server: the modules that common commands need.
 
-Modules here must not start threads, read user settings, or access the terminal when they are imported. Anything else is
-imported by the commands themselves. A test runs commands, and reports missing modules.
+Modules here must not start threads, read user settings, or access the terminal on import. Commands import everything
+else themselves. A test runs commands and reports missing modules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ROOMS: Final = (
     "odfpy.settings",
     "odfpy.state",
 )
-"""Packages of which all modules are imported, with those that they need."""
+"""Packages whose modules are all imported, with their dependencies."""
 
 _MODULES: Final = (
     "odfpy.automation.job_planner",
@@ -53,7 +53,7 @@ _MODULES: Final = (
     "sqlglot.dialects.spark",
     "sqlglot.optimizer.annotate_types",
 )
-"""Further ones, with those that they need."""
+"""Further modules, with their dependencies."""
 
 
 def import_all() -> None:

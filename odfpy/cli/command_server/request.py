@@ -12,7 +12,7 @@ from typing import Final, TypedDict
 from odfpy.cli.command_server import standing
 
 READY: Final = b"r"
-"""What the process of a command says when it waits for the client."""
+"""Sent by the process of a command when it waits for the client."""
 
 _MAX_DESCRIPTORS: Final = 253
 _SIZE_BYTES: Final = 8
@@ -22,17 +22,17 @@ class Request(TypedDict):
     """The description of a command."""
 
     python: str
-    """Its standing in Python."""
+    """The Python part of its standing."""
     argv: list[str]
     orig_argv: list[str]
     environment: dict[str, str]
     umask: int
     numbers: list[int]
-    """Its descriptors; those that are sent have other numbers."""
+    """The numbers of its descriptors; the descriptors that are sent have other numbers."""
     ignored: list[int]
-    """Signals."""
+    """Signals that the client ignores."""
     blocked: list[int]
-    """Signals."""
+    """Signals that the client blocks."""
 
 
 def descriptors() -> list[int]:
@@ -42,7 +42,7 @@ def descriptors() -> list[int]:
 
 
 def _is_open(number: int) -> bool:
-    """Tell whether a descriptor is open; that by which the folder was read is no longer valid."""
+    """Return whether a descriptor is open. The descriptor that listed the folder is already closed."""
     try:
         os.fstat(number)
     except OSError:
@@ -51,10 +51,10 @@ def _is_open(number: int) -> bool:
 
 
 def describe(numbers: list[int], ignored: Collection[int], blocked: Collection[int]) -> Request:
-    """Describe the command that this process was started for.
+    """Describe the command of this process.
 
     Args:
-        numbers: its descriptors.
+        numbers: numbers of its descriptors.
         ignored: signals that it ignores.
         blocked: signals that it blocks.
     """
@@ -73,10 +73,10 @@ def describe(numbers: list[int], ignored: Collection[int], blocked: Collection[i
 
 
 def send(connection: socket.socket, request: Request) -> None:
-    """Send a request, with its descriptors and one of the current folder.
+    """Send a request, with its descriptors and a descriptor of the current folder.
 
     Raises:
-        OSError: nobody takes it, or the system forbids it.
+        OSError: the peer is gone, or the system forbids it.
     """
     content = marshal.dumps({**request})  # both sides are the same Python
     folder = os.open(".", os.O_PATH | os.O_DIRECTORY)
@@ -89,7 +89,7 @@ def send(connection: socket.socket, request: Request) -> None:
 
 
 def receive(connection: socket.socket) -> tuple[Request, int, list[int]]:
-    """Receive a request: with a descriptor of its folder, and those that are its.
+    """Receive a request. Return it with a descriptor of its folder, and its other descriptors.
 
     Raises:
         OSError: the client has hung up.

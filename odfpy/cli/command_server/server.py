@@ -1,8 +1,8 @@
-"""The server: it has imported what commands need, waits, and forks itself for each command.
+"""The server: it has imported what commands need, waits for clients, and forks a process for each command.
 
-It runs no part of a command and reads no workspace, so that only its code can be outdated, which it checks before each
-fork. It ends when it was idle for a while, with its session, when an imported file changes, when its socket is removed,
-and on SIGTERM.
+It runs no part of a command and reads no workspace. So only its code can be outdated, and it checks this before each
+fork. It exits after an idle period, with its session, when an imported file changes, when its socket is removed, and
+on SIGTERM.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Stamp = tuple[int, int, int, int]
 
 
 def serve(command: Callable[[], NoReturn]) -> NoReturn:
-    """Run as server; returns in each forked child to run the command.
+    """Run as a server. Returns in each forked child, to run the command.
 
-    Its standard input is the lock of its socket, which it holds for its lifetime.
+    Its standard input is the lock of its socket. It holds the lock for its lifetime.
 
     Args:
-        command: runs the command that a process is there for.
+        command: runs the command of a process.
     """
     address = standing.address()
-    if not _has_lock(address):  # or it stands elsewhere than who has started it
+    if not _has_lock(address):  # or its standing differs from that of its starter
         sys.exit("error: only odf itself starts a command server; see the setting commands.server")
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # of whoever has started it
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # inherited from the process that started it
     try:
         own = (standing.of_process(os.getpid()), standing.of_python())
         connection = _Server(Path(address), idle=float(sys.argv[2])).next_command()
-    except BaseException:  # noqa: BLE001 - nobody is there to be told; the lock stays, and says that it has failed
+    except BaseException:  # noqa: BLE001 - nobody to tell; the lock stays and marks the failure
         os._exit(1)
     begin(command, attend(connection, own))
 
@@ -60,7 +60,7 @@ class _Server:
 
     Args:
         address: address of its socket.
-        idle: seconds without a command after which it ends.
+        idle: seconds without a command after which it exits.
     """
 
     def __init__(self, address: Path, idle: float) -> None:
@@ -76,18 +76,18 @@ class _Server:
         # The collector of a command would write to every object, and so copy the memory that all of them share.
         gc.collect()
         gc.freeze()
-        address.unlink(missing_ok=True)  # of a server that was killed
+        address.unlink(missing_ok=True)  # left over from a server that was killed
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(address))
         self._listener.listen(_WAITING)
         self._socket = address.stat()
 
     def next_command(self) -> socket.socket:
-        """Wait for clients; returns in a process forked for one of them, with the connection and all signals blocked.
+        """Wait for clients. Returns in a process forked for one of them, with the connection and all signals blocked.
 
-        The server itself ends in here.
+        In the server itself, it never returns.
         """
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody needs to know how they end
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody needs their exit status
         signal.signal(signal.SIGTERM, _leave)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         with suppress(OSError, SystemExit):
@@ -103,13 +103,13 @@ class _Server:
         os._exit(0)
 
     def _leave_to_the_server(self) -> None:
-        """Close the server's descriptors: above all the lock, which any running command would otherwise keep."""
+        """Close the server's descriptors, above all the lock: otherwise any running command would keep it."""
         self._listener.close()
         for descriptor in (self._lock, *self._leader):
             os.close(descriptor)
 
     def _is_asked(self) -> bool:
-        """Wait for a client; returns false when the server must end."""
+        """Wait for a client. Return false when the server must exit."""
         deadline = time.monotonic() + self._idle
         while (left := deadline - time.monotonic()) > 0 and self._is_found():
             waited = [self._listener.fileno(), *self._leader]
@@ -126,13 +126,13 @@ class _Server:
     def _clear(self) -> None:
         if self._is_found():
             self._address.unlink()
-        with suppress(OSError):  # other servers have the folder, too
+        with suppress(OSError):  # other servers use the folder, too
             Path(f"{self._address}.lock").unlink()
             self._address.parent.rmdir()
 
 
 def _leader() -> list[int]:
-    """Return a descriptor of the session's leader; none if it has ended before, and left its processes alone."""
+    """Return a descriptor of the session leader, or none if it has exited and left its processes behind."""
     with suppress(ProcessLookupError):
         return [os.pidfd_open(os.getsid(0))]
     return []
@@ -143,7 +143,7 @@ def _leave(*_: object) -> NoReturn:
 
 
 def _import_all() -> dict[str, Stamp]:
-    """Import what commands need; returns the files that it came from, with their stamps."""
+    """Import what commands need. Return the imported files with their stamps."""
     began = time.time_ns()
     import_all()
     loaded = (getattr(module, "__file__", None) for module in sys.modules.values())

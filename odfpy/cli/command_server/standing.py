@@ -1,10 +1,10 @@
-"""The standing of a process: what the system or Python gives it once and for all, and a fork cannot change.
+"""The standing of a process: attributes that the system or Python fixes at its start, and that a fork cannot change.
 
-A server runs commands only for processes that have the same standing as itself. The rest (folder, environment, open
-files, umask, signals) goes over with each command.
+A server runs commands only for processes with the same standing as its own. Everything else (folder, environment,
+open files, umask, signals) is sent with each command.
 """
 
-# Nothing is imported here that takes time, as pathlib does: every command begins with it.
+# Import nothing slow here (not even pathlib): every command begins with it.
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import zlib
 from typing import Final
 
 QUIET: Final = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
-"""Variables by which libraries start no threads when they are loaded: threads are not forked."""
+"""Variables that keep libraries from starting threads on load: a fork does not copy threads."""
 
 _OPEN_TO_OTHERS: Final = 0o077
 _STATUS: Final = (
@@ -54,7 +54,7 @@ _READ_AT_START: Final = (
     "RUST_",
     "TYPER_",
 )
-# With these, Python tells about imports, or about its end.
+# With these, Python prints about imports, or at its exit.
 _TALKATIVE: Final = (
     "PYTHONDEBUG",
     "PYTHONDEVMODE",
@@ -71,10 +71,10 @@ _TALKATIVE: Final = (
 
 
 def of_process(pid: int) -> str:
-    """Return the standing of a process of this user, as the system has it.
+    """Return the standing of a process of this user, as the system reports it.
 
     Raises:
-        OSError: it has ended, or the system tells nothing of it.
+        OSError: the process has exited, or the system does not report it.
     """
     home = f"/proc/{pid}"
     status = [line for line in _text(f"{home}/status").splitlines() if line.startswith(_STATUS)]
@@ -92,21 +92,21 @@ def of_process(pid: int) -> str:
 
 
 def of_python() -> str:
-    """Return what this Python was started with."""
+    """Return the start options of this Python."""
     chosen = (name for name in sorted(os.environ) if name.startswith(_READ_AT_START) and name not in QUIET)
     variables = [f"{name}={os.environ[name]}" for name in chosen]
     return "\n".join([sys.version, sys.executable, str(sys.flags), *sys.path, *variables])
 
 
 def program() -> list[str]:
-    """Return what Python was started with, without the arguments of `odf`: a script, usually."""
+    """Return the command line of Python without the arguments of `odf`; usually a script."""
     return sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
 
 
 def is_common() -> bool:
-    """Tell whether a fork can be like this process: it is `odf` without options of Python, profilers or the like.
+    """Return whether a fork can stand in for this process: it is `odf` without Python options, profilers or the like.
 
-    It must know its session, too, which is not so if the session's leader is outside of its container.
+    It must also know its session. It does not if the session leader is outside of its container.
     """
     words = tuple(program())
     return (
@@ -119,13 +119,13 @@ def is_common() -> bool:
 
 
 def folder() -> str:
-    """Return the folder of this user's servers, which need not be there, nor be private."""
+    """Return the folder of this user's servers. It may be missing, or not private."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     return f"{runtime}/odf-commands" if runtime.startswith("/") else f"/tmp/odf-commands-{os.getuid()}"  # noqa: S108
 
 
 def is_private(path: str) -> bool:
-    """Tell whether a folder is there, and nobody else can have put anything into it."""
+    """Return whether a folder exists and nobody else can have put anything into it."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -134,10 +134,10 @@ def is_private(path: str) -> bool:
 
 
 def address() -> str:
-    """Return where the server for processes of this standing listens; different ones may have the same by chance.
+    """Return the address of the server for processes of this standing. Different standings may share one by chance.
 
     Raises:
-        OSError: the system tells nothing of this process.
+        OSError: the system does not report this process.
     """
     standing = f"{of_process(os.getpid())}\n{of_python()}".encode("utf-8", "surrogateescape")
     return f"{folder()}/{os.getsid(0)}-{zlib.crc32(standing):08x}"

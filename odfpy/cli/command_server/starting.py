@@ -1,4 +1,4 @@
-"""Starting and stopping a server according to the setting `commands.server`, at the end of an ordinary command."""
+"""Start or stop a server according to the setting `commands.server`, at the end of an ordinary command."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _TRY_AGAIN_SECONDS: Final = 600.0
 
 
 def follow_setting(session: Session) -> None:
-    """Start or stop the server for later commands; does nothing if the command has not used a workspace."""
+    """Start or stop the server for later commands. Does nothing if the command has not used a workspace."""
     if "workspace" not in vars(session):
         return
     idle = _wanted(session)
-    with suppress(OSError):  # the next command does without, too
+    with suppress(OSError):  # the next command works without, too
         if idle is not None:
             start(idle)
         elif standing.is_private(standing.folder()):
@@ -32,8 +32,8 @@ def follow_setting(session: Session) -> None:
 
 
 def _wanted(session: Session) -> int | None:
-    """Return the idle seconds after which a server ends; None if there must be none."""
-    if not _may_be_set(session.workspace.storage.root):  # mostly, and settings take time to load
+    """Return the idle seconds after which a server exits; None if there must be no server."""
+    if not _may_be_set(session.workspace.storage.root):  # the common case; loading settings takes time
         return None
     from odfpy.settings.sections import CommandsSection
 
@@ -42,7 +42,7 @@ def _wanted(session: Session) -> int | None:
 
 
 def _may_be_set(root: Path) -> bool:
-    """Tell whether settings of commands are spoken of anywhere."""
+    """Return whether any settings file may mention commands."""
     if any(name.startswith("ODF_COMMANDS_") for name in os.environ):
         return True
     for file in config_files(root):
@@ -54,10 +54,10 @@ def _may_be_set(root: Path) -> bool:
 
 
 def start(idle: int) -> None:
-    """Start a server for processes like this one, unless there is one or it is impossible; does not wait for it.
+    """Start a server for processes like this one, unless one runs or it is impossible. Does not wait for it.
 
     Args:
-        idle: seconds without a command after which it ends.
+        idle: seconds without a command after which it exits.
 
     Raises:
         OSError: the system does not allow it.
@@ -86,10 +86,10 @@ def stop() -> None:
 
 
 def running() -> int | None:
-    """Return the process of the server for processes like this one, None if there is none.
+    """Return the process id of the server for processes like this one, or None.
 
     Raises:
-        OSError: the system does not tell.
+        OSError: the system does not report it.
     """
     try:
         with _locked(address := standing.address()) as lock:
@@ -101,7 +101,7 @@ def running() -> int | None:
 
 
 def description() -> str:
-    """Return which server there is for processes like this one, for people."""
+    """Describe the server for processes like this one, for people."""
     if sys.platform != "linux":
         return "none can run: there are some for Linux only"
     try:
@@ -117,7 +117,7 @@ def description() -> str:
 
 @contextmanager
 def _locked(address: str, flags: int = 0) -> Iterator[int | None]:
-    """Take the lock of a server; None if there is a server.
+    """Take the lock of a server. Yields None if there is a server.
 
     Args:
         address: address of the server.
@@ -131,7 +131,7 @@ def _locked(address: str, flags: int = 0) -> Iterator[int | None]:
 
 
 def _has_failed(address: str, lock: int) -> bool:
-    """Tell whether a server came to nothing a short while ago: its process is in the lock, but it never listened."""
+    """Return whether a server failed to start a short while ago: the lock names its process, but it never listened."""
     before = os.fstat(lock)
     if before.st_size and not Path(address).exists():
         return time.time() - before.st_mtime < _TRY_AGAIN_SECONDS
@@ -140,7 +140,7 @@ def _has_failed(address: str, lock: int) -> bool:
 
 
 def _launch(lock: int, idle: int) -> None:
-    """Start it in the same way as this program was started, so that it stands where this process stands."""
+    """Start the server in the same way as this program was started, so that it has the same standing."""
     os.posix_spawn(
         sys.executable,
         [sys.executable, *standing.program(), WORD, str(idle)],

@@ -1,1 +1,1 @@
-"""Commands that make, fill, inspect and keep datasets."""
+"""Commands that create, fill, inspect and maintain datasets."""

@@ -1,4 +1,4 @@
-"""`odf tag` and `odf branch`: names for blocks, and places to stage what is to be reviewed."""
+"""`odf tag` and `odf branch`: names for blocks, and staging areas for review."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Delete = Annotated[bool, typer.Option("--delete", "-d", help="Remove it; what it
 def _complete(ctx: typer.Context, kind: ReferenceKind) -> list[str]:
     try:
         found = session_of(ctx).workspace.branches.all(ctx.params["name"], kind)
-    except Exception:  # noqa: BLE001 - the shell wants names or nothing
+    except Exception:  # noqa: BLE001 - the shell expects names or nothing
         return []
     return [item.name.name for item in found]
 
 
 def complete_tags(ctx: typer.Context) -> list[str]:
-    """Names of tags of the dataset that is named before, for the shell's completion."""
+    """Return tags of the dataset named earlier on the command line, for completion."""
     return _complete(ctx, ReferenceKind.TAG)
 
 
 def complete_branches(ctx: typer.Context) -> list[str]:
-    """Names of branches of the dataset that is named before, for the shell's completion."""
+    """Return branches of the dataset named earlier on the command line, for completion."""
     return _complete(ctx, ReferenceKind.BRANCH)
 
 
 def complete_moments(ctx: typer.Context) -> list[str]:
-    """Return the named blocks in the history of the dataset that is named before, for completion."""
+    """Return the named blocks of the dataset named earlier on the command line, for completion."""
     return ["head", *complete_tags(ctx), *complete_branches(ctx)]
 
 

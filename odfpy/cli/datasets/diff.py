@@ -1,4 +1,4 @@
-"""`odf diff`: what a branch would add, or what has changed between two moments of a dataset."""
+"""`odf diff`: what a branch would add, or what changed between two moments of a dataset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 commands = group("Differences.")
 
 SHOWN = 10
-"""Rows that a person is shown, unless more are asked for."""
+"""Rows shown to people by default."""
 
 DIFFERENT, TROUBLE = 1, 2
 
@@ -170,7 +170,7 @@ def _compare(session: Session, output: Output, what: tuple[str, str, str], key: 
 
 
 class _Counted:
-    """Differences of which only the first are handed on, and all are counted."""
+    """Differences: yields only the first ones, but counts all."""
 
     def __init__(self, found: Iterable[RowChange], limit: int | None) -> None:
         self.counts = {"added": 0, "removed": 0, "changed": 0}
@@ -208,7 +208,7 @@ def _sign(one: RowChange) -> str:
 
 
 def _both(one: RowChange, column: str) -> Any:
-    """A cell, as it was and as it is if these differ."""
+    """Return a cell; where the sides differ, as its old and new value."""
     from odfpy.cli.screen.output import cell
 
     if one.old is None or one.new is None:
@@ -222,7 +222,7 @@ def _version_of(text: str) -> str:
 
 
 def _csv_rows(one: RowChange, found: Comparison) -> Iterator[list[Any]]:
-    """A line for each side, with the signs that logs have."""
+    """Yield a line for each side, with the signs used in changelogs."""
     signs = {"added": ("", "+A"), "removed": ("-R", ""), "changed": ("-C", "+C")}[one.change.value]
     for sign, cells in zip(signs, (one.old, one.new), strict=True):
         if cells is not None:

@@ -1,4 +1,4 @@
-"""`odf gc`, `compact`, `reset`, `delete`, `rename`: keeping order. What cannot be undone asks first."""
+"""`odf gc`, `compact`, `reset`, `delete`, `rename`: housekeeping. Irreversible commands ask first."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _AGAIN = "`odf pull --all --reset-derivatives-on-diverged-input` makes them agai
 
 
 def _agreed(session: Session, consequences: list[str], question: str, yes: bool) -> bool:
-    """Return whether the person wants something, having read what comes of it."""
+    """Show the consequences and return whether the user confirms."""
     if not yes:
         for line in consequences:
             session.output.say(line)
@@ -197,7 +197,7 @@ def compact(
         try:
             for plan in plans:
                 results.append(workspace.maintenance.compact(str(plan.handle.id), options, progress=session.progress))
-        except OdfError:  # what is done is done, and is to be known
+        except OdfError:  # finished work is still reported
             session.progress.clear()
             _print_compacted(results, output, dry_run)
             raise

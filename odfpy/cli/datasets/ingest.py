@@ -1,4 +1,4 @@
-"""`odf pull` and `odf ingest`: data in."""
+"""`odf pull` and `odf ingest`: bring data in."""
 
 from __future__ import annotations
 
@@ -190,14 +190,14 @@ _EXCLUDING: Final = (
         ),
     ),
 )
-"""What is said when an option of `odf pull` is given together with one that it excludes; the first one counts."""
+"""Messages for options of `odf pull` that exclude each other; the first match counts."""
 
 
 def _check_options(given: set[str]) -> None:
-    """Check that no option of `odf pull` is given with one that it excludes.
+    """Check that no mutually exclusive options of `odf pull` are given.
 
     Raises:
-        UsageError: one is.
+        UsageError: mutually exclusive options are given.
     """
     for message, option, excluded in _EXCLUDING:
         if option in given and not given.isdisjoint(excluded):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = group("Look into a dataset.")
 
 _MAX_DEPTH = 100
-"""Datasets that are nested in each other in JSON and YAML; readers of these give up at a few hundred levels."""
+"""Maximum depth of nested datasets in JSON and YAML; parsers of these give up at a few hundred levels."""
 
 
 @command(app, "odf inspect schema com.example.rates")
@@ -113,7 +113,7 @@ def _flat(top: LineageNode) -> Iterator[tuple[Any, ...]]:
 
 
 def _tree(top: LineageNode) -> dict[str, Any]:
-    """Trees in trees, for programs; one that was made before is marked where a circle closes."""
+    """Return the lineage as nested trees for programs. Repeated nodes are marked where a cycle closes."""
     tree = {**_facts(top), "inputs": []}
     waiting = [(top, tree, 1)]
     while waiting:
@@ -184,7 +184,7 @@ def _policy_tree(policy: WatermarkPolicy) -> dict[str, Any]:
 
 
 def source_tree(report: SourceReport) -> dict[str, Any]:
-    """Sources and commits for programs."""
+    """Return sources and commits as a tree for programs."""
     from odfpy.codec.tree import to_tree
 
     return {

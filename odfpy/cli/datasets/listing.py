@@ -22,10 +22,10 @@ commands = group("Datasets.")
 
 
 class _List(Command):
-    """`-w` names the workspace, as everywhere; where nothing follows that it could name, it is short for `--wide`."""
+    """A command where `-w` names the workspace, as everywhere; without a folder behind it, it is short for `--wide`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse, with `--wide` in the place of a `-w` without a folder."""
+        """Parse the arguments, reading a `-w` without a folder as `--wide`."""
         following = [*args[1:], "-"]
         words = (
             ("--wide" if word == "-w" and after[:1] == "-" else word)
@@ -83,7 +83,7 @@ def _tree(summary: DatasetSummary) -> dict[str, Any]:
 
 
 def _name_of(workspace: Workspace, id_: DatasetId) -> str:
-    """Return the name of a dataset, its id if it is not here."""
+    """Return the name of a dataset, or its id if it is not in the workspace."""
     with suppress(OdfError):
         return str(workspace.datasets.handle(str(id_)))
     return str(id_)
@@ -107,7 +107,7 @@ def _updated(record: Record) -> str | None:
 
 
 def _watermark(record: Record) -> str | None:
-    """A time short enough for a table."""
+    """Format a watermark for a table."""
     time: str | None = record.get("watermark")
     return None if time is None else time[:16].replace("T", " ")
 
@@ -117,7 +117,7 @@ def _held_back(record: Record) -> str:
 
 
 def ago(time: Timestamp, now: Timestamp) -> str:
-    """Return how long something has been, in a dozen letters at most; the date if that was long ago."""
+    """Return how long ago a time was, in a dozen characters at most; the date if it was long ago."""
     seconds = max(0, (now.nanos - time.nanos) // NANOS_PER_SECOND)
     for unit, size in (("days", SECONDS_PER_DAY), ("hours", 3600), ("min", 60)):
         if seconds >= 2 * size:
@@ -177,7 +177,7 @@ def show(context: typer.Context, name: Name, form: Form = None) -> None:
     tree["pulledFrom"] = list(aliases.shown("pull"))
     tree["pushedTo"] = list(aliases.shown("push"))
     tree["inputs"] = list(map(str, workspace.graph.inputs(name)))
-    with suppress(OdfError):  # an input that cannot be read does not keep the rest from being shown
+    with suppress(OdfError):  # an unreadable input must not hide the rest
         lineage = workspace.graph.lineage(name)
         tree["inputWatermarks"] = [_input_tree(node) for node in lineage.inputs]
         tree["heldBackBy"] = list(map(str, lineage.held_back_by))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 commands = group("History.")
 
 _SHORT_HASH = len("f1620") + 8
-"""Characters of a hash that tell blocks of one chain apart; commands take as few."""
+"""Characters of a hash that distinguish blocks of one chain; commands accept as few."""
 
 
 @command(
@@ -91,7 +91,7 @@ def log(
 
 
 def _early(time: Timestamp) -> str:
-    """A remark on a time that has not come yet."""
+    """Return a remark on a time in the future."""
     early = ahead(time, Timestamp.now())
     return "" if early is None else f"  ({early.in_words} ahead of the clock here)"
 
@@ -102,7 +102,7 @@ def _row(hashed: HashedBlock, signed: BlockSigners) -> tuple[object, ...]:
 
 
 def _signed(signed: BlockSigners) -> Iterable[str]:
-    """Return who has signed a block, or what is wrong with the signatures."""
+    """Return the signers of a block, or what is wrong with its signatures."""
     if signed.error is not None:
         yield paint(f"signed NOT VALID: {signed.error.message}", "red", sys.stdout)
     elif signed.signers:
@@ -141,7 +141,7 @@ def _print_lines(session: Session, name: str, blocks: Iterable[HashedBlock]) -> 
 
 @singledispatch
 def _details(event: MetadataEvent) -> Iterable[str]:
-    """Return what matters of an event, a line each."""
+    """Return the details of an event, one per line."""
     del event
     return ()
 

@@ -1,4 +1,4 @@
-"""`odf new` and `odf add`: manifests, and the datasets that are made of them."""
+"""`odf new` and `odf add`: write manifests, and create datasets from them."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def new(
 
 
 def _new_from(place: str, name: str | None, file: str | None, folder: Path, output: Output) -> None:
-    """Infer a manifest, write it, and show the first rows that it would give."""
+    """Infer a manifest, write it, and show the first rows that it would produce."""
     from odfpy.coordinator.inferring import infer_manifest, name_for
 
     target = None if file == "-" else Path(file or f"{name or name_for(place)}.yaml")
-    if target is not None and target.exists():  # before something large is fetched
+    if target is not None and target.exists():  # check before fetching something large
         raise _taken(target)
     found = infer_manifest(place, name, folder)
     if target is not None:
@@ -96,7 +96,7 @@ def _new_from(place: str, name: str | None, file: str | None, folder: Path, outp
 
 
 def _remarks(findings: dict[str, Any]) -> Iterator[str]:
-    """Yield what the person should look at first; the manifest has all of it."""
+    """Yield remarks that the user should read first; the manifest has all of them."""
     if not findings["isWhole"]:
         yield f"only the first {findings['rows']} rows were looked at; later ones may not fit, or have earlier times"
     yield from findings["remarks"]
@@ -105,11 +105,11 @@ def _remarks(findings: dict[str, Any]) -> Iterator[str]:
 
 
 def _write(target: Path, text: str) -> None:
-    """Write a new file; one that cannot be written whole is removed.
+    """Write a new file; remove it if it cannot be written completely.
 
     Raises:
-        AlreadyExists: it is there.
-        OdfError: it cannot be written.
+        AlreadyExists: the file exists.
+        OdfError: the file cannot be written.
     """
     try:
         stream = target.open("x", encoding="utf-8")
@@ -160,7 +160,7 @@ def add(
     workspace = session.workspace
     snapshots = workspace.datasets.load(manifests, recursive=recursive, stdin=sys.stdin.buffer)
     approve = trust or not any(map(is_from_elsewhere, manifests))
-    # A folder of manifests grows: those of datasets that already exist are no mistake.
+    # A folder of manifests grows: manifests of existing datasets are no mistake.
     results = workspace.datasets.add(snapshots, replace=replace, keep=recursive, dry_run=dry_run, approve=approve)
     if not output.for_people:
         output.tree(

@@ -1,4 +1,4 @@
-"""`odf merge`: taking over what is staged on a branch, or not."""
+"""`odf merge`: accept or drop what is staged on a branch."""
 
 from __future__ import annotations
 

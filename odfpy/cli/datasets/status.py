@@ -1,4 +1,4 @@
-"""`odf status`: what there is to do."""
+"""`odf status`: datasets that need attention."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def status(
 
 
 def _with_failing_jobs(workspace: Workspace, statuses: Iterable[DatasetStatus]) -> Iterator[DatasetStatus]:
-    """Yield what is to be done, also about scheduled jobs other than pulls."""
+    """Yield the statuses, including failures of scheduled jobs other than pulls."""
     from odfpy.automation.failing_jobs import failing_jobs
     from odfpy.coordinator.status import Condition, StatusRemark
 

@@ -1,4 +1,4 @@
-"""`odf verify`: are the bytes what the chain says, and the rows what the queries say?"""
+"""`odf verify`: check bytes against the chain, and rows against the queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ commands = group("Verification.")
 
 _SHOWN: Final = 10
 _MAX_HISTORIES: Final = 5
-"""So many differences are shown to people."""
+"""Maximum number of differences shown to people."""
 
 
 @command(
@@ -156,7 +156,7 @@ def _place(finding: Finding) -> list[str]:
 
 
 def _differences(comparison: BatchComparison) -> Iterator[str]:
-    """The first differences, by key where there is one."""
+    """Yield the first differences, by key where there is one."""
     answer = comparison.answer
     for one in answer.differences[:_SHOWN]:
         times = f" ({one.count} times)" if one.count > 1 else ""

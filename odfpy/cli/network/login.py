@@ -1,4 +1,4 @@
-"""`odf login`, `odf logout`: the tokens that servers of datasets are shown."""
+"""`odf login`, `odf logout`: manage the tokens sent to servers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _ask_password(user: str, server: str) -> str:
 
 
 def _ask(server: str) -> str:
-    """The token, typed or piped."""
+    """Read the token from the terminal or from a pipe."""
     if not sys.stdin.isatty():
         from odfpy.cli.stdin import line_of_stdin
 

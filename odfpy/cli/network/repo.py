@@ -1,4 +1,4 @@
-"""`odf repo`: named places where datasets are exchanged, and what is remembered of places."""
+"""`odf repo`: named places for exchanging datasets, and remembered locations."""
 
 from __future__ import annotations
 
@@ -83,6 +83,6 @@ def forget(
     kinds: tuple[AliasKind, ...] = ("pull", "push")
     wanted = [kind for kind in kinds if pull == push or kind == ("pull" if pull else "push")]
     known = aliases.kinds_of(place)
-    for kind in [kind for kind in wanted if kind in known] or wanted[:1]:  # which says what there is instead
+    for kind in [kind for kind in wanted if kind in known] or wanted[:1]:  # raises the error that lists alternatives
         aliases.remove(kind, place)
         session.output.say(f"Forgot that {name} is {'pulled from' if kind == 'pull' else 'pushed to'} {place}")

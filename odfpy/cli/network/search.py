@@ -1,4 +1,4 @@
-"""`odf search`: what repositories have."""
+"""`odf search`: search repositories for datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`odf serve`: datasets for others, over HTTP. `odf set-visibility`: which of them need no token."""
+"""`odf serve`: serve datasets over HTTP. `odf set-visibility`: choose which of them need no token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`odf token`: who may do what with the datasets of this workspace over the network."""
+"""`odf token`: access tokens for the datasets of this workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`odf clone` and `odf push`: datasets from and to other places."""
+"""`odf clone` and `odf push`: copy datasets from and to other locations."""
 
 from __future__ import annotations
 

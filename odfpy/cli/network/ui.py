@@ -1,4 +1,4 @@
-"""`odf ui`: the pages of this workspace in the browser, on this machine only."""
+"""`odf ui`: show the pages of this workspace in the browser, on this machine only."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def ui(
 
 @contextmanager
 def _token(workspace: Workspace) -> Iterator[str]:
-    """An access token for everything, as long as the server runs; a day at most, should this process be killed."""
+    """Create an access token with all rights while the server runs. It expires after a day if the process is killed."""
     from odfpy.data.duration import Duration
     from odfpy.data.timestamp import Timestamp
     from odfpy.errors import OdfError
@@ -78,7 +78,7 @@ def _token(workspace: Workspace) -> Iterator[str]:
 
 
 def _open_browser(url: str) -> None:
-    """Ask the desktop for its browser; where there is none, the printed link is all."""
+    """Ask the desktop to open its browser. If there is none, users have the printed link."""
     import threading
     import webbrowser
 

@@ -1,4 +1,4 @@
-"""`odf webhook`: who is called by `odf serve` when a dataset has a new head."""
+"""`odf webhook`: URLs that `odf serve` calls when a dataset has a new head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`odf export`: rows as files for others."""
+"""`odf export`: write rows to files."""
 
 from __future__ import annotations
 
@@ -160,16 +160,16 @@ def export(
 
 
 def _check_options(to: str | None, form: str | None, output: Output, *, is_cut: bool) -> str:
-    """Return the place, if the options go together with it.
+    """Check the output options and return the target.
 
     Args:
-        to: the place, `-` for standard output.
+        to: the target, `-` for standard output.
         form: the format.
-        output: of the command.
-        is_cut: whether several files may come of it.
+        output: output of the command.
+        is_cut: whether the export may write several files.
 
     Raises:
-        UsageError: there is no place, or the options do not go with it.
+        UsageError: the target is missing, or the options do not fit it.
     """
     if not to:
         raise UsageError(
@@ -193,7 +193,7 @@ def _export(session: Session, request: ExportRequest) -> Exported:
 
 
 def _export_to_stdout(session: Session, request: ExportRequest) -> Exported:
-    """Export into a file that goes when it was printed, so that half of it never is."""
+    """Export to a temporary file, then print it, so that no partial export is ever printed."""
     with TemporaryDirectory() as folder:
         done = _export(session, replace(request, to=f"{folder}/rows"))
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`odf sql --commit` and `odf verify-result`: answers that somebody is bound to."""
+"""`odf sql --commit` and `odf verify-result`: signed, verifiable query results."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ commands = group("Answers with proofs.")
 
 
 def commit_answer(session: Session, query: str | None, showing: DisplayOptions, file: str, output: Output) -> None:
-    """Answer a query, write the answer with a proof to a file, and print its rows.
+    """Run a query, write the result with a proof to a file, and print its rows.
 
     Args:
-        session: says whose datasets are asked.
-        query: the question.
-        showing: by which engine, how many rows, and how long it may take.
-        file: where to.
-        output: where the rows go.
+        session: session of the workspace to query.
+        query: the query.
+        showing: the engine, the row limit, and the timeout.
+        file: target file.
+        output: where to print the rows.
 
     Raises:
-        UsageError: there is no query, or more than one, or no such file can be.
-        NotReproducible: of this query there is no proof.
-        OdfError: as the engine says; no file is written then.
+        UsageError: there is no query, more than one, or the file name is invalid.
+        NotReproducible: the query cannot have a proof.
+        OdfError: raised by the engine; no file is written then.
     """
     from odfpy.coordinator.storage.keys import answer_key
     from odfpy.engine.cancellation import CancellationToken
@@ -149,14 +149,14 @@ def _read(file: str) -> bytes:
 def _verify_statement(
     session: Session, file: str, statement: Statement, signer: ActorId | None, rows: str | None, output: Output
 ) -> None:
-    """Check a statement about a shared table, and print what was found.
+    """Check a statement about a shared table, and print the findings.
 
     Args:
-        session: its workspace has the dataset, perhaps; recipients have no workspace.
-        file: what to call the statement.
+        session: its workspace may have the dataset; recipients have no workspace.
+        file: name of the statement, for messages.
         statement: the statement.
-        signer: by whom it must be signed; by anybody if None.
-        rows: file of the rows that have arrived, None for none.
+        signer: required signer; None accepts any.
+        rows: file of the received rows, None for none.
         output: where to print.
     """
     from odfpy.coordinator.storage.keys import UserKeys

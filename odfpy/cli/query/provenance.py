@@ -1,4 +1,4 @@
-"""`odf provenance`: where a row comes from."""
+"""`odf provenance`: trace a row to its sources."""
 
 from __future__ import annotations
 

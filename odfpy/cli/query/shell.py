@@ -1,6 +1,6 @@
-"""The interactive side of `odf sql`.
+"""The interactive shell of `odf sql`.
 
-A statement runs in a separate process, so that Ctrl-C can always end it: native code only notices an interruption when
+A statement runs in a separate process so that Ctrl-C can always stop it: native code notices an interruption only when
 it returns. The shell itself continues.
 """
 
@@ -46,21 +46,21 @@ _HABITS: Final = {
     ".mode": "\\format",
     ".timer": "\\timing",
 }
-"""What users of other shells type, and what it is here."""
+"""Commands of other shells, and their counterpart here."""
 
 
 class _Interrupted(Exception):
-    """A statement was."""
+    """A statement was interrupted."""
 
 
 class Shell:
-    """Reads statements, runs them, and prints the results.
+    """Read statements, run them, and print the results.
 
     Attributes:
-        workspace: whose datasets are the tables.
+        workspace: the workspace whose datasets are the tables.
         output: where to print.
-        showing: how, and by which engine.
-        progress: where it is told how engines get on.
+        showing: display options, including the engine.
+        progress: progress line for the engine.
     """
 
     def __init__(self, workspace: Workspace, output: Output, showing: DisplayOptions, progress: ProgressLine) -> None:
@@ -75,7 +75,7 @@ class Shell:
         """Run one statement.
 
         Raises:
-            OdfError: as the engine says.
+            OdfError: raised by the engine.
         """
         self.showing.run(self.workspace, statement, self.output, self.progress)
 
@@ -84,7 +84,7 @@ class Shell:
             self.run(statement)
 
     def interact(self) -> None:
-        """Go on until the person leaves."""
+        """Loop until the user leaves."""
         self.showing = replace(self.showing, interactive=True, timing=True, pager=True)
         self.output.text(f"SQL shell of {self.workspace.root}. \\? for help, \\q to leave.")
         history = History(self.workspace.storage.cache / "sql-history")
@@ -93,12 +93,12 @@ class Shell:
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C end what is read from the keyboard, and nothing else of this process."""
+        """Let Ctrl-C cancel only keyboard input, nothing else in this process."""
         before = signal.getsignal(signal.SIGINT)
         if before == signal.SIG_IGN:
             yield
             return
-        wakeup = signal.set_wakeup_fd(-1)  # nobody else is to wait for an answer to it
+        wakeup = signal.set_wakeup_fd(-1)  # no other code may wait for its bytes
         signal.signal(signal.SIGINT, self._interrupted)
         try:
             yield
@@ -132,14 +132,14 @@ class Shell:
             except OdfError as error:
                 self._lines = []
                 self.output.error(error.message, error.hint, error.code)
-            except KeyboardInterrupt:  # drops what is typed
+            except KeyboardInterrupt:  # discard the typed input
                 self._lines = []
                 self.output.text()
-            except _Interrupted:  # drops what was pasted behind it
+            except _Interrupted:  # discard the input pasted after it
                 continue
 
     def _take(self, line: str, history: History) -> bool:
-        """Do what a line says, or what it completes; keep it otherwise. False if the person leaves."""
+        """Process a line or the statement it completes; otherwise buffer it. Return false if the user leaves."""
         command, argument = _own_command(line)
         if command and (not self._lines or (line.lstrip().startswith("\\") and not self._is_open())):
             if command == "\\q":
@@ -158,7 +158,7 @@ class Shell:
         return True
 
     def _is_open(self) -> bool:
-        """Return whether a quote or a comment is open in what is typed so far."""
+        """Return whether a quote or a comment is open in the input so far."""
         return not _tokens("\n".join(self._lines), self.showing.engine or "spark")
 
     def _run_apart(self, text: str) -> None:
@@ -201,7 +201,7 @@ class Shell:
                 )
 
     def _describe(self, name: str) -> None:
-        """The datasets, or the columns of one."""
+        """Print the datasets, or the columns of one."""
         if not name:
             found = self.workspace.datasets.survey()[0]
             self.output.rows(
@@ -218,7 +218,7 @@ class Shell:
 
 
 def _own_command(line: str) -> tuple[str, str]:
-    """The shell's own command that a line is, also in the words of other shells, and its argument; empty if none."""
+    """Parse a shell command, including those of other shells, and its argument. Both are empty if there is none."""
     text = line.strip().rstrip(";").strip()
     word, _, argument = ("\\d" if text.lower() == "show tables" else text).partition(" ")
     command = _HABITS.get(word.lower(), word)
@@ -226,7 +226,7 @@ def _own_command(line: str) -> tuple[str, str]:
 
 
 def is_complete(text: str, dialect: str) -> bool:
-    """Return whether statements end with a semicolon that is in no quotes, and no comment."""
+    """Return whether the text ends with a semicolon outside of quotes and comments."""
     if ";" not in text:
         return False
     tokens = _tokens(text, dialect)
@@ -234,7 +234,7 @@ def is_complete(text: str, dialect: str) -> bool:
 
 
 def _tokens(text: str, dialect: str) -> Sequence[Any]:
-    """The words of statements; none if a quote or a comment is open."""
+    """Return the tokens of statements; none if a quote or a comment is open."""
     from sqlglot.errors import TokenError
 
     try:
@@ -244,7 +244,7 @@ def _tokens(text: str, dialect: str) -> Sequence[Any]:
 
 
 def _in_one_line(lines: list[str], dialect: str) -> list[str]:
-    """Statements in one line, where that makes no difference, to be remembered."""
+    """Join statements into one line for the history, where that does not change their meaning."""
     tokens = _tokens("\n".join(lines), dialect)
     if any("--" in line for line in lines) or any("\n" in token.text for token in tokens):
         return [line for line in lines if line.strip()]
@@ -252,14 +252,14 @@ def _in_one_line(lines: list[str], dialect: str) -> list[str]:
 
 
 def _flag(argument: str, before: bool) -> bool:
-    """Return what a switch is after a command about it."""
+    """Return the new state of a flag: without an argument, toggle it."""
     if argument and argument not in ("on", "off"):
         raise UsageError(f"Must be on or off, not {argument!r}")
     return not before if not argument else argument == "on"
 
 
 def _apart(work: Callable[[], None], output: Output) -> int:
-    """Do something in a copy of this process, which Ctrl-C ends; returns its exit code, or minus a signal."""
+    """Run a function in a copy of this process that Ctrl-C terminates. Return its exit code, or minus the signal."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -273,7 +273,7 @@ def _apart(work: Callable[[], None], output: Output) -> int:
         code = 0
     except OdfError as error:
         output.error(error.message, error.hint, error.code)
-    except Exception as error:  # noqa: BLE001 - the copy must not come back from here
+    except Exception as error:  # noqa: BLE001 - the copy must not return into the caller
         output.error(f"{type(error).__name__}: {error}", code=InternalError.code)
     finally:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The history of the SQL shell: earlier input, brought back by the arrow keys, also the next time."""
+"""The history of the SQL shell: earlier input, recalled with the arrow keys, also in later sessions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ LINES: Final = 1000
 
 
 class History:
-    """A history; there may be several shells, each adds to the file what is whole, as soon as it is.
+    """A history file. Several shells may append complete entries to it at the same time.
 
     Attributes:
-        file: where it is kept.
+        file: path of the history.
     """
 
     def __init__(self, file: Path) -> None:
-        """Give `input` line editing, and what there is already. A file that cannot be written is done without."""
+        """Set up line editing for `input` and load existing entries. A file that cannot be written is ignored."""
         import readline
 
         self.file = file
@@ -31,7 +31,7 @@ class History:
             readline.read_history_file(file)
 
     def add(self, entries: Sequence[str]) -> None:
-        """Remember what was typed; none of it has line breaks."""
+        """Append entries; none of them has line breaks."""
         import readline
 
         for entry in entries:

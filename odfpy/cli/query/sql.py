@@ -1,4 +1,4 @@
-"""`odf tail` and `odf sql`: data on the screen."""
+"""`odf tail` and `odf sql`: print data."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ def sql(
 
 
 def _seconds(text: str | None) -> float | None:
-    """The value of `--timeout`.
+    """Parse the value of `--timeout`.
 
     Raises:
-        UsageError: it is not a time, or none at all.
+        UsageError: the value is not a positive duration.
     """
     from odfpy.data.duration import Duration
 
@@ -121,7 +121,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _script(file: str | None) -> str:
-    """The text of a file, or of standard input."""
+    """Return the content of a file, or of standard input."""
     if file in (None, "-"):
         from odfpy.cli.stdin import text_of_stdin
 

@@ -1,4 +1,4 @@
-"""Completion in the SQL shell: datasets, their columns, keywords, the shell's own commands."""
+"""Completion in the SQL shell: datasets, columns, keywords, and the shell's own commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
 DELIMITERS: Final = " \t\n`\"'(),;=<>+-*/%!|&[]{}"
-"""Where words begin and end; names have dots, at signs and colons in them."""
+"""Word delimiters; names contain dots, at signs and colons."""
 
 _KEYWORDS: Final = """
     ALL AND ANTI AS ASC BETWEEN BY CASE CAST CROSS CURRENT DATE DESC DISTINCT ELSE END EXCEPT EXISTS EXPLAIN EXTRACT
@@ -37,17 +37,17 @@ COMMANDS: Final = {
     "\\q": (),
     "\\?": (),
 }
-"""The shell's own commands, and what may follow them."""
+"""The shell's own commands, and their possible arguments."""
 
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*")
 _BEFORE_TABLE: Final = re.compile(r"\b(?:from|join)\s+$", re.IGNORECASE)
 
 
 class WordCompleter:
-    """Offers words.
+    """Complete words.
 
     Attributes:
-        workspace: whose datasets there are.
+        workspace: the workspace whose datasets are offered.
     """
 
     def __init__(self, workspace: Workspace, engine: Callable[[], str | None]) -> None:
@@ -56,11 +56,11 @@ class WordCompleter:
         self._columns: dict[str, list[str]] = {}
 
     def offers(self, before: str, word: str) -> list[str]:
-        """Return what a word could become.
+        """Return the completions of a word.
 
         Args:
-            before: what is typed before it, all lines of the statement.
-            word: what is typed of it.
+            before: the input before the word, with all lines of the statement.
+            word: the prefix typed so far.
         """
         try:
             found = self._command(before, word) if before.lstrip().startswith("\\") else self._sql(before, word)
@@ -95,7 +95,7 @@ class WordCompleter:
         return [name for name, _ in dataset_names(self.workspace.root)]
 
     def _columns_of(self, text: str) -> list[str]:
-        """The columns of the datasets that a statement names."""
+        """Return the columns of the datasets named in a statement."""
         named = [name for name in self._datasets() if name in text]
         for name in named:
             if name not in self._columns:
@@ -104,7 +104,7 @@ class WordCompleter:
         return [column for name in named for column in self._columns[name]]
 
     def _written(self, name: str) -> str:
-        """A name as it has to be written in the dialect."""
+        """Quote a name as the dialect requires."""
         is_spark = (self._engine() or "spark") == "spark"
         parts = name.split(".") if is_spark else [name]
         if all(_PLAIN.fullmatch(part) for part in parts) and name.upper() not in KEYWORDS:
@@ -113,10 +113,10 @@ class WordCompleter:
         return f"{quote}{name}{quote}"
 
     def attach(self, pending: Callable[[], str]) -> None:
-        """Let readline ask.
+        """Register with readline.
 
         Args:
-            pending: gives the lines before the one that is typed.
+            pending: returns the lines before the current one.
         """
         import readline
 
@@ -133,5 +133,5 @@ class WordCompleter:
         readline.set_completer_delims(DELIMITERS)
         is_libedit = "libedit" in (readline.__doc__ or "")
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
-        if not is_libedit:  # tabs in what is pasted are not questions, and its lines come together
+        if not is_libedit:  # tabs in pasted text do not complete, and its lines arrive together
             readline.parse_and_bind("set enable-bracketed-paste on")

@@ -1,4 +1,4 @@
-"""`odf relay cert`: certificates of users and peers, by the relay's own authority."""
+"""`odf relay cert`: certificates of users and peers, issued by the relay's own authority."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`odf relay demo`: the reference web on this machine, to be tried."""
+"""`odf relay demo`: run the reference web on this machine."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def demo(
 
 @contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM be like Ctrl-C, also before all is there: nothing half made stays behind."""
+    """Handle SIGTERM like Ctrl-C, also during start-up: nothing half-made stays behind."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -74,7 +74,7 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 
 
 def _told(web: RunningWeb) -> str:
-    """Return what a person needs to try it."""
+    """Return instructions for trying the web."""
     from odfpy.federation.demo.documents import ALL_ACCESS, GUEST
     from odfpy.federation.demo.questions import FIRST_LINES
 
@@ -101,7 +101,7 @@ def _told(web: RunningWeb) -> str:
 
 
 def _who(web: RunningWeb, relay: str, user: str) -> tuple[str, ...]:
-    """Return the commands that say who asks whom."""
+    """Return commands that set the relay and the user of the following queries."""
     folder = web.folder
     return (
         _set("RELAY", web.locations[relay]),

@@ -1,4 +1,4 @@
-"""Steps that the commands of relays have in common."""
+"""Helpers shared by the relay commands."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class OpenedRelay:
 
     Attributes:
         workspace: the workspace.
-        identity: who the relay is.
-        store: its state.
+        identity: identity of the relay.
+        store: state of the relay.
     """
 
     workspace: Workspace
@@ -38,10 +38,10 @@ class OpenedRelay:
     store: WebStore
 
     def known(self, name: str) -> User | PeerRelay:
-        """The user or peer of a name; case does not matter.
+        """Return the user or peer of a name, ignoring case.
 
         Raises:
-            WebObjectNotFound: there is none, with a suggestion.
+            WebObjectNotFound: there is none; the message has a suggestion.
         """
         from odfpy.federation.errors import WebObjectNotFound
 
@@ -56,10 +56,10 @@ class OpenedRelay:
 
 @contextmanager
 def relay_of(context: typer.Context) -> Iterator[OpenedRelay]:
-    """The relay of the workspace that a command is for. At the end, what was changed is recorded.
+    """Open the relay of a command's workspace. Record changes on exit.
 
     Raises:
-        NoRelay: it has none.
+        NoRelay: the workspace has no relay.
         SharingDatabaseError: the database cannot be used.
     """
     from odfpy.federation.applying import record
@@ -78,22 +78,22 @@ def relay_of(context: typer.Context) -> Iterator[OpenedRelay]:
 
 
 def who() -> str:
-    """Return who gives the command: user and machine."""
+    """Return the acting user: user name and machine."""
     return f"{user_name() or 'unknown'}@{socket.gethostname()}"
 
 
 @contextmanager
 def written(issued: Issued, name: str, to: str | None) -> Iterator[str]:
-    """Write a certificate and its key to new files; they go again if what comes next fails. Gives the first one's name.
+    """Write a certificate and its key to new files; remove them if the body fails. Yield the name of the certificate.
 
     Args:
-        issued: both.
-        name: whose they are.
-        to: folder; this one by default.
+        issued: certificate and key.
+        name: name of the holder.
+        to: target folder; the current one by default.
 
     Raises:
-        AlreadyExists: there is such a file.
-        OdfError: they cannot be written.
+        AlreadyExists: a file exists.
+        OdfError: the files cannot be written.
     """
     stem = Path(to or ".") / f"{name}-{issued.facts.fingerprint[:8]}"
     certificate, key = Path(f"{stem}.pem"), Path(f"{stem}.key")

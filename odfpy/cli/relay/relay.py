@@ -1,4 +1,4 @@
-"""`odf relay`: a relay of this workspace, and the documents that say what it knows."""
+"""`odf relay`: the relay of this workspace, and the documents that configure it."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def log(
 
 
 def _checked(relay: OpenedRelay, data: LocalData) -> dict[str, Any]:
-    """Return what the source of local data says of the fields that documents name."""
+    """Check the fields named in documents against the source of local data; return the failures."""
     from odfpy.errors import OdfError
     from odfpy.federation.errors import SourceFailed
     from odfpy.federation.model.relations import relation_sql

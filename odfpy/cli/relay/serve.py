@@ -1,4 +1,4 @@
-"""`odf relay serve`: the relay answers questions over Arrow Flight with mTLS."""
+"""`odf relay serve`: answer queries over Arrow Flight with mTLS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odfpy.cli.relay.opened import relay_of
 from odfpy.errors import UsageError
 from odfpy.stopping import wait_for_the_end
 
-_EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - to be told from an address that others can use
+_EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - to distinguish them from reachable addresses
 
 
 def serve(

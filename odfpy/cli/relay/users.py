@@ -1,4 +1,4 @@
-"""`odf relay user`: users whom the relay knows by name, beside those of documents."""
+"""`odf relay user`: named users of the relay, besides those in documents."""
 
 from __future__ import annotations
 

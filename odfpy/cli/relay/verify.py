@@ -1,4 +1,4 @@
-"""`odf web verify`: answers of a web that were kept as datasets."""
+"""`odf web verify`: verify answers of a web that were stored as datasets."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def verify(
 
 
 def print_kept(output: Output, found: Verification) -> None:
-    """Say what was kept of an answer.
+    """Print what was stored with an answer.
 
     Args:
-        output: where.
-        found: how it was verified.
+        output: where to print.
+        found: result of the verification.
     """
     for one in found.missing:
         output.warn(f"the rows of {one.relay} are missing: {one.why}")

@@ -1,4 +1,4 @@
-"""`odf web`: questions to a web of relays."""
+"""`odf web`: query a web of relays."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Into = Annotated[
     typer.Option(help="Keep the answer as a dataset, with what the relays have signed.", metavar="NAME"),
 ]
 _MAX_TABLE_SIZE: Final = 32 << 20
-"""Bytes of Arrow data; as text in memory they take some thirty times as much."""
+"""Bytes of Arrow data. As text in memory they take about thirty times as much."""
 
 Timeout = Annotated[str, typer.Option(help="Maximum time for the whole query, in seconds.", metavar="SECONDS")]
 
@@ -207,10 +207,10 @@ def entities(context: typer.Context, relay: Relay, cert: Cert, key: Key, ca: Aut
 
 
 def _show(output: Output, answer: WebAnswer) -> None:
-    """Show the rows of an answer, as they come where the form allows for that, and who is missing.
+    """Print the rows of an answer and the missing relays; rows are streamed where the form allows it.
 
     Raises:
-        ResultTooLarge: it is too large for another form.
+        ResultTooLarge: the answer is too large for the form.
     """
     if output.is_streamed:
         output.flow(answer.schema.names, _plain_rows(answer))
@@ -230,7 +230,7 @@ def _plain_rows(answer: WebAnswer) -> Iterator[tuple[Any, ...]]:
 
 
 def _table(answer: WebAnswer) -> pa.Table:
-    """All rows at once: how wide the columns of a table are depends on all of them."""
+    """Return all rows at once: column widths depend on all of them."""
     import pyarrow as pa
 
     from odfpy.data.memory import bytes_of

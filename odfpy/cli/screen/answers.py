@@ -1,4 +1,4 @@
-"""Answers on the screen: as rows in some form, through a pager, as a chart; with the time that they took."""
+"""Query results on the screen: as rows in some form, through a pager, or as a chart; with timing."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from odfpy.query.answer import Answer
 
 SHOWN: Final = 10_000
-"""Rows of a table that a person at the shell is shown, unless a limit is asked for."""
+"""Maximum number of rows shown in the shell by default."""
 
 
 @dataclass
 class DisplayOptions:
-    """A way to show answers.
+    """Options for showing query results.
 
     Attributes:
-        engine: which engine answers, the default one if None.
+        engine: the engine; None for the default.
         limit: maximum number of rows.
-        timeout: seconds that an answer may take.
-        timing: whether to say how long it took.
-        pager: whether what does not fit the screen goes through a pager.
-        plot: whether answers are drawn.
-        png: the file that they are drawn to.
-        interactive: whether somebody looks at them who can ask again.
+        timeout: maximum seconds of a query.
+        timing: whether to print the duration.
+        pager: whether long output goes through a pager.
+        plot: whether to draw results.
+        png: target file for drawings.
+        interactive: whether a user can ask again.
     """
 
     engine: str | None = None
@@ -55,22 +55,22 @@ class DisplayOptions:
     interactive: bool = False
 
     def run(self, workspace: Workspace, statement: str, output: Output, progress: ProgressLine) -> None:
-        """Run a statement and show what comes, and until then how the engine gets on.
+        """Run a statement, show its progress, then its result.
 
         Args:
             workspace: the workspace.
             statement: the query.
             output: where to print.
-            progress: the line of progress.
+            progress: the progress line.
 
         Raises:
-            OdfError: as the engine says.
+            OdfError: raised by the engine.
         """
         from odfpy.query.service import CancellationToken, Query
 
         begun = time.monotonic()
         most = self._most(output)
-        one_more = most is not None and most != self.limit  # which tells whether there are more
+        one_more = most is not None and most != self.limit  # one more row tells whether there are more
         limit = most + 1 if most is not None and one_more else most
         asked = Query(statement, self.engine or "spark", limit=limit, timeout=self.timeout)
         with (
@@ -118,10 +118,10 @@ class DisplayOptions:
 
 
 class _Rows:
-    """The rows of an answer as plain values, up to a number of them.
+    """The rows of a result as plain values, up to a limit.
 
     Attributes:
-        count: how many there were so far.
+        count: rows so far.
         is_cut: whether there were more.
     """
 
@@ -133,7 +133,7 @@ class _Rows:
         self._wait = wait
 
     def batches(self) -> Iterator[Any]:
-        """The rows as Arrow has them."""
+        """Yield the rows as Arrow batches."""
         for batch in self._answer:
             self._wait.end()
             room = batch.num_rows if self._most is None else self._most - self.count
@@ -152,7 +152,7 @@ class _Rows:
 
 
 class _Wait:
-    """Signs of life of the engine until there are rows; thread-safe."""
+    """Progress of the engine until there are rows; thread-safe."""
 
     def __init__(self, line: ProgressLine) -> None:
         self._line = line
@@ -160,7 +160,7 @@ class _Wait:
         self._is_over = False
 
     def tell(self, heard: EngineProgress) -> None:
-        """Show what the engine says of itself."""
+        """Show the reported progress."""
         from odfpy.coordinator.storage.results import engine_listener
 
         with self._lock:
@@ -168,7 +168,7 @@ class _Wait:
                 engine_listener("query", self._line)(heard)
 
     def end(self) -> None:
-        """There are rows."""
+        """Stop: there are rows."""
         with self._lock:
             if not self._is_over:
                 self._is_over = True
@@ -185,7 +185,7 @@ class _Wait:
 
 
 class _Screen(io.StringIO):
-    """Text for a terminal, kept until its length is known."""
+    """Terminal output, buffered until its length is known."""
 
     def isatty(self) -> bool:
         return True
@@ -193,7 +193,7 @@ class _Screen(io.StringIO):
 
 @contextmanager
 def through_pager(*, enabled: bool) -> Iterator[None]:
-    """Let what is printed go through a pager, if it is longer than the screen."""
+    """Send printed output through a pager if it is longer than the screen."""
     command = _pager() if enabled and sys.stdout.isatty() else None
     if command is None:
         yield
@@ -207,7 +207,7 @@ def through_pager(*, enabled: bool) -> Iterator[None]:
 
 
 def _pager() -> list[str] | None:
-    """`ODF_PAGER`, `PAGER`, or `less`; None where that is `cat`, or empty."""
+    """Return the pager command: `ODF_PAGER`, `PAGER`, or `less`; None if that is `cat` or empty."""
     wanted = next((os.environ[name] for name in ("ODF_PAGER", "PAGER") if name in os.environ), "less")
     try:
         words = shlex.split(wanted)
@@ -217,12 +217,12 @@ def _pager() -> list[str] | None:
 
 
 def _page(command: list[str], text: str) -> bool:
-    """Show a text by a pager; False if there is none. Ctrl-C is the pager's own affair, which would inherit SIG_IGN."""
+    """Show a text in the pager; return false if there is none. The pager handles Ctrl-C; it would inherit SIG_IGN."""
     sys.stdout.flush()
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         environment = {"LESS": "FRSX", **os.environ}
-        with suppress(BrokenPipeError):  # whoever reads has enough of it
+        with suppress(BrokenPipeError):  # the reader has quit
             subprocess.run(command, input=text, env=environment, text=True, check=False)
     except OSError:
         return False

@@ -28,16 +28,16 @@ class Format(Enum):
 
     @classmethod
     def parse(cls, text: str) -> Format:
-        """The format of that name.
+        """Return the format of a name.
 
         Raises:
-            UsageError: with a suggestion.
+            UsageError: the format is unknown; the message has a suggestion.
         """
         return member_named(cls, "output format", text, error=UsageError)
 
 
 class Verbosity(Enum):
-    """The amount of messages that are printed besides results."""
+    """The verbosity: the number of messages printed besides results."""
 
     QUIET = -1
     NORMAL = 0
@@ -49,15 +49,15 @@ _OTHERWISE = "print a table or csv"
 
 Record: TypeAlias = Mapping[str, Any]
 Columns: TypeAlias = Mapping[str, "str | Callable[[Record], object]"]
-"""Titles of a table, each with the key that it shows or a function of the record."""
+"""Titles of a table. Each has the key to show, or a function of the record."""
 
 
 class Output:
-    """Prints for one command.
+    """The output of one command.
 
     Attributes:
         form: how data is printed.
-        verbosity: how much to say.
+        verbosity: the amount of messages.
     """
 
     def __init__(self, verbosity: Verbosity = Verbosity.NORMAL, form: Format = Format.TABLE) -> None:
@@ -68,19 +68,19 @@ class Output:
 
     @property
     def for_people(self) -> bool:
-        """True if results are to be read by people."""
+        """True if people read the results."""
         return self.form is Format.TABLE
 
     def text(self, line: str = "") -> None:
-        """A line of a result."""
+        """Print a line of a result."""
         put(sys.stdout, f"{line}\n")
 
     def drawing(self, text: str) -> None:
-        """A picture of ours, with its own colours; what it shows of data has been made visible."""
+        """Print a drawing with its own colors; data in it must already be sanitized."""
         sys.stdout.write(f"{text}\n")
 
     def records(self, records: Sequence[Record], columns: Columns) -> None:
-        """Records that are a table for people, with the columns that matter, and trees for everybody else."""
+        """Print records: as a table with the given columns for people, as trees for programs."""
         if self.form is not Format.TABLE:
             self.tree(records)
             return
@@ -88,7 +88,7 @@ class Output:
         self.rows(list(columns), [[part(record) for part in show] for record in records])
 
     def tree(self, tree: Any) -> None:
-        """Dictionaries, lists and scalars; a list is one record an item, anything else is one record."""
+        """Print a tree of dictionaries, lists and scalars. A list is one record per item, anything else one record."""
         match self.form:
             case Format.TABLE | Format.YAML:
                 from odfpy.codec.yaml import dump
@@ -105,7 +105,7 @@ class Output:
                 self._csv(keys, ([item.get(key) for key in keys] for item in items))
 
     def rows(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Rows of plain values under the given columns."""
+        """Print rows of plain values under the given columns."""
         from odfpy.data.rows.plain_values import is_number, plain, require_distinct
 
         right = {number for number in range(len(columns)) if is_number(row[number] for row in rows)}
@@ -120,13 +120,13 @@ class Output:
 
     @property
     def is_streamed(self) -> bool:
-        """True if the form lets rows be printed as they are made."""
+        """True if the form allows printing rows as they arrive."""
         return self.form in (Format.CSV, Format.JSON, Format.NDJSON)
 
     def flow(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Rows of plain values that are made as they are printed, where the form allows for that.
+        """Print rows of plain values, as they arrive if the form allows it.
 
-        JSON that breaks off before its last bracket has met an error.
+        JSON that breaks off before its last bracket indicates an error.
         """
         from odfpy.data.rows.plain_values import plain, require_distinct
 
@@ -148,38 +148,38 @@ class Output:
             self.rows(columns, list(rows))
 
     def arrow(self, table: pa.Table) -> None:
-        """The rows of an Arrow table."""
+        """Print the rows of an Arrow table."""
         from odfpy.data.rows.plain_values import columns_of
 
         columns = columns_of(table)
         self.rows(table.column_names, list(zip(*columns, strict=True)) if columns else [])
 
     def flush(self) -> None:
-        """Let readers have what was printed so far: the command continues."""
+        """Flush printed output: the command continues."""
         sys.stdout.flush()
 
     # --- Everything else ---
 
     def say(self, line: str) -> None:
-        """A remark; not with --quiet."""
+        """Print a remark, unless --quiet is given."""
         if self.verbosity is not Verbosity.QUIET:
             _remark(f"{line}\n")
 
     def warn(self, line: str) -> None:
-        """Warn of what somebody may come to harm by who does not know it; with --quiet, too."""
+        """Warn of something that may do harm; also with --quiet."""
         _remark(f"{paint('warning:', 'yellow', sys.stderr)} {line}\n")
 
     def detail(self, line: str) -> None:
-        """A remark for --verbose."""
+        """Print a remark if --verbose is given."""
         if self.verbosity.value > 0:
             _remark(f"{line}\n")
 
     def error(self, message: str, hint: str | None = None, code: str | None = None) -> None:
-        """Print an error, what to try, and the code that `odf help` explains, at the end of the first line.
+        """Print an error, a hint, and the code for `odf help` at the end of the first line.
 
         Args:
             message: what happened, and where.
-            hint: what to try, None for nothing.
+            hint: what to try; None for nothing.
             code: code of the error.
         """
         first, *rest = message.split("\n")
@@ -216,7 +216,7 @@ def _records(tree: Any) -> list[dict[str, Any]]:
 
 
 def error_tree(error: OdfError | None) -> dict[str, Any]:
-    """An error, or that there is none, for programs."""
+    """Return an error as a tree for programs, also if there is none."""
     if error is None:
         return {"error": None, "code": None, "hint": None}
     return {"error": error.message, "code": error.code, "hint": error.hint}
@@ -227,7 +227,7 @@ def _json(value: Any) -> str:
 
 
 def cell(value: Any) -> str:
-    """A plain value in a table or in CSV."""
+    """Format a plain value for a table or CSV."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -236,7 +236,7 @@ def cell(value: Any) -> str:
 
 
 def _remark(text: str) -> None:
-    """Write to standard error what comes after all that was printed, also where both go to one file or pipe."""
-    with suppress(OSError, ValueError):  # nobody reads what was printed: its own writer finds that out
+    """Write to standard error after all printed output, even if both go to the same file or pipe."""
+    with suppress(OSError, ValueError):  # the reader is gone; the next write to standard output detects it
         sys.stdout.flush()
     put(sys.stderr, text)

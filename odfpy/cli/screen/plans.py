@@ -1,4 +1,4 @@
-"""Plans of `odf pull --dry-run`: on standard output, since they are what was asked for."""
+"""Plans of `odf pull --dry-run`. They go to standard output, since the user asked for them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from odfpy.coordinator.dry_run import PlannedInput, PullPlan
 
 _SHOWN = 10
-"""Inputs of a dataset that people are shown, unless they ask for more with --verbose."""
+"""Maximum number of inputs per dataset shown without --verbose."""
 
 
 def print_plans(plans: Iterable[PullPlan], output: Output, progress: ProgressLine) -> int:
-    """Tell each plan as it comes; returns the exit code: 1 if something would fail.
+    """Print each plan as it comes. Return the exit code: 1 if something would fail.
 
     Args:
-        plans: the expected outcomes, as they are found.
+        plans: the expected outcomes, in order of discovery.
         output: where to print.
-        progress: the line of progress.
+        progress: the progress line.
     """
     done = []
     fails = False

@@ -1,7 +1,7 @@
-"""Answers as simple charts, in the terminal or as a PNG file.
+"""Query results as simple charts, in the terminal or as a PNG file.
 
-The first column is across: times and numbers make lines, names make bars. Every other column of numbers is drawn; a
-single column is drawn over the number of the row. A single row is not a chart, and is shown in numbers.
+The first column is the horizontal axis: times and numbers make lines, names make bars. Every other numeric column is
+drawn; a single column is drawn over the row number. A single row makes no chart, and is printed as numbers.
 """
 
 from __future__ import annotations
@@ -24,28 +24,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_POINTS: Final = 100_000
-"""Rows that are drawn; nobody sees more."""
+"""Maximum number of rows that are drawn; more would not be visible."""
 
 MAX_BARS: Final = 40
 _ROOM_IN_FILES: Final = 90
-"""Letters that a PNG file has room for across."""
+"""Characters across a PNG file."""
 
 _TALLEST: Final = 24
 _ROOM_UP: Final = 24
-"""Letters of labels of the vertical axis: few labels, since there are few lines."""
+"""Characters for labels of the vertical axis: few labels, since there are few lines."""
 _MAX_VALUE: Final = 1e300
-"""Numbers beyond it are left out: the difference of two must be one, too."""
+"""Larger numbers are left out: the difference of two must be a float, too."""
 
 _COLOURS: Final = ("cyan", "orange", "green", "magenta", "red", "blue")
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line, or the bars of a colour.
+    """A line, or the bars of one color.
 
     Attributes:
-        points: where across, and how high; without those that are null. They go to the right, in whatever order rows
-            came.
+        points: horizontal position and value, without nulls, sorted by position whatever the order of the rows.
         rows: the numbers of their rows.
     """
 
@@ -61,9 +60,9 @@ class Chart:
     Attributes:
         across: name of what goes across.
         series: what goes up.
-        names: of the bars; empty for lines.
+        names: names of the bars; empty for lines.
         is_time: whether lines go over time, in seconds from 1970.
-        values: of a single row with numbers, what is in its columns, by their names; it is shown instead of a drawing.
+        values: for a single row with numbers, its values by column name; they are shown instead of a drawing.
     """
 
     across: str
@@ -73,10 +72,10 @@ class Chart:
     values: tuple[tuple[str, str], ...] = ()
 
     def ticks(self, room: int) -> Ticks:
-        """Places across at which there are labels, in order.
+        """Return the positions of labels on the horizontal axis, in order.
 
         Args:
-            room: how many letters there is room for.
+            room: number of characters available.
         """
         places = [x for series in self.series for x, _ in series.points]
         first, last = min(places), max(places)
@@ -86,17 +85,17 @@ class Chart:
 
     @property
     def label(self) -> str:
-        """The title of the axis across, with the day if labels have only the time of day."""
+        """The title of the horizontal axis, with the day if labels have only the time of day."""
         places = [x for series in self.series for x, _ in series.points] if self.is_time else []
         day = one_day(min(places), max(places)) if places else None
         return self.across if day is None else f"{self.across}, {day}"
 
 
 def chart_of(table: pa.Table) -> Chart:
-    """The chart of an answer.
+    """Build the chart of a result.
 
     Raises:
-        NothingToPlot: it has no numbers.
+        NothingToPlot: the result has no numbers.
     """
     chart = _chart_of(table)
     if not any(series.points for series in chart.series):
@@ -112,7 +111,7 @@ def _drawn_rows(chart: Chart) -> set[int]:
 
 
 def _values(table: pa.Table, row: int) -> tuple[tuple[str, str], ...]:
-    """The columns of a row that a chart would have shown: its numbers with all their digits, and what goes across."""
+    """Return the values of a row for printing instead of a chart: all numbers with all digits, and the first column."""
     from odfpy.cli.screen.output import cell
     from odfpy.data.rows.plain_values import columns_of, plain
 
@@ -203,7 +202,7 @@ def _seconds(column: pa.Array) -> list[float | None]:
 
 
 def draw(chart: Chart) -> str:
-    """The chart in letters, as wide as the terminal."""
+    """Draw the chart in characters, as wide as the terminal."""
     import shutil
 
     if chart.values:
@@ -240,7 +239,7 @@ def _listed(values: Sequence[tuple[str, str]]) -> str:
 
 
 def _drawn_bars(chart: Chart, width: int, *, is_coloured: bool) -> str:
-    """Bars to the right, one below the other: names need room."""
+    """Draw horizontal bars, one per line: names need space."""
     names = max(map(cells, chart.names))
     values = [y for series in chart.series for _, y in series.points]
     room = max(10, width - names - max((len(number_text(y)) for y in values), default=0) - 4)
@@ -272,10 +271,10 @@ def _painted(text: str, number: int, is_coloured: bool) -> str:
 
 
 def write_png(chart: Chart, path: Path) -> None:
-    """The chart as a PNG file, as a whole or not at all.
+    """Write the chart as a PNG file, atomically.
 
     Raises:
-        OdfError: matplotlib is not there, or the file cannot be written.
+        OdfError: matplotlib is missing, or the file cannot be written.
     """
     import warnings
 
@@ -283,7 +282,7 @@ def write_png(chart: Chart, path: Path) -> None:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
-    # Names are not formulas, and letters that the font lacks are no trouble.
+    # Names are not formulas, and characters missing in the font do no harm.
     with warnings.catch_warnings(), rc_context({"text.parse_math": False}):
         warnings.simplefilter("ignore")
         figure = Figure(figsize=(9, 5), layout="constrained")

@@ -1,4 +1,4 @@
-"""The profile of a command: where its time went, from the start of its process on, as tables or as trees."""
+"""The profile of a command: where its time went since the start of its process, as tables or trees."""
 
 from __future__ import annotations
 
@@ -17,26 +17,25 @@ from odfpy.visible import visible
 
 _IMPORTS: Final = "imports"
 _MIN_SECONDS: Final = 0.0005
-"""Seconds that are worth a line; what is shorter is among what is other."""
+"""Minimum seconds for a line of its own; shorter stages are counted as other."""
 
 _MAX_START: Final = 600.0
-"""Seconds; what takes longer is not a start of a process, but a clock that is not to be trusted."""
+"""Maximum plausible seconds for the start of a process; a larger value means an unreliable clock."""
 
 
 class CommandProfile:
-    """The profile of a command that is in progress.
+    """The profile of a running command.
 
     Attributes:
-        whole: all of it.
+        whole: the root stage.
     """
 
     def __init__(self, whole: StageTime, began: float | None) -> None:
-        """Begin with what has been done before the command was known.
+        """Begin with the time spent before the command was known.
 
         Args:
-            whole: the stage that is in progress.
-            began: when the program got to its first line, as `time.perf_counter` has it; None if it is not a process of
-                its own.
+            whole: the current stage.
+            began: `time.perf_counter` at the program's first line; None if it has no process of its own.
         """
         now = time.perf_counter()
         self.whole = whole
@@ -49,11 +48,11 @@ class CommandProfile:
             whole.part(_IMPORTS).add(now - began)
 
     def stop(self) -> None:
-        """Take the time that has gone by until now for all of it."""
+        """Set the total to the time elapsed so far."""
         self.whole.seconds, self.whole.times = time.perf_counter() - self._zero, 1
 
     def print_times(self) -> None:
-        """Print it for a person: one dataset within its command, several of them each in a table of its own."""
+        """Print the times for people: a single dataset within its command, several each in a table of its own."""
         self.stop()
         subjects = [part for part in self.whole.parts.values() if part.is_subject]
         if len(subjects) > 1:
@@ -62,17 +61,17 @@ class CommandProfile:
         _print(self.whole, deeper=len(subjects) <= 1)
 
     def record(self) -> dict[str, Any]:
-        """The profile for a program, with those of all datasets in it."""
+        """Return the profile for programs, with those of all datasets."""
         self.stop()
         return {"command": self.whole.name, "profile": tree_of(self.whole)}
 
 
 def measure(context: Any, began: float | None) -> CommandProfile:
-    """Begin the profile of a command, which ends with the command's context.
+    """Start the profile of a command. It ends with the command's context.
 
     Args:
         context: the context of the command.
-        began: when the process began, as `time.perf_counter` tells it; None where that is not known.
+        began: `time.perf_counter` at the start of the process; None if unknown.
     """
     profile = CommandProfile(context.with_resource(profiling(context.command_path)), began)
     context.with_resource(_timed_imports())
@@ -80,10 +79,10 @@ def measure(context: Any, began: float | None) -> CommandProfile:
 
 
 def seconds_to_start(since: float) -> float | None:
-    """Seconds from the start of this process to its first line; None where the system does not tell.
+    """Return the seconds from the start of this process to its first line; None if the system does not report them.
 
     Args:
-        since: seconds that have gone by since that line.
+        since: seconds since that line.
     """
     try:
         fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(") ")[2].split()
@@ -125,7 +124,7 @@ def _timed_imports() -> Iterator[None]:
 
 
 def tree_of(whole: StageTime) -> dict[str, Any]:
-    """A stage and all in it."""
+    """Return a stage and its parts as a tree."""
     return {
         "stage": whole.name,
         "times": whole.times,
@@ -152,11 +151,11 @@ def _print(whole: StageTime, *, deeper: bool) -> None:
 
 
 def table_of(whole: StageTime, *, deeper: bool = True) -> tuple[list[str], list[list[str]]]:
-    """The columns and rows of a table: stages, those within others indented, and all of them at the end.
+    """Return the columns and rows of a table: stages, nested ones indented, and the total at the end.
 
     Args:
-        whole: what is shown.
-        deeper: whether to show what work on datasets was made of.
+        whole: the stage to show.
+        deeper: whether to show the stages of work on datasets.
     """
     columns = ["stage", "times", "seconds", "share"]
     with_java = whole.all_calls > 0

@@ -1,4 +1,4 @@
-"""Signs of life of long work: a line that is written over and over on a terminal, or a line a step with --verbose."""
+"""Progress of long work: a line that is redrawn on a terminal, or one line per step with --verbose."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _REDRAW = 0.1
 """Seconds between two updates of the same step; people cannot read faster."""
 
 _TELLING = 0.5
-"""Seconds after which a rate says something."""
+"""Seconds until a rate is meaningful."""
 
 
 _LONG = 2
-"""Seconds after which the line says how many have gone by."""
+"""Seconds until the line shows the elapsed time."""
 
 
 class ProgressLine:
-    """One line on standard error that is written over and over: bytes of how many and how fast, rows, files.
+    """A line on standard error that is redrawn: bytes done, total and rate, rows, files.
 
     Attributes:
-        clock: seconds, which do not go back.
+        clock: monotonic seconds.
     """
 
     def __init__(self, *, shown: bool, clock: Callable[[], float] = time.monotonic) -> None:
@@ -41,7 +41,7 @@ class ProgressLine:
         self._first = 0
 
     def __call__(self, progress: Progress) -> None:
-        """Show a sign of life."""
+        """Show progress."""
         if not self._is_shown:
             return
         now = self.clock()
@@ -56,12 +56,12 @@ class ProgressLine:
         self._show(f"{describe(progress, self._rate(progress, now))}{waiting}")
 
     def clear(self) -> None:
-        """Take the line away, before anything else is printed."""
+        """Erase the line, before anything else is printed."""
         self._step = None
         self._show("")
 
     def _rate(self, progress: Progress, now: float) -> float | None:
-        """Units a second since the step began; None while that says nothing."""
+        """Return units per second since the step began; None while it is not meaningful."""
         seconds = now - self._begun
         return (progress.done - self._first) / seconds if seconds >= _TELLING else None
 
@@ -78,29 +78,29 @@ class ProgressLine:
 
 
 class ProgressLog(ProgressLine):
-    """A line for everything that is begun."""
+    """A line for every step that begins."""
 
     def __init__(self, output: Output) -> None:
         super().__init__(shown=True)
         self._output = output
 
     def __call__(self, progress: Progress) -> None:
-        """Say what is done now, unless that was said before."""
+        """Print the current step, unless it was printed before."""
         text = f"{progress.subject}: {progress.action}"
         if text != self._text:
             self._output.detail(text)
             self._text = text
 
     def clear(self) -> None:
-        """Nothing: lines stay."""
+        """Do nothing: lines stay."""
 
 
 def describe(progress: Progress, rate: float | None = None) -> str:
-    """A sign of life in words.
+    """Describe progress in words.
 
     Args:
-        progress: who, what, how far.
-        rate: units a second, for bytes.
+        progress: subject, step and amount.
+        rate: units per second, for bytes.
     """
     begun = f"{progress.subject}: {progress.action}"
     if not progress.done and not progress.total:

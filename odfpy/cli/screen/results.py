@@ -1,4 +1,4 @@
-"""Results of pulls, ingests and pushes on the screen."""
+"""Output of results of pulls, ingests and pushes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from odfpy.data.data_warning import DataWarning
     from odfpy.errors import OdfError
 
-# What became of the rows of an input, in the vocabulary of a person.
+# Outcomes of the rows of an input, in words for people.
 _FATES = {
     "appended": "new",
     "corrected": "corrected",
@@ -43,16 +43,16 @@ def report(
     if_none: str = "",
     profile: CommandProfile | None = None,
 ) -> int:
-    """Tell each result as it comes, or `if_none` when there was none; returns the exit code.
+    """Print each result as it comes, or `if_none` if there was none; return the exit code.
 
-    NDJSON comes line by line, other forms at the end.
+    NDJSON is printed line by line, other forms at the end.
 
     Args:
         results: the results, as they come.
         output: where to print.
-        progress: the line of progress.
+        progress: the progress line.
         if_none: what to print if there are none.
-        profile: printed at the end, however that comes.
+        profile: printed at the end, even after an error.
     """
     codes = {0}
     trees = []
@@ -79,7 +79,7 @@ def report(
         errors.flush()
         if output.for_people:
             print_counts(outcomes, output)
-    finally:  # what is done is done, and a program wants to know of it too
+    finally:  # finished work is reported to programs, too
         progress.clear()
         if profile is not None and output.for_people:
             profile.print_times()
@@ -131,10 +131,10 @@ def _texts(error: OdfError) -> tuple[str, str | None, str]:
 
 
 def print_counts(outcomes: Sequence[str], output: Output) -> None:
-    """Say at the end how many datasets had which outcome, where there were several.
+    """Print at the end how many datasets had each outcome, if there were several.
 
     Args:
-        outcomes: one for each dataset, in words.
+        outcomes: one per dataset, in words.
         output: where to print.
     """
     if len(outcomes) > 1:
@@ -142,7 +142,7 @@ def print_counts(outcomes: Sequence[str], output: Output) -> None:
 
 
 def _print(result: PullResult, output: Output, told: set[str]) -> None:
-    """Print a result; notes that were `told` of another dataset are not told again."""
+    """Print a result; notes already `told` for another dataset are skipped."""
     output.say(_line(result))
     print_warnings(result.warnings, output.say, output.detail)
     for note in result.notes:
@@ -157,12 +157,12 @@ def _print(result: PullResult, output: Output, told: set[str]) -> None:
 
 
 def print_warnings(warnings: Iterable[DataWarning], say: Callable[[str], None], detail: Callable[[str], None]) -> None:
-    """Tell warnings, and in detail their examples.
+    """Print warnings; examples go to the detail output.
 
     Args:
         warnings: the warnings.
         say: prints one.
-        detail: whether to print more than the first line of each.
+        detail: function for further lines of each warning.
     """
     for warning in warnings:
         say(f"  {paint('warning:', 'yellow', sys.stderr)} {warning.message}")
@@ -171,7 +171,7 @@ def print_warnings(warnings: Iterable[DataWarning], say: Callable[[str], None], 
 
 
 def warning_trees(warnings: Iterable[DataWarning]) -> list[dict[str, Any]]:
-    """Warnings, for programs."""
+    """Return warnings as trees for programs."""
     return [
         {
             "kind": warning.kind.value,
@@ -202,7 +202,7 @@ def _committed(result: PullResult) -> str:
 
 
 def _rows(result: PullResult) -> str:
-    """Return what became of the rows of an input, and how many of them came late."""
+    """Return the outcome of the rows of an input, and the number of late ones."""
     if not result.counts:
         return ""
     fates = [f"{count} {words}" for key, words in _FATES.items() if (count := result.counts.get(key, 0))]
@@ -210,7 +210,7 @@ def _rows(result: PullResult) -> str:
 
 
 def signature_tree(report: SignatureReport | None) -> dict[str, Any] | None:
-    """Return who has signed some blocks, for programs; None where nobody looked."""
+    """Return the signers of blocks as a tree for programs; None if signatures were not checked."""
     if report is None:
         return None
     return {"signed": report.signed, "unsigned": report.unsigned, "signers": list(map(str, report.signers))}

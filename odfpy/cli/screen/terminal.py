@@ -1,7 +1,7 @@
-"""Sanitized terminal output: control characters in data are made visible, only odfpy's own colours are kept.
+"""Sanitized terminal output: control characters in data are made visible; only odfpy's own colors pass.
 
-A colour is marked with a random word of this process, and becomes an escape sequence only in `put`, after everything
-else was sanitized. So nothing in the data can produce an escape sequence.
+A color is marked with a random word of this process. It becomes an escape sequence only in `put`, after everything
+else is sanitized. So nothing in the data can produce an escape sequence.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _CODES: Final = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "bold": 1, "d
 
 
 def put(stream: TextIO, text: str) -> None:
-    """Write text for people, which may have several lines.
+    """Write text for people; it may have several lines.
 
-    What cannot be written to standard error, since its disk is full for example, is lost: remarks do not decide what
-    becomes of the work. If nobody reads them any more, the command ends as with any other pipe.
+    Text that cannot be written to standard error, for example because its disk is full, is lost: remarks do not decide
+    the outcome of the work. If nobody reads them any more, the command ends as with any other broken pipe.
     """
     try:
         stream.write(_MARKED.sub("\x1b[\\1m", visible_lines(text)))
@@ -34,12 +34,12 @@ def put(stream: TextIO, text: str) -> None:
 
 
 def paint(text: str, colour: str, stream: TextIO) -> str:
-    """The text in a colour, where the stream is a terminal and colours are wanted; only `put` can write it.
+    """Color a text if the stream is a terminal and colors are wanted. Only `put` can write the result.
 
     Args:
         text: the text.
-        colour: name of the colour.
-        stream: where it goes; colours are for terminals only.
+        colour: name of the color.
+        stream: the target; only terminals get colors.
     """
     if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
@@ -54,7 +54,7 @@ class VisibleStream:
         self._is_terminal = stream.isatty()
 
     def write(self, text: str) -> int:
-        """Write some of it."""
+        """Write part of the data."""
         if self._is_terminal:
             put(self._stream, text)
         else:

@@ -1,6 +1,6 @@
-"""Places on an axis that are worth a label: round numbers, and moments at which a day, a month or a year begins in UTC.
+"""Positions of axis labels: round numbers, and moments at which a day, month or year begins in UTC.
 
-A label says exactly where it is. So places are chosen first, then written, never the other way round.
+A label states its exact position. So positions are chosen first and formatted afterwards, never the other way round.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import ceil, floor, inf, log10
 from typing import Final, TypeAlias
 
 Ticks: TypeAlias = Sequence[tuple[float, str]]
-"""Places in growing order, with their labels."""
+"""Positions in ascending order, with their labels."""
 
 _MAX_COUNT: Final = 8
 _BETWEEN: Final = 2
@@ -19,7 +19,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SECOND: Final = 1_000_000
 _DAY: Final = 86_400 * _SECOND
 _MONDAY: Final = 4 * _DAY
-"""The first Monday after the beginning of 1970."""
+"""The first Monday after 1970-01-01."""
 
 _CLOCK: Final = tuple(
     _SECOND * count
@@ -28,18 +28,18 @@ _CLOCK: Final = tuple(
 )
 _DAYS: Final = (1, 2, 7, 14)
 _MIN_SPAN: Final = 1e-300
-"""Steps between numbers that are closer would not be floats."""
+"""Smaller spans are left without ticks: their steps would not be floats."""
 _MONTHS: Final = (1, 2, 3, 6, *(12 * years * ten for ten in (1, 10, 100, 1000) for years in (1, 2, 5)))
 
 
 def number_ticks(first: float, last: float, room: int, *, whole: bool = False) -> Ticks:
-    """Round numbers between two, both included.
+    """Return round numbers between two bounds, both inclusive.
 
     Args:
-        first: the least number.
-        last: the greatest; if it is the same, it is the only tick.
-        room: how many letters there is room for.
-        whole: whether halves make no sense.
+        first: the lower bound.
+        last: the upper bound; if both are equal, it is the only tick.
+        room: number of characters available.
+        whole: whether ticks must be integers.
     """
     first, last = float(first), float(last)
     span = last - first
@@ -67,19 +67,19 @@ def _fits(ticks: Ticks, room: int) -> bool:
 
 
 def number_text(number: float) -> str:
-    """A number as people write it: all digits of a whole one, some of others."""
+    """Format a number for people: all digits of an integer, some of others."""
     number = float(number) or 0.0  # there is a -0.0
     return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.10g}"
 
 
 def time_ticks(first: float, last: float, room: int, *, whole: bool = False) -> Ticks:
-    """Moments between two, both included, at which something begins.
+    """Return moments between two bounds, both inclusive, at which a calendar unit begins.
 
     Args:
-        first: in seconds from 1970.
-        last: in seconds, too; if it is the same, it is the only tick.
-        room: how many letters there is room for.
-        whole: whether hours make no sense.
+        first: seconds since 1970.
+        last: seconds since 1970; if both are equal, it is the only tick.
+        room: number of characters available.
+        whole: whether ticks must be whole days.
     """
     low, high = round(first * _SECOND), round(last * _SECOND)
     try:
@@ -96,7 +96,7 @@ def time_ticks(first: float, last: float, room: int, *, whole: bool = False) -> 
 
 
 def one_day(first: float, last: float) -> str | None:
-    """The day that all moments are of, since labels leave it out then; None where there are several."""
+    """Return the common day of all moments, since labels leave it out then; None if there are several days."""
     try:
         begin, end = (_moment(round(at * _SECOND)).date() for at in (first, last))
     except OverflowError:
@@ -105,7 +105,7 @@ def one_day(first: float, last: float) -> str | None:
 
 
 def _candidates(low: int, high: int, *, whole: bool) -> Iterator[tuple[Sequence[int], str]]:
-    """Places in microseconds and how to write them, the closest ones first, but not more than are ever shown."""
+    """Yield positions in microseconds and their format, the densest first, but not more than are ever shown."""
     begin, end = _moment(low), _moment(high)
     date = "" if begin.date() == end.date() else "%Y-%m-%d "
     for step in () if whole else _CLOCK:
@@ -122,7 +122,7 @@ def _candidates(low: int, high: int, *, whole: bool) -> Iterator[tuple[Sequence[
 
 
 def _month_starts(begin: datetime, end: datetime, months: int) -> Iterator[int]:
-    """The first days of every so many months, counted from the beginning of the calendar, in microseconds."""
+    """Yield the first days of months, every `months` months since the beginning of the calendar, in microseconds."""
     number = -(-(begin.year * 12 + begin.month - 1) // months) * months
     while (year := number // 12) <= end.year:
         start = datetime(max(year, 1), number % 12 + 1, 1, tzinfo=timezone.utc)
@@ -136,7 +136,7 @@ def _moment(micros: int) -> datetime:
 
 
 def _in_full(moment: datetime) -> str:
-    """A moment with as much of its time of day as it needs."""
+    """Format a moment with as much of its time of day as needed."""
     if moment.hour == moment.minute == moment.second == moment.microsecond == 0:
         return f"{moment:%Y-%m-%d}"
     text = moment.isoformat(sep=" ", timespec="seconds" if not moment.microsecond else "microseconds")

@@ -1,4 +1,4 @@
-"""`odf audit`: who has read what."""
+"""`odf audit`: the log of accesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`odf grant`: who may read what."""
+"""`odf grant`: read permissions."""
 
 from __future__ import annotations
 

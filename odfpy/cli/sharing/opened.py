@@ -1,4 +1,4 @@
-"""Steps that the commands of sharing have in common."""
+"""Helpers shared by the sharing commands."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def sharing_of(context: typer.Context) -> Sharing:
-    """The shares of the workspace that a command is for.
+    """Return the shares of a command's workspace.
 
     Raises:
-        SharingDatabaseError: their database cannot be used.
+        SharingDatabaseError: the database of shares cannot be used.
     """
     from odfpy.settings.sections import SharingSection
     from odfpy.sharing.sharing import Sharing
@@ -32,10 +32,10 @@ def sharing_of(context: typer.Context) -> Sharing:
 
 
 def read_file(name: str) -> bytes:
-    """The contents of a file, or of standard input for `-`.
+    """Return the content of a file, or of standard input for `-`.
 
     Raises:
-        NotFound: it cannot be read.
+        NotFound: the file cannot be read.
     """
     if name == "-":
         return sys.stdin.buffer.read()
@@ -46,15 +46,15 @@ def read_file(name: str) -> bytes:
 
 
 def shows_nothing(tables: Sequence[SharePath]) -> str:
-    """A warning of tables in which a grant shows nothing, since they lack columns that it names."""
+    """Return a warning about tables without rows for a grant, because they lack columns that it names."""
     return f"The grant shows nothing of {', '.join(map(str, tables))}: columns that it names are not there"
 
 
 def attributes_of(given: list[str] | None) -> dict[str, str] | None:
-    """The attributes that options `--attribute NAME=VALUE` name, None where there are none.
+    """Parse the `--attribute NAME=VALUE` options; return None if there are none.
 
     Raises:
-        UsageError: one is not written like that.
+        UsageError: an option has another form.
     """
     if given is None:
         return None

@@ -1,4 +1,4 @@
-"""`odf recipient`, `odf user` and `odf group`: to whom something can be granted, and their tokens."""
+"""`odf recipient`, `odf user` and `odf group`: principals of grants, and their tokens."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def add(
     try:
         wanted.write(context)
     except BaseException:
-        principals.remove(name)  # so that the same command works once the cause is mended
+        principals.remove(name)  # so that the same command works once the cause is fixed
         raise
 
 
@@ -281,7 +281,7 @@ def remove_group(context: typer.Context, name: GroupName, members: Annotated[
 
 @dataclass(frozen=True, slots=True)
 class _ProfileRequest:
-    """A profile file that is wanted; all of it makes sense before anything is changed."""
+    """A requested profile file. All options are validated before anything changes."""
 
     name: str
     endpoint: str
@@ -293,18 +293,18 @@ class _ProfileRequest:
     def of(
         cls, context: typer.Context, name: str, expires: str | None, url: str | None, to: str | None, version: str
     ) -> _ProfileRequest:
-        """Read the options of a command.
+        """Validate the options of a command.
 
         Args:
-            context: of the command.
-            name: whose it is.
-            expires: how long the token is good for.
-            url: of the server.
-            to: where the file goes.
-            version: of the file.
+            context: context of the command.
+            name: name of the principal.
+            expires: lifetime of the token.
+            url: URL of the server.
+            to: target path of the file.
+            version: version of the file format.
 
         Raises:
-            UsageError: one of them makes no sense.
+            UsageError: an option is invalid.
         """
         from odfpy.cli.grammar import whole_number
         from odfpy.data.duration import Duration
@@ -315,11 +315,11 @@ class _ProfileRequest:
         return cls(name, _endpoint(context, url), lifetime, None if to == "-" else Path(to or f"{name}.share"), number)
 
     def write(self, context: typer.Context, *, overlap: Duration | None = None) -> None:
-        """Make a token, and write the file. If that fails, the token ends, and older ones stay as they are.
+        """Create a token and write the file. If writing fails, the token is revoked and older ones stay valid.
 
         Args:
-            context: of the command.
-            overlap: how long older tokens go on to be good; None leaves them alone.
+            context: context of the command.
+            overlap: how long older tokens stay valid; None leaves them unchanged.
         """
         from odfpy.files import replace_file
         from odfpy.sharing.profile import profile
@@ -356,7 +356,7 @@ def _endpoint(context: typer.Context, url: str | None) -> str:
 
 
 def _kind_of(context: typer.Context) -> PrincipalKind:
-    """The kind that the group of a command is for: `recipient`, `user`."""
+    """Return the kind of principal of a command's group: `recipient` or `user`."""
     from odfpy.sharing.model import PrincipalKind
 
     assert context.parent is not None  # noqa: S101  it is the group

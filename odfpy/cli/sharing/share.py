@@ -1,4 +1,4 @@
-"""`odf share` and `odf schema`: what is shared, under which names."""
+"""`odf share` and `odf schema`: shared tables and their names."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Commands for the workspace itself and this installation: settings, keys, sources, the engine."""
+"""Commands for the workspace and this installation: settings, keys, sources, the engine."""

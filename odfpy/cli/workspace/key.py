@@ -1,4 +1,4 @@
-"""`odf key`: the key that signs what you commit, and the keys of others under names."""
+"""`odf key`: your signing key, and the named keys of others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ app = group("Keys: yours, which signs what you commit, and those of others under
 
 
 def complete_keys() -> Iterable[tuple[str, str]]:
-    """Names of trusted keys, for the shell's completion."""
+    """Return names of trusted keys, for completion."""
     from odfpy.coordinator.storage.keys import UserKeys
 
     return [(item.name, str(item.key)) for item in UserKeys().trusted]
@@ -104,7 +104,7 @@ def untrust(context: typer.Context, name: KnownName) -> None:
 
 
 def _end_of(key: str, keys: UserKeys) -> dict[str, str]:
-    """Return the time from which on a key does not count any more, as far as is known here."""
+    """Return when a key stops being valid, and why; empty if no end is known here."""
     said = [one for one in (*keys.revoked.made, *keys.revoked.learnt) if one.key == key and one.since is None]
     if not said:
         return {}

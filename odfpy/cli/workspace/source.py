@@ -1,4 +1,4 @@
-"""`odf source`: what sources do on this machine, and which of them may."""
+"""`odf source`: actions of sources on this machine, and their approval."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def untrust(context: typer.Context, name: Name) -> None:
 
 
 def asking(session: Session, results: Iterable[PullResult], request: PullRequest) -> Iterator[PullResult]:
-    """Results of a pull, at whose end a person is asked about sources that nobody has approved.
+    """Yield the results of a pull; at the end, ask the user about unapproved sources.
 
     Args:
-        session: at a terminal.
-        results: of the pull.
-        request: the pull; made once more of the datasets that were approved, and of those that had waited for them.
+        session: a session at a terminal.
+        results: results of the pull.
+        request: the pull request; repeated for approved datasets and those that waited for them.
     """
     from odfpy.coordinator.storage.approvals import SourceNotApproved
 
@@ -94,21 +94,21 @@ def asking(session: Session, results: Iterable[PullResult], request: PullRequest
 
 
 def _ask(session: Session, sources: Iterable[KnownSource], *, yes: bool) -> bool:
-    """Show what sources do, and ask whether they may."""
+    """Show the actions of sources and ask for approval."""
     for one in sources:
         session.output.say("\n".join(lines_of(one)))
     return session.confirm("Let this run on this machine?", yes=yes)
 
 
 def lines_of(source: KnownSource) -> list[str]:
-    """A source for people."""
+    """Describe a source for people."""
     which = "pull" if source.name is None else f"push source {source.name!r}"
     state = "approved" if source.is_approved else "NOT approved"
     return [f"{source.handle} ({which}): {state}", *(f"  {action.text}" for action in source.actions)]
 
 
 def tree_of(source: KnownSource) -> dict[str, object]:
-    """A source for programs."""
+    """Return a source as a tree for programs."""
     return {
         "name": str(source.handle),
         "id": str(source.handle.id),

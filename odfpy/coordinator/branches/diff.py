@@ -64,7 +64,7 @@ def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
     """Return what a branch would add to the head.
 
     Raises:
-        NoSuchReference: with a suggestion.
+        NoSuchReference: there is no such branch; the message has a suggestion.
         OdfError: a chain is damaged.
     """
     tip, head = find(dataset, ReferenceKind.BRANCH, branch), dataset.chain.head()
@@ -96,10 +96,10 @@ def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
 def _rewritten_and_own(
     dataset: StoredDataset, blocks: Sequence[HashedBlock], head_blocks: Sequence[HashedBlock]
 ) -> tuple[tuple[HashedBlock, ...], tuple[HashedBlock, ...]]:
-    """Return the blocks of a branch up to the last one whose rows the head has as well, and those after it.
+    """Split the blocks of a branch after the last one whose rows the head has, too.
 
-    A compaction gives the head other blocks for the rows that it had when the branch began: such blocks of the branch
-    are not its own, and applying them again would add all their rows once more.
+    A compaction gives the head other blocks for the rows that it had when the branch began. Such blocks of the branch
+    are not its own, and applying them would add all their rows again.
     """
     own = 0
     there = slices_of(head_blocks)

@@ -1,12 +1,12 @@
 """Merging of a branch into the head.
 
     1. where branch and head part        the last block of both
-    2. what each has since then          blocks; rows; by key, which are new, changed or gone
-    3. fast-forward                      the head has nothing of its own: it moves to the end of the branch
-    4. or apply the events again         on top of the head, where both sides say nothing different of the same thing
+    2. compare the changes of each       blocks; rows; by key, which are new, changed or gone
+    3. fast-forward                      if the head has no changes of its own, it moves to the end of the branch
+    4. otherwise apply the events again  on top of the head, if the changes of both sides do not conflict
 
-A branch that has to be applied again is first rebased, as a whole, onto the head; then the head moves to its end. If
-that is interrupted, running the command again does the rest, and no row is added twice.
+A branch that is applied again is first rebased as a whole onto the head; then the head moves to its end. If that is
+interrupted, running the command again completes it, and adds no row twice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Rebase of a branch onto a head that has moved: its events are applied again, where they still mean the same.
+"""Rebase of a branch onto a head that has moved: its events are applied again, if they do not conflict.
 
-The changes of both sides since their common block must not concern the same thing: not the same key, not the state of
-the same source, not the same piece of metadata. Rows get other offsets and the time of the new commit, so their slices
-are rewritten.
+The changes of both sides since their common block must not concern the same key, the same source state, or the same
+piece of metadata. Rows get new offsets and the time of the new commit, so their slices are rewritten.
 """
 
 from __future__ import annotations

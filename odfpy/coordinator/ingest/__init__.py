@@ -1,4 +1,4 @@
-"""Ingest of outside data into root datasets: sources and their permissions, lanes, watched folders, watermarks.
+"""Ingestion of external data into root datasets: sources and their permissions, lanes, watched folders, watermarks.
 
-Reading and merging of files is in `odfpy.ingest`; this package does what is around it in a workspace.
+Reading and merging of files is in `odfpy.ingest`; this package integrates it into a workspace.
 """

@@ -44,11 +44,11 @@ def is_chosen(source: Source) -> bool:
 
 
 def remarks_on_columns(source: Source, columns: pa.Schema, vocab: DatasetVocabulary) -> tuple[str, ...]:
-    """Return a warning if there is no event time, but columns that could have been meant as such.
+    """Return a warning if there is no event time, but columns that could have been intended as such.
 
     Args:
         source: the source of the dataset.
-        columns: the columns that come from it, after preprocessing.
+        columns: the columns of the source, after preprocessing.
         vocab: names of the system columns.
     """
     name = vocab.event_time_column
@@ -67,25 +67,25 @@ def remarks_on_columns(source: Source, columns: pa.Schema, vocab: DatasetVocabul
 def warnings_of_rows(
     source: Source, ingested: IngestedData, vocab: DatasetVocabulary, given: Timestamp, *, are_first: bool
 ) -> tuple[DataWarning, ...]:
-    """Return warnings about rows that came without an event time.
+    """Return warnings about rows without an event time.
 
     Args:
         source: the source of the dataset.
         ingested: the ingested rows.
         vocab: names of the system columns.
         given: the event time that these rows got.
-        are_first: whether the dataset had no rows before.
+        are_first: whether these are the first rows of the dataset.
     """
     warnings = _warnings_of_first_rows(source, ingested, vocab, given) if are_first else ()
     rows, read = ingested.statistics.lacking, ingested.statistics.read
-    # A manifest that defines where event times come from means files without any, not gaps between them.
+    # A manifest that defines event times is meant for files without any; they are not gaps.
     if warnings or not rows or not ingested.slices or (rows == read and is_chosen(source)):
         return warnings
     from odfpy.data.amounts import count_of
     from odfpy.data.data_warning import DataWarning, WarningKind
 
     verbs = ("has", "gets") if rows == 1 else ("have", "get")
-    time = Timestamp.from_millis(given.millis)  # with the precision that rows have
+    time = Timestamp.from_millis(given.millis)  # with the precision of rows
     message = (
         f"{count_of(rows, 'row')} of {read} {verbs[0]} no {vocab.event_time_column!r} and {verbs[1]}"
         f" {_time_of(source)}, {time}; if that is not meant, supply it in `preprocess`, or leave such rows out"
@@ -122,7 +122,7 @@ def _is_future(watermark: Timestamp | None, now: Timestamp) -> bool:
 def _warnings_of_first_rows(
     source: Source, ingested: IngestedData, vocab: DatasetVocabulary, given: Timestamp
 ) -> tuple[DataWarning, ...]:
-    """Return warnings when the first rows of a dataset have come without any event time."""
+    """Return warnings if the first rows of a dataset all lack an event time."""
     rows = ingested.statistics.untimed
     if not rows or rows < ingested.statistics.read or ingested.schema is None or is_chosen(source):
         return ()
@@ -146,7 +146,7 @@ def _either(names: tuple[str, ...]) -> str:
 
 
 def _time_of(source: Source) -> str:
-    """Return in words which event time rows without one get."""
+    """Describe the event time of rows without one."""
     if isinstance(source, AddPushSource):
         return "the time of the ingest"
     fetch = source.fetch

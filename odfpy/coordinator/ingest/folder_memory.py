@@ -55,7 +55,7 @@ class FolderMemory:
     """The memory of the files that a source has ingested.
 
     Attributes:
-        dataset: the dataset; whoever saves holds its lock.
+        dataset: the dataset; its lock must be held when saving.
         step: the fetch step, which defines how files are found.
         head: the last block whose source state is among the names.
         names: names of the ingested files, according to the chain.
@@ -70,7 +70,7 @@ class FolderMemory:
 
     @classmethod
     def of(cls, dataset: StoredDataset, step: FetchFilesGlob) -> FolderMemory:
-        """Return what is remembered; nothing if that is damaged, or belongs to another folder."""
+        """Return the stored memory; an empty one if it is damaged, or belongs to another folder."""
         memory = cls(dataset, step)
         try:
             tree = json.loads((dataset.cache / _FILE).read_bytes())
@@ -84,13 +84,13 @@ class FolderMemory:
 
     @classmethod
     def of_source(cls, dataset: StoredDataset, source: SetPollingSource | None) -> FolderMemory | None:
-        """Return what is remembered of a source of files; None for other sources, and for none."""
+        """Return the memory of a source of files; None for other sources, or without a source."""
         if source is None or not isinstance(source.fetch, FetchFilesGlob):
             return None
         return cls.of(dataset, source.fetch)
 
     def take_in(self, name: str, path: Path, before: FileContent | None) -> None:
-        """Remember the content of a file that has been ingested.
+        """Record the content of an ingested file.
 
         Args:
             name: name of the file.
@@ -102,7 +102,7 @@ class FolderMemory:
             now = content_of(path)
         except OSError:
             now = None
-        if before is None or now is None:  # the file is gone; one that comes under its name counts as new
+        if before is None or now is None:  # the file is gone; a new one of its name counts as new
             self.contents.pop(name, None)
         else:
             self.contents[name] = replace(before, digest=digest if now == before else None)
@@ -188,7 +188,7 @@ class FolderMemory:
 
 @contextmanager
 def keeping_names(dataset: StoredDataset) -> Iterator[None]:
-    """Keep the names known while the enclosed block rewrites the history, which may merge the blocks with them."""
+    """Preserve known names while the enclosed block rewrites the history, which may merge their blocks."""
     memory = FolderMemory.of_source(dataset, dataset.state.polling_source)
     if memory is not None:
         memory.catch_up()
@@ -209,7 +209,7 @@ def saving(memory: FolderMemory | None) -> Iterator[None]:
 
 
 def content_of(path: Path) -> FileContent | None:
-    """Return what is known of a file without reading it, None if it is gone."""
+    """Return the metadata of a file without reading it, None if it is gone."""
     try:
         status = path.stat()
     except OSError:

@@ -1,6 +1,6 @@
 """Idempotent ingest: a request with an idempotency key is not executed again when it is repeated with the same key.
 
-    .odf/datasets/<id>/info/ingests/<sha256 of the key>.yaml      what came with the key, and the block that it made
+    .odf/datasets/<id>/info/ingests/<sha256 of the key>.yaml      the request with the key, and the block that it made
 
 The record is written when the block is known, before the head moves: after a crash, the history tells whether the
 block, and with it the ingest, was committed. Concurrent requests are serialized by the dataset's lock.

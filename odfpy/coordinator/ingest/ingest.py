@@ -1,9 +1,9 @@
 """Ingest of outside data into a root dataset (ODF specification, "Ingestion").
 
-1. fetch     a file and the state of its source, or word that nothing is new   (pull only)
+1. fetch     a file and the state of its source, or the fact that nothing is new   (pull only)
 2. read      bytes to typed rows
 3. preprocess  SQL over `input`
-4. merge     new rows against what the dataset has, and write slices
+4. merge     new rows with the state of the dataset, and write slices
 5. commit    schema if it changed, slices, watermark and source state, in one step
 """
 
@@ -192,8 +192,8 @@ def _ingest_file(
     written = {item.info.physical_hash: item.path for item in ingested.slices}
     with stage("commit"):
         result = commit_events(dataset, dataset.state, events, system_time, written)
-    # After the commit: an index that is behind the head catches up, but one for a block that was never committed would
-    # have to be rebuilt from all slices.
+    # After the commit: an index that is behind the head is extended later, but one for a block that was never committed
+    # would have to be rebuilt from all slices.
     with stage("index of keys"):
         keys.extend(result.new_head, ingested.schema)
     counts, odd = _outcome(ingested.statistics, source.merge)
@@ -280,7 +280,7 @@ def events_of(
     """
     changed: list[MetadataEvent] = []
     if ingested.schema_changed and ingested.schema is not None:
-        # Rows come without the attributes of their columns: new columns get those that the source declares.
+        # Rows have no attributes of columns: new columns get those declared by the source.
         changed = [SetDataSchema(schema=with_attributes(ingested.schema, state.schema, declared))]
     return [*changed, *_data_events(state, ingested, source_state, policy)]
 

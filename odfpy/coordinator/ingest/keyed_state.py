@@ -122,7 +122,7 @@ class DatasetKeys:
 
 
 def _purpose(dataset: StoredDataset, strategy: MergeStrategy) -> IndexPurpose | None:
-    """Return the purpose of an index, None for strategies that look nothing up."""
+    """Return the purpose of an index, None for strategies that look up nothing."""
     from odfpy.ingest.merge import StateNeed, merge_of
     from odfpy.ingest.normalize import primary_key
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 from odfpy.ingest.retractions import RetractionLimit
 
 _TEXT_GROWS, _PARQUET_GROWS, _STATE_GROWS = 4, 10, 10
-"""How many bytes of memory a byte of a file takes at most, roughly, by what has been measured."""
+"""Maximum bytes of memory per byte of a file, approximately, as measured."""
 
 _PART_BYTES: Final = 64 << 20
 _SHUFFLE_BYTES: Final = 128 << 20

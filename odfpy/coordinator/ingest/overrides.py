@@ -1,4 +1,4 @@
-"""Exceptions that a user makes to what is refused by default."""
+"""Exceptions to default checks, as chosen by the user."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ INPUT_FORMATS: dict[str, type[ReadStep]] = {
     "esrishapefile": ReadEsriShapefile,
     "parquet": ReadParquet,
 }
-"""Names of formats that a person can choose, each with how it is read."""
+"""Names of input formats, each with its read step."""
 
 
 def ingest(
@@ -56,7 +56,7 @@ def ingest(
         storage: the workspace's files.
         engines: the engines, for preprocessing.
         request: the request.
-        progress: is told how far the work is.
+        progress: called with the progress.
 
     Raises:
         OdfError: the file at fault was not ingested, nor any file after it.

@@ -1,4 +1,4 @@
-"""The actions of sources on the machine of whoever pulls, in words, to be read before they are approved."""
+"""The actions of sources on the machine that pulls, described for approval by its user."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _of_url(url: str, root: Path) -> Iterator[Action]:
 
 
 def _of_files(pattern: str, root: Path) -> Action:
-    """Return the action of reading files by a pattern; the text before its first wildcard tells where."""
+    """Return the action of reading files by a pattern; the text before its first wildcard is their location."""
     plain = pattern.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0]
     leads_up = ".." in PurePosixPath(pattern[len(plain) :]).parts
     return _reading(pattern, is_inside=not leads_up and _is_inside(plain, root) and "${{" not in pattern)

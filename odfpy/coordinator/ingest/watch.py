@@ -1,13 +1,13 @@
-"""`odf ingest --watch`: files of a folder are ingested as they come, each once.
+"""`odf ingest --watch`: ingest the files of a folder as they arrive, each once.
 
-What has been ingested is recorded in the chain itself, as the source state of each commit: so it is never forgotten,
-and no file is ingested twice, whenever the watch is killed. Files are neither moved nor changed.
+The chain itself records what has been ingested, as the source state of each commit. So nothing is forgotten or
+ingested twice, whenever the watch is killed. Files are neither moved nor changed.
 
-    1. look at the folder: which files are new, and complete?
-    2. take each in, in the order of names, with a commit of its own
-    3. a file that cannot be taken in is reported, and left alone until it changes
-    4. when there is nothing for a long time, the watermark may follow system time, if the dataset's settings say so
-    5. wait, and begin again
+    1. scan the folder for files that are new and complete
+    2. ingest each, sorted by name, in a separate commit
+    3. report files that cannot be ingested, and skip them until they change
+    4. if nothing arrives for a long time, the watermark may follow system time, depending on the dataset's settings
+    5. wait, and start again
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from odfpy.errors import (
 )
 
 INTERVAL = 1.0
-"""Seconds between two looks at the folder."""
+"""Seconds between two scans of the folder."""
 
 SETTLE = 1.0
-"""Seconds for which a file must not change before it is taken in."""
+"""Seconds for which a file must be unchanged before it is ingested."""
 
 RETRY = 10.0
-"""Seconds after which is tried again what failed for reasons that have nothing to do with the file."""
+"""Seconds until a retry after an error that is unrelated to the file."""
 
 _ELSEWHERE = (DatasetLocked, ConcurrentUpdate, EngineUnavailable)
 _OF_THE_FILE = (IngestError, SchemaError, MalformedData, EngineError)

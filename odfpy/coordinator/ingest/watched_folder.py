@@ -1,8 +1,8 @@
 """Rules of `odf ingest --watch`: which files of a folder are new and complete.
 
 A file is identified by its name, size and modification time. It is complete when these have not changed for a while,
-and nobody has it open for writing as far as the system can tell. Hidden files, and those with names that programs give
-to unfinished files, are ignored.
+and, as far as the system can tell, no process has it open for writing. Hidden files, and those with typical names of
+unfinished files, are ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InvalidValue, OdfError
 
 STATE_KIND = "odfpy/watched-file"
-"""Kind of the source state that names the last file taken in."""
+"""Kind of the source state that names the last ingested file."""
 
 _UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".filepart", ".crdownload", ".download", ".swp", "~")
 

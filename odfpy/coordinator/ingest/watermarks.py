@@ -22,7 +22,7 @@ from odfpy.errors import UsageError
 from odfpy.settings.dataset_sections import WatermarkSection
 
 OFTEN: Final = Duration(60)
-"""How often the watermark of an idle source is moved at most by what looks all the time, such as a watch."""
+"""Minimum time between two updates of an idle source's watermark by frequent callers, such as a watch."""
 
 FOLLOWS: Final = "nothing new for longer than watermark.idle, so the watermark follows system time"
 FUTURE: Final = "it is later than now: until then, all rows will count as late"
@@ -101,7 +101,7 @@ def with_idle_watermark(dataset: StoredDataset, result: PullResult) -> PullResul
 
     Args:
         dataset: a root dataset, with its lock held.
-        result: the result of everything that the source had.
+        result: the result after all data of the source was ingested.
     """
     moved = None if result.num_records else advance_idle_watermark(dataset.reloaded())
     if moved is None:
@@ -118,7 +118,7 @@ def with_idle_watermark(dataset: StoredDataset, result: PullResult) -> PullResul
 
 
 def set_watermark(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
-    """Declare that no row at or before a time comes later; the caller holds the dataset's lock.
+    """Declare that no more rows at or before a time will arrive; the caller holds the dataset's lock.
 
     Raises:
         UsageError: the dataset is derivative, or a copy.

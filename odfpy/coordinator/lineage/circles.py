@@ -1,7 +1,7 @@
-"""Circles that a workspace has all the same: how they are told, and which command breaks them.
+"""Cycles in a workspace: how they are reported, and which command breaks them.
 
-`odf add`, `odf reset` and `odf merge` refuse to make one. It may come with copies from elsewhere, from an older
-release, or by hand.
+`odf add`, `odf reset` and `odf merge` reject cycles. But copies from other locations, older releases or manual
+changes may introduce one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from odfpy.errors import OdfError
 
 InputsOf = Callable[[DatasetId], Sequence[DatasetId]]
 Before = list[tuple[Timestamp, int]]
-"""When a dataset got the query that it is in a circle by, and the block before that; empty if it always had it."""
+"""When a dataset got the query that closes the cycle, and the number of the previous block; empty if always."""
 
 _OTHER_INPUTS = (
     "give one of them other inputs: change its manifest (`odf show` prints it), and `odf add --replace` that"
@@ -25,8 +25,8 @@ _OTHER_INPUTS = (
 
 
 def is_copy(dataset: StoredDataset) -> bool:
-    """Return whether a dataset is pulled from elsewhere, so that nothing is derived here; damage is not judged."""
-    from odfpy.repository.registry import Aliases  # reads YAML: only who has met a circle pays for that
+    """Return whether a dataset is pulled from another location, so that nothing is derived here; damage is ignored."""
+    from odfpy.repository.registry import Aliases  # parses YAML: imported only if there is a cycle
 
     try:
         return bool(Aliases.of(dataset.folder).list("pull"))
@@ -35,12 +35,12 @@ def is_copy(dataset: StoredDataset) -> bool:
 
 
 def circle_among(way: Sequence[StoredDataset], inputs_of: InputsOf, known: dict[DatasetId, Before]) -> DependencyCycle:
-    """The error for datasets that are derived from each other, with a hint that mends it.
+    """Return the error for datasets that are derived from each other, with a hint that fixes it.
 
     Args:
-        way: the datasets on the way round, the first one also as the last.
-        inputs_of: what each dataset of the workspace is derived from.
-        known: what was found out of datasets before, to which that of these is added.
+        way: the datasets of the cycle; the first one is also the last.
+        inputs_of: returns the inputs of each dataset in the workspace.
+        known: cache of facts about datasets; it is extended.
     """
     for dataset in way:
         if dataset.handle.id not in known:
@@ -72,13 +72,13 @@ def _before_the_circle(dataset: StoredDataset, inputs_of: InputsOf) -> Before:
             if not closes_circle(dataset.handle.id, inputs, inputs_of):
                 return since
             since = [(hashed.block.system_time, hashed.block.sequence_number - 1)]
-    except OdfError:  # damage is for others to tell
+    except OdfError:  # damage is reported elsewhere
         pass
     return []
 
 
 def closes_circle(dataset_id: DatasetId, inputs: Sequence[DatasetId], inputs_of: InputsOf) -> tuple[DatasetId, ...]:
-    """The way from a dataset round to itself, if it had these inputs; empty if there would be none.
+    """Return the path from a dataset back to itself, if it had these inputs; empty if there would be none.
 
     Args:
         dataset_id: id of the dataset.

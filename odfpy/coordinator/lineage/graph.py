@@ -1,7 +1,7 @@
 """The graph of datasets, as pure functions over ids and their inputs.
 
-Nothing here recurses: chains of datasets may be thousands long. A circle is a mistake, but one that a workspace may
-have all the same, so finding an order never fails; who cannot go on with a circle asks for it.
+Nothing here recurses: chains of datasets may be thousands long. Cycles are errors, but a workspace may have them. So
+sorting never fails; callers that cannot handle a cycle check for it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class CircleInWorkspace(DependencyCycle, code="E103"):
 
 
 def circle_error(names: Sequence[str], *, hint: str, error: type[DependencyCycle] = DependencyCycle) -> DependencyCycle:
-    """The error for a circle.
+    """Return the error for a circle.
 
     Args:
-        names: the datasets on the way round, the first one also as the last.
+        names: the datasets of the cycle; the first one is also the last.
         hint: how to break it.
-        error: whether it would be made, or is there.
+        error: class of the error: the cycle would be created, or exists.
     """
     left_out = len(names) - _SHOWN
     shown = names if left_out <= 1 else [*names[: _SHOWN - 1], f"... ({left_out} more)", names[-1]]
@@ -40,10 +40,10 @@ def circle_error(names: Sequence[str], *, hint: str, error: type[DependencyCycle
 
 
 class DependencyOrder(Generic[Node]):
-    """Nodes with everything that they depend on, inputs first, as far as it has been asked for.
+    """A topological order of nodes and their dependencies, inputs first; computed on demand.
 
     Attributes:
-        nodes: all of them so far; those of a circle stand side by side.
+        nodes: all nodes so far; those of a cycle are adjacent.
     """
 
     def __init__(self, inputs_of: Callable[[Node], Iterable[Node]], nodes: Iterable[Node] = ()) -> None:
@@ -54,18 +54,18 @@ class DependencyOrder(Generic[Node]):
         self.extend(nodes)
 
     def extend(self, nodes: Iterable[Node]) -> None:
-        """Add nodes and what they depend on, in the order given as far as that is possible."""
+        """Add nodes and their dependencies, in the given order as far as possible."""
         for node in nodes:
             if node not in self._seen:
                 self._explore(node)
 
     def circle_of(self, node: Node) -> frozenset[Node]:
-        """All nodes that depend on a node and that it depends on; none if it does not depend on itself."""
+        """Return all nodes that depend on a node and that it depends on; none if it does not depend on itself."""
         self.extend([node])
         return self._circles.get(node, frozenset())
 
     def way_round(self, node: Node) -> tuple[Node, ...]:
-        """The shortest way from a node back to itself, with the node at both ends; empty if there is none."""
+        """Return the shortest path from a node back to itself, with the node at both ends; empty if there is none."""
         circle = self.circle_of(node)
         came_from: dict[Node, Node] = {}
         waiting = [node] if circle else []
@@ -84,7 +84,7 @@ class DependencyOrder(Generic[Node]):
     def _explore(self, start: Node) -> None:
         """Tarjan's search for strongly connected components, which finds them inputs first."""
         low: dict[Node, int] = {}
-        open_nodes: dict[Node, None] = {}  # on the way, or in a circle with what is
+        open_nodes: dict[Node, None] = {}  # on the current path, or in a cycle with a node of it
         path = [(start, self._entered(start, low, open_nodes))]
         while path:
             node, inputs = path[-1]
@@ -108,7 +108,7 @@ class DependencyOrder(Generic[Node]):
         return iter(list(self._inputs_of(node)))
 
     def _close(self, node: Node, open_nodes: dict[Node, None]) -> None:
-        """Take a component, of which a node was met first, off the open nodes."""
+        """Pop a component from the open nodes, given its first visited node."""
         members: list[Node] = []
         while not members or members[-1] != node:
             members.append(open_nodes.popitem()[0])

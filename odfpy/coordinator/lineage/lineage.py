@@ -22,7 +22,7 @@ from odfpy.errors import ObjectNotFound, OdfError
 
 
 class Lineage:
-    """The graph of a workspace's datasets, as it is when this is made.
+    """The graph of a workspace's datasets, as of its creation.
 
     It may have cycles: operations continue with the datasets outside of them, and ask `circle_of` about the others.
     """
@@ -35,28 +35,28 @@ class Lineage:
         self._trees = LineageTrees(self.inputs_of, self._node)
 
     def inputs_of(self, dataset_id: DatasetId) -> list[DatasetId]:
-        """The inputs that are in the workspace."""
+        """Return the inputs that are in the workspace."""
         if dataset_id not in self._inputs:
             dataset = self._datasets.get(dataset_id)
             self._inputs[dataset_id] = [item for item in _inputs(dataset) if item in self._datasets] if dataset else []
         return self._inputs[dataset_id]
 
     def name_of(self, dataset_id: DatasetId) -> DatasetAlias | None:
-        """The name of a dataset, None if it is not in the workspace."""
+        """Return the name of a dataset, None if it is not in the workspace."""
         dataset = self._datasets.get(dataset_id)
         return dataset.handle.alias if dataset else None
 
     def names_of_inputs(self, name: DatasetAlias) -> list[DatasetAlias]:
-        """The same as `inputs_of`, by names; nothing for one that is not in the workspace."""
+        """Return the same as `inputs_of`, by names; empty for a name that is not in the workspace."""
         found = self._by_name.get(name)
         return [] if found is None else [self._datasets[item].handle.alias for item in self.inputs_of(found)]
 
     def dependents_of(self, dataset_id: DatasetId) -> list[DatasetHandle]:
-        """The datasets that are directly derived from one."""
+        """Return the datasets that are directly derived from one."""
         return [dataset.handle for dataset in self._dependents.get(dataset_id, ())]
 
     def with_dependents(self, datasets: list[StoredDataset]) -> list[StoredDataset]:
-        """The datasets, and everything that is derived from them, directly or by way of others."""
+        """Return the datasets, and everything derived from them, directly or indirectly."""
         found = {dataset.handle.id: dataset for dataset in datasets}
         waiting = list(found)
         while waiting:
@@ -67,21 +67,21 @@ class Lineage:
         return list(found.values())
 
     def in_order(self, datasets: list[StoredDataset], *, with_inputs: bool) -> list[StoredDataset]:
-        """The datasets, inputs first; `with_inputs` adds everything they are derived from.
+        """Return the datasets, inputs first; `with_inputs` adds everything they are derived from.
 
-        Those of a circle stand side by side.
+        Datasets of a cycle are adjacent.
         """
         wanted = {dataset.handle.id: dataset for dataset in datasets}
         ordered = DependencyOrder(self.inputs_of, wanted).nodes
         return [wanted.get(item, self._datasets[item]) for item in ordered if with_inputs or item in wanted]
 
     def circle_of(self, dataset_id: DatasetId) -> DependencyCycle | None:
-        """An error that shows how a dataset is derived from itself, and how that is mended; None if it is not."""
+        """Return an error that shows the cycle of a dataset, and how to fix it; None if there is none."""
         way = self._circles.way_round(dataset_id)
         return circle_among([self._datasets[item] for item in way], self.inputs_of, self._before) if way else None
 
     def circle_below(self, dataset_id: DatasetId) -> DependencyCycle | None:
-        """The same for the first circle that a dataset is in, or is derived from."""
+        """Return the same for the first circle that a dataset is in, or is derived from."""
         circles = map(self.circle_of, DependencyOrder(self.inputs_of, [dataset_id]).nodes)
         return next(filter(None, circles), None)
 
@@ -90,10 +90,10 @@ class Lineage:
 
         Args:
             dataset: which one.
-            after: its chain after the change.
+            after: state of its chain after the change.
 
         Raises:
-            DependencyCycle: it would.
+            DependencyCycle: the change would close a cycle.
         """
         inputs = [item for item in inputs_in(after) if item in self._datasets]
         way = closes_circle(dataset.handle.id, inputs, self.inputs_of)
@@ -102,7 +102,7 @@ class Lineage:
             raise circle_error(names, hint=f"First give {names[1]} other inputs, or delete it.")
 
     def tree(self, dataset_id: DatasetId) -> LineageNode:
-        """A dataset over everything it is derived from, with watermarks."""
+        """Return a dataset over everything it is derived from, with watermarks."""
         return self._trees.tree(dataset_id)
 
     @cached_property
@@ -126,34 +126,34 @@ class Lineage:
         return LineageNode(dataset.handle, state.kind, marked, state.watermark)
 
     def _taken_in(self, state: ChainState, node: LineageNode) -> LineageNode:
-        """An input of the dataset that has a state, with how far that has come in it."""
+        """Return an input with the watermark up to which a dataset has read it."""
         source = node.handle.id
         last = next((item.last_block_hash for item in state.query_inputs if item.dataset_id == source), None)
         return node if last is None else replace(node, taken_in=_watermark_at(self._datasets[source], last))
 
 
 def _with_holders(inputs: tuple[LineageNode, ...], state: ChainState) -> tuple[LineageNode, ...]:
-    """The inputs, with the mark of those that hold back the watermark: the ones that it has come the least far in."""
+    """Mark the inputs that hold back the watermark: those that were read the least far."""
     marks = [item.taken_in for item in inputs]
     least = None if None in marks else min((mark for mark in marks if mark is not None), default=None)
     if least is not None and state.watermark is None:
-        return inputs  # the query passes none on, whatever the inputs have
+        return inputs  # the query passes no watermark on, whatever those of the inputs
     return tuple(replace(item, holds_back=item.taken_in == least) for item in inputs)
 
 
 def _watermark_at(dataset: StoredDataset, block: Multihash) -> Timestamp | None:
-    """The watermark as it was at a block."""
+    """Return the watermark as it was at a block."""
     if block == dataset.state.head:
         return dataset.state.watermark
     try:
         events = (hashed.block.event for hashed in dataset.chain.iter_blocks(block))
         return next((event.new_watermark for event in events if isinstance(event, AddData | ExecuteTransform)), None)
-    except ObjectNotFound:  # of a copy that is behind what somebody else has derived from the original
+    except ObjectNotFound:  # the copy is behind what a downloaded derivative has read from the original
         return dataset.state.watermark
 
 
 def _inputs(dataset: StoredDataset) -> list[DatasetId]:
-    """The inputs, none of a damaged dataset: it stands alone, so that the others can still be worked with."""
+    """Return the inputs; none for a damaged dataset, so that the others remain usable."""
     try:
         return dataset.input_ids
     except OdfError:

@@ -9,7 +9,7 @@ from odfpy.provenance.graph import Graph, GraphEdge, GraphNode
 
 
 def lineage_graph(tree: LineageNode) -> Graph:
-    """A box for each dataset, however often it is an input."""
+    """Return a box for each dataset, however often it is an input."""
     nodes = {node.handle.id: node for node in tree.walk()}
     layers = _layers(tree, nodes)
     edges = [
@@ -22,10 +22,10 @@ def lineage_graph(tree: LineageNode) -> Graph:
 
 
 def _layers(tree: LineageNode, nodes: dict[DatasetId, LineageNode]) -> dict[DatasetId, int]:
-    """Return how far each dataset stands behind the first one, on the longest way."""
+    """Return the layer of each dataset: the length of the longest path from the first one."""
     followed = {
         key: [item.handle.id for item in node.inputs if not item.is_above] for key, node in nodes.items()
-    }  # without what closes a circle
+    }  # without the edges that close a cycle
     layers = dict.fromkeys(nodes, 0)
     for key in reversed(DependencyOrder(followed.__getitem__, [tree.handle.id]).nodes):
         for item in followed[key]:

@@ -1,4 +1,4 @@
-"""Trees of what datasets are derived from: however deep, and also where these stand in a circle or behind one."""
+"""Trees of the inputs of datasets, of any depth, also with cycles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from odfpy.coordinator.storage.results import LineageNode
 class LineageTrees(Generic[Node]):
     """Makes trees; that of an input of several datasets is made once.
 
-    A circle is followed once, from where it is entered: a dataset that comes again has no inputs, and is marked.
+    A cycle is followed once, from where it is entered: a repeated dataset has no inputs, and is marked.
     """
 
     def __init__(
@@ -21,7 +21,7 @@ class LineageTrees(Generic[Node]):
     ) -> None:
         """
         Args:
-            inputs_of: what a dataset is directly derived from.
+            inputs_of: returns the direct inputs of a dataset.
             make: the node of a dataset over those of its inputs.
         """
         self._inputs_of = inputs_of
@@ -29,7 +29,7 @@ class LineageTrees(Generic[Node]):
         self._made: dict[Node, LineageNode] = {}
 
     def tree(self, top: Node) -> LineageNode:
-        """A dataset over everything that it is derived from."""
+        """Return a dataset over everything that it is derived from."""
         order = DependencyOrder(lambda node: () if node in self._made else self._inputs_of(node), [top])
         for node in order.nodes:
             if node not in self._made and not order.circle_of(node):
@@ -40,7 +40,7 @@ class LineageTrees(Generic[Node]):
         return self._made[node] if node in self._made else self._around(node, order.circle_of(node))
 
     def _around(self, start: Node, circle: frozenset[Node]) -> LineageNode:
-        """The tree of a dataset in a circle; what the circle is derived from has been made."""
+        """Return the tree of a dataset in a cycle; the trees of inputs outside of the cycle already exist."""
         above: dict[Node, Node | None] = {start: None}
         waiting = [start]
         for node in waiting:

@@ -1,7 +1,7 @@
 """Batch verification: a derivative is compared with its whole query, run once with plain Spark.
 
-A replay computes a result in the same way as before, so it cannot notice that the result is wrong. The batch shares
-neither code nor a process with what has made the result: a separate engine is started for it, and ended afterwards.
+A replay computes a result in the same way as before, so it cannot detect a wrong result. The batch shares neither code
+nor a process with the original run: a separate engine is started for it, and stopped afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from odfpy.errors import BatchMismatch, EngineUnavailable, OdfError
 from odfpy.values import dataclass
 
 MAX_COUNT: Final = 1000
-"""So many differences are listed."""
+"""Maximum number of differences listed."""
 
 _IDLE_SECONDS: Final = 60
 _REPORT: Final = (
@@ -83,7 +83,7 @@ class BatchVerifier:
 
     def __init__(self, storage: Storage, config: Config) -> None:
         settings = engine_settings(storage, config)
-        # On this machine, whatever cluster computes the rows: so faults of the cluster show.
+        # On this machine, whatever cluster computed the rows, to detect faults of the cluster.
         master = "local[*]" if settings.is_cluster else settings.master
         alone = replace(settings, master=master, host=None, storage=None, properties=None, jobs_only=True)
         self._storage = storage
@@ -137,7 +137,7 @@ class BatchVerifier:
             yield BatchRequest(replace(run, query_changed=moment.has_changed), output, MAX_COUNT)
 
     def close(self) -> None:
-        """End the engine, if one was started; after a job that another verification may have submitted."""
+        """Stop the engine if one was started; after a job that another verification may have submitted."""
         if self._is_used:
             with suppress(EngineUnavailable):
                 stop_engine(self._storage.batch_run)

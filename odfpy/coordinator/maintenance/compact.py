@@ -1,16 +1,16 @@
-"""`odf compact`: many small slices are rewritten as fewer, larger ones, together with the history.
+"""`odf compact`: rewrite many small slices as fewer, larger ones, together with the history.
 
-    1. put neighbouring AddData blocks of a root dataset into groups that each become one slice; other blocks, among
-       them those that change the schema, stand between groups
+    1. group neighboring AddData blocks of a root dataset, each group to become one slice; other blocks, including those
+       that change the schema, separate groups
     2. check the slices of a group against their hashes, so that no damage gets a hash of its own
-    3. write the rows as they are, with their offsets, operations and times, into one slice in a scratch folder
+    3. write the rows unchanged, with their offsets, operations and times, into one slice in a scratch folder
     4. put the slices and the new blocks beside the old ones
     5. move the head
 
-Rows, their links, offsets, the last watermark and the source states are retained; in between, a watermark becomes known
-at the end of its group. Blocks are not merged where that would leave a block that says nothing new. Groups are filled
-from the first block on, and blocks keep their times. So full groups are unchanged when the dataset is compacted again,
-and compacting a history has the same result for everybody.
+Rows, their links, offsets, the last watermark and the source states are retained; intermediate watermarks take effect
+at the end of their group. Blocks are not merged if the result would be a block without changes. Groups are filled from
+the first block on, and blocks keep their times. So full groups are unchanged by a further compaction, and compacting a
+history has the same result for everybody.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class BlockGroup:
         return sum(1 for _ in stateless)
 
     def repeats(self, before: BlockGroup) -> bool:
-        """Return whether the first block that the group becomes would say nothing new, which no chain allows.
+        """Return whether the first block of the group would contain no change, which chains do not allow.
 
         Args:
             before: the previous group of data.
@@ -199,8 +199,8 @@ def groups_of(blocks: Iterable[HashedBlock], options: CompactOptions) -> list[Bl
 def _apart(groups: list[BlockGroup]) -> list[BlockGroup]:
     """Split groups where one would repeat the last statements of the merged blocks before it.
 
-    That is the case if the blocks before it end with some that have no source state, so that an earlier state moves to
-    the end; or if its own blocks say something else first, and then the same again.
+    That is so if the preceding blocks end with some without a source state, so that an earlier state moves to
+    the end; or if its own blocks first change a value, and then change it back.
     """
     found: list[BlockGroup] = []
     waiting = list(groups)
@@ -337,7 +337,7 @@ def _compact(dataset: StoredDataset, options: CompactOptions, progress: Progress
 
 
 def _add_group(made: Rewriting, group: BlockGroup, data: DataSlice | None) -> None:
-    """Add the blocks that a group becomes: its rows with the first of its states, then the remaining states."""
+    """Add the blocks of a group: its rows with the first of its states, then the remaining states."""
     last, states = group.events[-1], group.states
     links = sum(map(LinkedObjects.of, group.events), LinkedObjects())
     for number in range(group.num_after):

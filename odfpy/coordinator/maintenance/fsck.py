@@ -1,9 +1,9 @@
 """Checks of a dataset's files beyond the chain of the head.
 
-1. other references: what they point at is there and valid, with all blocks, slices and checkpoints before it
+1. other references: their blocks exist and are valid, with all previous blocks, slices and checkpoints
 2. files among the objects that are not named by a hash
-3. objects that no reference reaches: they are counted, since they do no harm; damaged ones are named
-4. name, aliases and settings of the dataset here: they can be read
+3. objects that no reference reaches: they are counted, since they are harmless; damaged ones are named
+4. name, aliases and settings of the dataset: they are readable
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ROT: Final = "Nothing of the dataset needs it; `odf gc` removes it."
 
 def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
     """Add the state of the other files to the report on the chain of the head."""
-    dataset = dataset.on(None)  # seen from its head, however it was referred to
+    dataset = dataset.on(None)  # its head, however it was referred to
     useless: list[UnusedPath] = []
     findings: list[Finding] = []
     following: tuple[LostHistory, ...] = ()
@@ -66,7 +66,7 @@ def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
 def _references(dataset: StoredDataset) -> Iterator[Finding]:
     names = [name for name in dataset.layout.refs.names() if name != HEAD]
     known: set[Multihash] = set()
-    with suppress(OdfError):  # the chain of the head has been checked
+    with suppress(OdfError):  # the chain of the head was already checked
         known.update(hashed.hash for hashed in (dataset.chain.iter_blocks() if names else ()))
     for name in names:
         yield from _reference(dataset, name, known)
@@ -163,7 +163,7 @@ def _rotten(dataset: StoredDataset, useless: list[UnusedPath]) -> Iterator[Findi
         if store is None or item.name is None:
             continue
         damage = damage_of(store, item.name, "object that nothing refers to")
-        if damage is not None and damage.cause is not ObjectNotFound:  # it may be gone meanwhile
+        if damage is not None and damage.cause is not ObjectNotFound:  # it may have been removed meanwhile
             found = _finding(_FILE, damage.message, damage.cause, str(item.path), _ROT)
             yield replace(found, severity=Severity.WARNING)
 

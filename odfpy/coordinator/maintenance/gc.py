@@ -1,6 +1,6 @@
 """`odf gc`: garbage collection.
 
-In a dataset, under its lock and while nobody pushes to it, the garbage is: objects that no reference reaches,
+In a dataset, under its lock and while there are no pushes to it, the garbage is: objects that no reference reaches,
 left-overs of killed writers and, if requested, superseded checkpoints and the content of its cache. In the workspace it
 is: caches of deleted datasets, unfinished copies, scratch files of processes that have ended, and files made for shared
 tables that have not been used for a day.
@@ -121,7 +121,7 @@ class GarbageCollector:
     # --- A dataset ---
 
     def _dataset(self, dataset: StoredDataset) -> list[UnusedPath]:
-        dataset = self.storage.get(dataset.handle.id)  # seen from its head, however it was referred to
+        dataset = self.storage.get(dataset.handle.id)  # its head, however it was referred to
         lock = self.storage.lock_of(dataset.folder)
         with self._locked(no_pushes(lock, f"Dataset {dataset.handle}")), self._locked(dataset.writing()):
             try:
@@ -153,7 +153,7 @@ class GarbageCollector:
     def _workspace(self) -> list[UnusedPath]:
         with self._locked(
             self.storage.editing()
-        ):  # under the lock, so that no dataset is being made whose cache would look like an orphan
+        ):  # under the lock, so that the cache of a dataset that is being created does not look like an orphan
             folders = {path.name for path in self.storage.entries()}
             caches = (path for path in _children(self.storage.cache) if is_folder_name(path.name))
             orphans = [path for path in caches if path.name not in folders]
@@ -162,7 +162,7 @@ class GarbageCollector:
         return [*found, *self._incoming()]
 
     def _incoming(self) -> Iterator[UnusedPath]:
-        """Yield unfinished copies from elsewhere on which no process is working."""
+        """Yield abandoned incomplete copies from other locations."""
         for path in _children(self.storage.incoming):
             lock, what = self.storage.lock_of(path), f"The copy in {path}"
             with (

@@ -49,7 +49,7 @@ class KeptCounts:
     """The extent of a verification.
 
     Attributes:
-        milliseconds: how long it took.
+        milliseconds: duration in milliseconds.
         signed: number of signed blocks.
         unsigned: number of unsigned blocks.
         signers: ids of the signers, those of the newest block first.
@@ -79,8 +79,8 @@ class LastVerification:
     """A verification and its result.
 
     Attributes:
-        time: when it ended.
-        head: the last block that was verified, or was to be; later blocks are not verified.
+        time: time of its end.
+        head: the last block that was or should have been verified; later blocks are not verified.
         errors: number of errors.
         warnings: number of warnings.
         transforms_replayed: number of transforms that were replayed.
@@ -118,7 +118,7 @@ def remember_verification(dataset: StoredDataset, report: VerifyReport, *, integ
     with suppress(OdfError, OSError):
         if dataset.block is not None or dataset.branch is not None:
             return
-        if not os.access(_path(dataset).parent, os.W_OK | os.X_OK):  # a read-only folder of somebody else
+        if not os.access(_path(dataset).parent, os.W_OK | os.X_OK):  # a read-only folder of another user
             return
         head = report.head or dataset.layout.refs.get(HEAD)  # its block may be unreadable
         if head is None:

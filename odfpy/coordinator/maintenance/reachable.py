@@ -31,7 +31,7 @@ from odfpy.repository.partial_objects import PART, forgotten_parts
 from odfpy.values import dataclass
 
 OBJECT_FOLDERS = ("blocks", "data", "checkpoints")
-"""Folders of a dataset whose files are named by their hashes."""
+"""Folders of a dataset with files named by their hashes."""
 
 _MINUTE: Final = 60.0
 

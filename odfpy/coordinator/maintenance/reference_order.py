@@ -1,8 +1,8 @@
 """Compatibility with the slice order of the reference implementation's DataFusion engine.
 
 That engine reads the files of a table in the order of their names, and the names of slices are their hashes. So the
-rows of a run that read several slices of an input are in a reproducible order, but not in the one in which they came: a
-correction may precede the row that it corrects. odfpy always reads slices in the order of their rows; only to verify
+rows of a run that read several slices of an input are in a reproducible order, but not in their original one: a
+correction may precede the row that it corrects. odfpy always reads slices in the order of their rows. Only to verify
 what the reference implementation has recorded, it reads them in the order of their names. (The Spark engine of the
 reference sorts its input by offset; a UNION ALL of several inputs in its DataFusion engine is a race, which cannot be
 reproduced.)

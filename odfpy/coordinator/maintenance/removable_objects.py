@@ -32,10 +32,10 @@ class RemovalPolicy(Protocol):
 
         Args:
             dataset: the dataset, whose lock is held.
-            names: objects whose rows, on every branch and tag, are all retracted or state that the content was removed.
+            names: objects all of whose rows, on every branch and tag, are retracted or record the removal.
 
         Raises:
-            OdfError: that cannot be decided; nothing is removed then.
+            OdfError: it cannot be determined; nothing is removed then.
         """
 
 

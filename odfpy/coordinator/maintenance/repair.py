@@ -1,7 +1,7 @@
-"""`odf verify --repair`: missing or damaged files are fetched from where the dataset was pulled from or pushed to.
+"""`odf verify --repair`: fetch missing or damaged files from the remotes of a dataset.
 
-Objects are named by their hashes, so any place will do: what comes is hashed while it flows, and takes the place of
-what is there in one step, or not at all. References and signatures are not objects: see `repair_beside`.
+Objects are named by their hashes, so any remote will do: data is hashed on arrival, and replaces the existing file
+atomically or not at all. References and signatures are not objects: see `repair_references`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from odfpy.repository.registry import resolve_remote
 from odfpy.repository.transfer.linked import LinkedCopy
 
 _MAX_TAGS = 20
-"""Findings that are reported of one place."""
+"""Maximum number of findings reported per remote."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Repair:
 
     Attributes:
         repaired: the files that were fetched again.
-        findings: the reasons why others were not.
+        findings: reasons why files could not be repaired.
     """
 
     dataset: StoredDataset
@@ -62,11 +62,11 @@ class Repair:
         """Check the references and everything that they reach, and fetch what is missing or damaged."""
         try:
             self._repair()
-        except OdfError as error:  # e.g. of the file of places: other datasets can still be repaired
+        except OdfError as error:  # e.g. of the file of remotes: other datasets can still be repaired
             self._tell(f"Not repaired: {error.message}", type(error), error.hint)
 
     def findings_beside(self, found: Sequence[Finding]) -> Sequence[Finding]:
-        """Return why files were not repaired; also that there is no place to fetch them from, if anything is wrong.
+        """Return why files were not repaired; also that there is no remote, if anything is damaged.
 
         Args:
             found: the findings of a verification after the repair.
@@ -139,11 +139,11 @@ class Repair:
         return found
 
     def _tell_lost_tags(self) -> None:
-        """Report tags that were pushed and are missing here: deleted or lost, which only a user knows."""
+        """Report tags that were pushed and are missing here: deleted or lost, which only the user knows."""
         here = set(self.dataset.layout.refs.names())
         pushed_to = self.transfers.aliases(self.dataset).shown("push")
         for place, layout in (known for known in self._places if known[0] in pushed_to):
-            with suppress(OdfError):  # not all places can be listed
+            with suppress(OdfError):  # not all remotes can be listed
                 found = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]
                 for name in found[:_MAX_TAGS]:
                     self._tell(
@@ -153,7 +153,7 @@ class Repair:
                     )
 
     def _blocks(self, head: Multihash, seen: set[Multihash]) -> list[HashedBlock]:
-        """Return the blocks from one on back, each intact when this returns; seen blocks are left out."""
+        """Return a block and its ancestors, after repairing each; known blocks are left out."""
         blocks: list[HashedBlock] = []
         store = self.dataset.layout.blocks
         name: Multihash | None = head

@@ -1,8 +1,8 @@
-"""Repair of files that are not named by a hash, references and signatures, with cautious trust in other places.
+"""Repair of references and signatures, which are not named by a hash, with limited trust in remotes.
 
-- A damaged or dangling tag or branch is fetched from another place. So is the head, after its signature here was tried.
-  If blocks here continue from there, a user has to decide.
-- Signatures are fetched if they are valid, for blocks whose own signatures here are damaged or missing.
+- A damaged or dangling tag or branch is fetched from a remote. So is the head, after its local signature was tried. If
+  local blocks continue from there, the user has to decide.
+- Signatures are fetched if they are valid, for blocks whose local signatures are damaged or missing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from odfpy.files import put_aside
 from odfpy.repository.divergence import read_block
 
 Places = Sequence[tuple[str, DatasetLayout]]
-"""Other places that have the dataset, by what they are called."""
+"""The remotes that have the dataset, by name."""
 
 
 # --- References ------------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class ReferenceRepair:
                     yield block
 
     def _signed_head(self) -> Iterator[Multihash]:
-        """Yield the block that the head was last moved to, according to the signature of whoever moved it."""
+        """Yield the block that the head was last moved to, according to the signature of its writer."""
         side = self.dataset.layout.side
         with suppress(OdfError):
             data = None if side is None else side.read(HEAD_PATH, MAX_SIZE)

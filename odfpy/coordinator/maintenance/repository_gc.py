@@ -1,4 +1,4 @@
-"""`odf gc --repo`: garbage collection in a repository that we may write to, a folder or a bucket.
+"""`odf gc --repo`: garbage collection in a writable repository: a folder or a bucket.
 
 There are no locks in a repository. What a push uploads is unreachable until the push moves the head, and must not be
 removed before. So only objects are removed that were written, or last relied on by a push, a good while ago; the
@@ -36,7 +36,7 @@ from odfpy.repository.places.listing import ListedDataset, list_datasets
 from odfpy.repository.places.open import is_writable, open_dataset
 
 GOOD_WHILE = Duration.parse("2w")
-"""How old garbage is by default; no push that is still at work has begun before."""
+"""Default minimum age of garbage; no running push has started earlier."""
 
 _AT_ONCE = 100
 
@@ -114,7 +114,7 @@ class RepositoryGarbage:
             left = iter(found)
             while some := list(islice(left, _AT_ONCE)):
                 if _tips(layout) != tips:
-                    _require_all(layout, name, removed)  # a second run would not find out what is missing
+                    _require_all(layout, name, removed)  # a second run would not detect what is missing
                     raise ConcurrentUpdate(f"{name} was written to meanwhile", hint="Run the command again.")
                 stays: set[int] = set()
                 run_all([partial(_remove, layout, item, limit, stays) for item in some])
@@ -187,7 +187,7 @@ def _is_of_use_again(store: ObjectStore, name: Multihash, limit: float) -> bool:
 
 
 def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | UnusedPath]) -> None:
-    """Check that nothing was removed to which somebody has referred at that very moment."""
+    """Check that no object was removed to which a push has concurrently referred."""
     hint = "Push the dataset again from where the last push came from: what is missing is sent then."
     problem = f"{name} was pushed to in the moment of the removal"
     try:

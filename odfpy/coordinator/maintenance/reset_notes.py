@@ -21,7 +21,7 @@ from odfpy.errors import OdfError
 def reset_notes(
     dataset: StoredDataset, dropped: set[Multihash], kept: Sequence[HashedBlock], after: ChainState
 ) -> Iterator[str]:
-    """Yield what a user has to know who resets a dataset to a block.
+    """Yield what users must know before they reset a dataset to a block.
 
     Args:
         dataset: the dataset as it is now.

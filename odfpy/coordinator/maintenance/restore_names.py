@@ -1,6 +1,6 @@
-"""Restoration of names: datasets whose name file is lost or damaged get the name that other places know them by.
+"""Restoration of names: datasets whose name file is lost or damaged get the name under which remotes know them.
 
-The place that a dataset was pulled from or pushed to is remembered in another file than its name.
+The remote of a dataset is stored in another file than its name.
 """
 
 from __future__ import annotations

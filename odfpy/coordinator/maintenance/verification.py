@@ -59,7 +59,7 @@ class Verification:
             message: what was found, and where.
             block: the block that it is about, None for none.
             file: the file that it is about, None for none.
-            hint: what to try, None for nothing.
+            hint: how to fix it, None for nothing.
             severity: how bad it is.
             cause: the class of error whose code the finding gets.
         """

@@ -1,16 +1,16 @@
 """Verification: files are checked against the chain, and data is checked against the queries.
 
-    1. every block: it has its hash, it can be read, every chain rule holds; blocks of the future are remarked on
-    2. every slice: it is there, size and physical hash fit, its rows and their logical hash are as recorded
-       and every object that they link to: size and hash fit (`verify_links`)
-    3. every checkpoint that is there: size and hash fit; one that is gone is remarked on, since it is a cache
-    4. every transform of a derivative dataset is replayed, and gives the same logical hash (unless only the
-       integrity is asked for): each from the checkpoint before it or, where that is gone or damaged, from the history
-       of the inputs; or all of them from the start, each from what the replay before it has kept. Where the reference
+    1. every block: its hash matches, it is readable, every chain rule holds; blocks in the future get a remark
+    2. every slice: it exists, size and physical hash match, its rows and their logical hash are as recorded
+       and every object that they link to: size and hash match (`verify_links`)
+    3. every existing checkpoint: size and hash match; a missing one gets a remark, since it is only a cache
+    4. every transform of a derivative dataset is replayed, and gives the same logical hash (unless only integrity
+       is requested): each from the checkpoint before it or, if that is missing or damaged, from the history of the
+       inputs; or all of them from the start, each from the state left by the previous replay. If the reference
        implementation has read slices in the order of their names, so does a second replay, with a remark. Blocks of
-       inputs that are there, but in their history no more, are remarked on
-    5. what a derivative amounts to, beside its query run once over what its inputs amounted to, if that is asked for
-    6. every signature: it is by whom it says it is; a copy is signed by whom the settings want
+       inputs that exist, but are no longer in their history, get a remark
+    5. the state of a derivative against its query run once over the states of its inputs, if requested
+    6. every signature: it belongs to its signer; copies are signed by the signers required by the settings
 
 A finding names block and file. Slices of other writers with the reference implementation's known deviation of the
 logical hash (nulls in a struct and in its members) give a warning, since no correct computation can reproduce it.

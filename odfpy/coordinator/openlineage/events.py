@@ -1,7 +1,7 @@
 """Events of OpenLineage about datasets that are pulled.
 
-A dataset is a job of its own name, which writes it. Its version is the block of its head, so an event says exactly
-which rows came of which. A second name (`symlinks`) is its id, which is the same in every workspace.
+A dataset is a job of the same name, which writes it. Its version is the block of its head, so an event says exactly
+which rows were derived from which. A second name (`symlinks`) is its id, which is the same in every workspace.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ _STATES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PullRun:
-    """A pull of one dataset, or of all, under way.
+    """A running pull of one dataset, or of all.
 
     Attributes:
-        name: of the job.
+        name: name of the job.
         dataset: the dataset as it was before; None for the pull of all.
-        id: of the run.
+        id: id of the run.
     """
 
     name: str
@@ -82,7 +82,7 @@ class EventMaker:
     def __init__(self, namespace: str, storage: Storage, *, parent: str | None = None) -> None:
         """
         Args:
-            namespace: of jobs and datasets.
+            namespace: namespace of jobs and datasets.
             storage: the workspace's files.
             parent: name of the job that the pulls of all datasets belong to; None for none.
         """
@@ -116,7 +116,7 @@ class EventMaker:
         return self._event(run, RunState.ABORT)
 
     def end_of_all(self, run: PullRun, failed: int) -> RunEvent:
-        """Return the event of the pull of all datasets that has ended.
+        """Return the event for the end of a pull of all datasets.
 
         Args:
             run: that pull.
@@ -127,11 +127,11 @@ class EventMaker:
         return self._event(run, RunState.FAIL, _error_facet(f"{failed} of the datasets failed"))
 
     def end(self, run: PullRun, result: PullResult) -> RunEvent:
-        """Return the event of the pull of a dataset that has ended, with what it has read and written.
+        """Return the event for the end of a dataset's pull, with the data that it read and wrote.
 
         Args:
             run: the run.
-            result: what came of it.
+            result: its result.
         """
         error = result.error
         facets = {} if error is None else _error_facet(f"{error.message} ({error.code})")
@@ -163,7 +163,7 @@ class EventMaker:
         )
 
     def _inputs(self, dataset: StoredDataset) -> Iterator[InputDataset]:
-        """Yield what a dataset is made of: others, each up to the block that was read, or the place of its source."""
+        """Yield the inputs of a dataset: datasets, each up to the read block, or the location of its source."""
         state = dataset.state
         blocks = {item.dataset_id: item.last_block_hash for item in state.query_inputs}
         for id_ in dataset.input_ids:
@@ -192,7 +192,7 @@ class EventMaker:
     def _name_of(self, id_: DatasetId) -> str:
         try:
             return str(self._storage.get(id_).handle)
-        except OdfError:  # it is not here
+        except OdfError:  # it is not in this workspace
             return str(id_)
 
 
@@ -228,7 +228,7 @@ def _error_facet(message: str) -> dict[str, RunFacet]:
 
 
 def _place_of(source: SetPollingSource) -> tuple[str, str] | None:
-    """Return namespace and name of the place that rows come from; neither user nor query, which may be secrets."""
+    """Return namespace and name of a source's location, without user and query, which may be secrets."""
     match source.fetch:
         case FetchUrl(url=url):
             parts = urlsplit(shown_url(url))

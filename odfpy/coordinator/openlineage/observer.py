@@ -23,7 +23,7 @@ class LineageObserver(PullObserver):
     def __init__(self, sender: EventSender, maker: EventMaker) -> None:
         """
         Args:
-            sender: takes the events.
+            sender: the sender of events.
             maker: makes them.
         """
         self._sender = sender
@@ -40,7 +40,7 @@ class LineageObserver(PullObserver):
             self._sender.send(self._maker.start(run))
 
     def finished(self, dataset: StoredDataset, result: PullResult) -> None:
-        """Send a COMPLETE, a FAIL, or an ABORT for what was skipped."""
+        """Send a COMPLETE or FAIL event, or an ABORT for a skipped dataset."""
         self._failed += result.outcome is PullOutcome.FAILED
         if dataset.handle.id not in self._under_way:
             self.started(dataset)
@@ -48,7 +48,7 @@ class LineageObserver(PullObserver):
             self._sender.send(self._maker.end(self._under_way.pop(dataset.handle.id), result))
 
     def close(self, *, interrupted: bool) -> None:
-        """Send an ABORT for what was interrupted, and wait for the events to arrive, for a bounded time."""
+        """Send ABORT events for interrupted pulls, and wait for delivery, for a limited time."""
         with self._unharmed():
             for run in self._under_way.values():
                 self._sender.send(self._maker.abort(run))
@@ -62,12 +62,12 @@ class LineageObserver(PullObserver):
     def _unharmed(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - damaged datasets, errors of the library: none makes a pull fail
+        except Exception as error:  # noqa: BLE001 - damaged datasets, bugs in the library: none may fail a pull
             self._sender.lose(f"{type(error).__name__}: {error}")
 
 
 def lineage_observer(storage: Storage, settings: OpenLineageSection, *, of_all: bool) -> PullObserver:
-    """Return the observer that the settings ask for; one that cannot be is told, and nobody observes.
+    """Return the observer configured in the settings; an invalid configuration is reported, and disables it.
 
     Args:
         storage: the workspace's files.

@@ -1,6 +1,7 @@
-"""The way of events to their receiver: beside the pull, on a thread of its own, for a bounded time.
+"""Delivery of events to their receiver, in a separate thread and for a limited time.
 
-A receiver that is down, slow or broken costs a pull no more than the time of the setting, at its end, and is told once.
+A receiver that is down, slow or broken delays a pull by no more than the configured time, at its end, and is reported
+once.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from odfpy.http.url import shown_url
 from odfpy.settings.sections import OpenLineageSection
 
 MAX_WAITING: Final = 1000
-"""Events that wait for a slow receiver; the others are dropped."""
+"""Maximum number of events that wait for a slow receiver; others are dropped."""
 
 _RETRIES: Final = {
     "total": 1,
-    "connect": 0,  # its library would tell of each
+    "connect": 0,  # its library would log each retry
     "read": 0,
     "status_forcelist": [500, 502, 503, 504],
     "allowed_methods": ["POST"],
@@ -58,17 +59,17 @@ class EventSender:
                 retry=dict(_RETRIES),
             )
         )
-        self._waiting: Queue[RunEvent | None] = Queue(MAX_WAITING)  # None is the end
+        self._waiting: Queue[RunEvent | None] = Queue(MAX_WAITING)  # None marks the end
         self._is_over = False
         self._counting = threading.Lock()
         self._lost = 0
         self._problem = ""
-        # A daemon: nobody waits for a receiver that does not end, when the process does.
+        # A daemon: an exiting process does not wait for an unresponsive receiver.
         self._thread = threading.Thread(target=self._send_all, name="openlineage", daemon=True)
         self._thread.start()
 
     def send(self, event: RunEvent) -> None:
-        """Let an event be sent; nothing is waited for, and nothing raised.
+        """Queue an event for delivery; neither waits nor raises.
 
         Args:
             event: the event.
@@ -82,7 +83,7 @@ class EventSender:
         """Count an event that cannot be sent.
 
         Args:
-            problem: the reason, of which the first is told.
+            problem: the reason; only the first one is reported.
         """
         self._lose(1, problem)
 
@@ -92,7 +93,7 @@ class EventSender:
             self._problem = self._problem or problem
 
     def close(self) -> None:
-        """Wait until all are sent, but not longer than the setting says; tell what is lost."""
+        """Wait until all events are sent, at most for the configured time; report lost ones."""
         deadline = time.monotonic() + self._timeout
         with suppress(Full):
             self._waiting.put(None, timeout=self._timeout)
@@ -108,7 +109,7 @@ class EventSender:
             while (event := self._waiting.get()) is not None and not self._is_over:
                 try:
                     self._transport.emit(event)
-                except Exception as error:  # noqa: BLE001 - whatever it is, it is no reason for a pull to fail
+                except Exception as error:  # noqa: BLE001 - whatever it is, it must not fail a pull
                     self.lose(_reason(error))
         finally:
             self._transport.close()
@@ -121,7 +122,7 @@ def _key_of(settings: OpenLineageSection) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    """Return what went wrong in some words; the library's messages may have the whole URL."""
+    """Summarize an error; messages of the library may contain the whole URL."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status is not None:
         return f"status {status}"

@@ -1,1 +1,1 @@
-"""Rows followed to what they are made of: through the runs of derivatives, down to files of sources."""
+"""Rows traced to their origins: through the runs of derivatives, down to files of sources."""

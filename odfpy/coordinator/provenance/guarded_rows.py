@@ -1,7 +1,7 @@
-"""Rows followed for somebody who may not see all datasets, and not any number of rows.
+"""Rows traced for callers with limited permissions, and for a limited number of rows.
 
-Of an input that they may not read, they learn the id, which is in the chain of what is derived from it. The engine
-reads it all the same: it is what the rows are made of, and the replay needs it.
+Of an input that callers may not read, they only learn the id, which is in the chain of the derivative. The engine
+still reads the input: the rows are derived from it, and the replay needs it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _LESS = "Ask for fewer hops, with a smaller `depth`; `odf provenance` has no suc
 
 @dataclass(frozen=True, slots=True)
 class RowGuard:
-    """The limits of whoever asks.
+    """The limits of a caller.
 
     Attributes:
-        may_read: whether they may see rows of a dataset; None if they may see everything.
+        may_read: whether the caller may see rows of a dataset; None for a caller who may see everything.
         most_rows: rows of all datasets together.
         most_bytes: bytes of these in memory.
-        control: says whether the answer is still wanted.
+        control: cancellation of the request.
     """
 
     may_read: Callable[[DatasetId], bool] | None
@@ -40,7 +40,7 @@ class RowGuard:
 
 
 class GuardedDatasets:
-    """The datasets of a workspace, as far as somebody may see them; implements `Datasets`."""
+    """The datasets of a workspace as visible to a caller; implements `Datasets`."""
 
     def __init__(self, traced: Datasets, storage: Storage, guard: RowGuard) -> None:
         self._traced = traced
@@ -69,7 +69,7 @@ class GuardedDatasets:
         except OdfError as error:
             if all(self._may_read(one) for one in self._inputs_of(dataset_id)):
                 raise
-            raise self._unknown(dataset_id) from error  # the error may say something of what they may not read
+            raise self._unknown(dataset_id) from error  # the error may reveal something about a hidden dataset
 
     def read(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
         """Implement `Datasets`."""
@@ -114,7 +114,7 @@ class GuardedDatasets:
         return {one: offsets for one, offsets in rows.items() if self._may_read(one)}
 
     def _inputs_of(self, dataset_id: DatasetId) -> set[DatasetId]:
-        """All that a dataset was ever derived from."""
+        """Return all that a dataset was ever derived from."""
         events = (hashed.block.event for hashed in self._storage.get(dataset_id).chain.in_order())
         return {one.dataset_id for event in events if isinstance(event, ExecuteTransform) for one in event.query_inputs}
 

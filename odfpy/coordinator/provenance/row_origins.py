@@ -21,7 +21,7 @@ from odfpy.provenance.model import Origin
 
 
 def origins_of(dataset: StoredDataset, offsets: Sequence[int]) -> Mapping[int, Origin]:
-    """Return how rows came in, by offset: from the source that was in force then."""
+    """Return the origins of rows, by offset: the source that was active then."""
     wanted = sorted(set(offsets))
     found: dict[int, Origin] = {}
     fetch: FetchStep | None = None
@@ -63,7 +63,7 @@ def _origin(hashed: HashedBlock, event: AddData, fetch: FetchStep | None, pushed
 
 
 def _place_of(fetch: FetchStep) -> str:
-    """Return where a source fetches from, as its manifest says: secrets are templates there."""
+    """Return the location of a source as in its manifest: secrets are templates there."""
     match fetch:
         case FetchUrl(url=url):
             return url

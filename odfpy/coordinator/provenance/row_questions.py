@@ -1,9 +1,9 @@
 """Groups of rows of a derivative that one trace answers for, each as of one run.
 
-Row by row, those of all runs. With state, what a row is made of is that of the result as it was after the run that has
-added it, or before the one that takes it back. As long as nothing that says the same came after it, and the query can
-only add to what rows are made of, a row is looked for in the result as it was after a later run, too, together with
-those of that one; it was made of the same rows if none of these is newer than the row (see `TraceGroup.holds`).
+Row by row, a group has the rows of all runs. With state, a row is traced in the result as of the run that added it, or
+as of the previous run for a retraction. If no equal row was added since, and the query can only add derivations, it can
+also be traced as of a later run, together with the rows of that run. The derivation is the same if none of its input
+rows is newer than the row (see `TraceGroup.holds`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odfpy.chain.events import SetTransform
 
 _MIN_RUNS: Final = 3
-"""It is not worth while to find out whether fewer runs than that can be asked about together."""
+"""Minimum number of runs for which combining traces into one is worthwhile."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class TraceGroup:
     """Rows of a derivative that were made by the same query.
 
     Attributes:
-        runs: those that made them; with state one, and the rows are those of the result as it was after it.
+        runs: the runs that created the rows; with state a single run, after which the rows are in the result.
         rows: the rows.
         by_rows: whether the query is row by row.
-        until: with state, of how many new rows of each input the run is to know; None for all.
-        as_of: with state, the earlier runs as of which rows are asked about, by their offsets.
+        until: with state, the number of new rows of each input that the run may read; None for all.
+        as_of: with state, the earlier runs as of which rows are traced, by their offsets.
     """
 
     runs: tuple[TransformRun, ...]
@@ -51,11 +51,11 @@ class TraceGroup:
         return self.runs[-1]
 
     def sign(self, row: DatasetRow) -> int:
-        """1, or -1 of a row that stands for one that takes something back."""
+        """Return 1, or -1 for a row that represents a retraction."""
         return row.operation.weight if self.by_rows else 1
 
     def inputs(self, scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
-        """Return what was read."""
+        """Return the inputs of the trace."""
         if self.by_rows:
             return together(self.runs, scratch)
         found = self.last.request(scratch).query_inputs
@@ -64,7 +64,7 @@ class TraceGroup:
         return tuple(_up_to(one, count) for one, count in zip(found, self.until, strict=True))
 
     def holds(self, offset: int, cited: Collection[tuple[int, int]]) -> bool:
-        """Return whether a way in which a row is made was one as of the run that it is asked about as of, too."""
+        """Return whether a derivation of a row already existed as of the run for which the row is traced."""
         run = self.as_of.get(offset)
         return run is None or all(run.has_read(source, row) for source, row in cited)
 
@@ -75,7 +75,7 @@ class TraceGroups:
 
     Attributes:
         rows: all rows of the dataset.
-        runs: its runs.
+        runs: the runs of the dataset.
     """
 
     rows: DatasetRows
@@ -83,7 +83,7 @@ class TraceGroups:
 
     @cached_property
     def _firsts(self) -> Sequence[tuple[int, int]]:
-        """The offsets with which the rows of runs begin, and the places of the runs."""
+        """The first offset and the index of each run that added rows."""
         return [
             (run.event.new_data.offset_interval.start, at)
             for at, run in enumerate(self.runs)
@@ -99,7 +99,7 @@ class TraceGroups:
         return at if self.runs[at].has(offset) else None
 
     def by_rows(self, wanted: Iterable[DatasetRow]) -> Iterator[TraceGroup]:
-        """One question for all rows that were made by a query row by row."""
+        """Yield a single trace for all rows of a row-by-row query."""
         by_query: defaultdict[SetTransform, list[DatasetRow]] = defaultdict(list)
         for row in wanted:
             by_query[self._run_of(row).set_transform].append(row)
@@ -108,7 +108,7 @@ class TraceGroups:
             yield TraceGroup(tuple(runs.values()), tuple(rows), by_rows=True)
 
     def by_run(self, wanted: Iterable[DatasetRow]) -> Iterator[TraceGroup]:
-        """A question for each run as of which rows are looked for; what goes was there before its run."""
+        """Yield a trace for each run as of which rows are searched; retracted rows existed before their run."""
         by_place: defaultdict[int, list[DatasetRow]] = defaultdict(list)
         for row in wanted:
             by_place[self._as_of(row)].append(row)
@@ -137,7 +137,7 @@ class TraceGroups:
                 yield TraceGroup((self.runs[last],), tuple(some), by_rows=False, as_of=earlier)
 
     def _stays(self, rows: Sequence[DatasetRow]) -> Mapping[int, int]:
-        """For each row, the last run of the same query up to which nothing that says the same came after it."""
+        """Return, for each row, the last run of the same query before an equal row was added again."""
         following = self.rows.saying_the_same(rows)
         found = {}
         for row in rows:
@@ -154,7 +154,7 @@ class TraceGroups:
 
     @cached_property
     def _last_of_query(self) -> Sequence[int]:
-        """Of each run the last one up to which the query is the same."""
+        """For each run, the last run up to which the query is the same."""
         found = list(range(len(self.runs)))
         for at in reversed(found[:-1]):
             if self.runs[at].set_transform == self.runs[at + 1].set_transform:
@@ -162,12 +162,12 @@ class TraceGroups:
         return found
 
     def _end_of(self, at: int) -> int:
-        """The last offset that a run has added."""
+        """Return the last offset that a run has added."""
         data = self.runs[at].event.new_data
         return -1 if data is None else data.offset_interval.end
 
     def _as_of(self, row: DatasetRow) -> int:
-        """The place of the run as of which a row is looked for; -1 for before the first one."""
+        """Return the index of the run as of which a row is searched; -1 for before the first one."""
         at = self._place(row)
         return at if row.operation.weight > 0 else at - 1
 
@@ -175,7 +175,7 @@ class TraceGroups:
         return self.runs[self._place(row)]
 
     def _place(self, row: DatasetRow) -> int:
-        """The place of the run that has added a row."""
+        """Return the index of the run that added a row."""
         at = self.place_of(row.offset)
         if at is None:
             raise LookupError(row.offset)
@@ -183,7 +183,7 @@ class TraceGroups:
 
 
 def _up_to(given: contract.TransformRequestInput, count: int) -> contract.TransformRequestInput:
-    """An input of which only the first new rows have come."""
+    """Truncate an input to its first new rows."""
     interval = given.offset_interval
     if interval is None or count > interval.end - interval.start:
         return given

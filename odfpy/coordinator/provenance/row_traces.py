@@ -1,4 +1,4 @@
-"""The rows that rows of a derivative are made of, by its engine; and replays of only the cited rows."""
+"""The input rows of a derivative's rows, traced by its engine; and replays of only the cited rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Derivation:
 
     Attributes:
         rows: the rows of the inputs.
-        branches: the branches of the query that they came through, with the numbers of the inputs; -1 is any.
+        branches: branches of the query through which they came, with the numbers of the inputs; -1 is any.
     """
 
     rows: CitedRows
@@ -52,12 +52,12 @@ class Derivation:
 
 @dataclass(frozen=True)
 class RowTraces:
-    """Asks an engine.
+    """Traces of a derivative's rows by an engine.
 
     Attributes:
         dataset: the derivative.
-        rows: its rows.
-        engine: of its query.
+        rows: rows of the derivative.
+        engine: engine of its query.
     """
 
     dataset: StoredDataset
@@ -67,15 +67,15 @@ class RowTraces:
     # --- What rows are made of ---
 
     def ways(self, question: TraceGroup) -> tuple[Mapping[int, list[Derivation]], tuple[ColumnOrigin, ...]] | None:
-        """Of each row all ways in which it is made, in a fixed order; and where the columns come from.
+        """Return all derivations of each row, in a fixed order; and the origins of the columns.
 
         Returns:
-            None where rows are asked about as of several runs, and the engine cannot tell of these together. Rows for
-            which that does not do are not among those that are found.
+            None if rows are traced as of several runs, and the engine cannot trace these together. Rows that changed
+            in between are missing in the result.
 
         Raises:
-            UnknownProvenance: the engine cannot tell.
-            InvalidQuery, EngineError: as the engine says.
+            UnknownProvenance: the engine does not support traces.
+            InvalidQuery, EngineError: raised by the engine.
         """
         if not isinstance(self.engine, Tracer):
             raise UnknownProvenance(
@@ -137,10 +137,10 @@ class RowTraces:
     # --- Replays ---
 
     def replayed(self, question: TraceGroup, cited: Collection[tuple[int, int]]) -> Collection[tuple[RowKey, int]]:
-        """Return what comes out if nothing goes in but some rows of the inputs: keys, and 1, or -1 for what takes back.
+        """Return the result of the query over only the cited rows of the inputs: keys with 1, or -1 for retractions.
 
         Raises:
-            InvalidQuery, EngineError: as the engine says.
+            InvalidQuery, EngineError: raised by the engine.
         """
         by_input: defaultdict[int, list[int]] = defaultdict(list)
         for source, offset in sorted(cited):
@@ -182,7 +182,7 @@ def _of_run(question: TraceGroup, offset: int, cited: Collection[tuple[int, int]
 def _only(
     given: contract.TransformRequestInput, rows: DatasetRows, offsets: Sequence[int], folder: Path
 ) -> contract.TransformRequestInput:
-    """An input that has nothing but some of its rows, each in a file that came when the slice of it came."""
+    """Restrict an input to some of its rows, in files that keep the arrival times of their slices."""
     import pyarrow.parquet as pq
 
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Single rows of datasets: where they lie, and what they say."""
+"""Single rows of datasets: their location and values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RowKey: TypeAlias = tuple[str, ...]
-"""What tells rows of a dataset apart: the values of their columns of data."""
+"""Identifies equal rows of a dataset: the values of their data columns."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class DatasetRow:
     """A row.
 
     Attributes:
-        offset: of the row.
-        operation: what it does.
+        offset: offset of the row.
+        operation: operation type of the row.
         values: its columns, without offset and operation type.
-        key: what its columns of data say.
+        key: values of its data columns.
     """
 
     offset: int
@@ -65,10 +65,10 @@ class DatasetRows:
         return [field.name for field in state.schema.fields if field.name not in hidden]
 
     def parts(self, offsets: Sequence[int]) -> Iterator[tuple[SliceOfBlock, Path, pa.Table]]:
-        """Rows as their slices have them, slice by slice, with the files.
+        """Yield rows as their slices have them, slice by slice, with the files.
 
         Args:
-            offsets: of the rows, in growing order.
+            offsets: offsets of the rows, ascending.
         """
         from odfpy.data.slices.slice import read_rows
 
@@ -81,10 +81,10 @@ class DatasetRows:
                 yield item, path, read_rows(path, places, vocab=self.dataset.state.vocab)
 
     def size_of(self, offsets: Sequence[int]) -> int:
-        """About how many bytes some rows take in memory, as the footers of their slices say.
+        """Estimate the bytes of rows in memory from the footers of their slices.
 
         Args:
-            offsets: of the rows, in growing order.
+            offsets: offsets of the rows, ascending.
         """
         import pyarrow.parquet as pq
 
@@ -100,11 +100,11 @@ class DatasetRows:
         return int(size)
 
     def read(self, offsets: Sequence[int]) -> list[DatasetRow]:
-        """Rows by their offsets, which are in growing order."""
+        """Return rows by their offsets, which are in growing order."""
         return [row for _, _, part in self.parts(offsets) for row in self.of_table(part)]
 
     def of_table(self, table: pa.Table) -> Iterator[DatasetRow]:
-        """The rows of a slice."""
+        """Yield the rows of a slice."""
         vocab = self.dataset.state.vocab
         for row in table.to_pylist():
             offset, operation = row.pop(vocab.offset_column), row.pop(vocab.operation_type_column)
@@ -112,7 +112,7 @@ class DatasetRows:
             yield DatasetRow(offset, OperationType(operation), row, key)
 
     def latest_before(self, row: DatasetRow) -> int | None:
-        """The last row before one that has brought what that one takes back; None if there is none."""
+        """Return the last earlier row that added what a row retracts; None if there is none."""
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in reversed(self.slices):
             if item.data.offset_interval.start >= row.offset:
@@ -124,7 +124,7 @@ class DatasetRows:
         return None
 
     def same_before(self, row: DatasetRow, first: int) -> Iterator[DatasetRow]:
-        """The rows from an offset on, up to one of them, that say the same as that one."""
+        """Yield the rows from an offset up to a row that are equal to it."""
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in overlapping(self.slices, first, row.offset):
             (path,) = slice_paths(self.dataset.layout.data, [item])
@@ -133,7 +133,7 @@ class DatasetRows:
                     yield found
 
     def saying_the_same(self, rows: Sequence[DatasetRow]) -> Mapping[RowKey, Sequence[int]]:
-        """The offsets of all rows, from the first of some on, that say the same as one of these, by what they say."""
+        """Return the offsets of all rows equal to one of some rows, from the first of these on, by key."""
         keys, times = (
             {row.key for row in rows},
             {row.values[self.dataset.state.vocab.event_time_column] for row in rows},
@@ -148,12 +148,12 @@ class DatasetRows:
         return found
 
     def taking_back(self, keys: Collection[RowKey], first: int, last: int) -> list[int]:
-        """Of the rows from one offset to another, those that take back rows that say the same as some.
+        """Return the rows in a range of offsets that retract rows with one of the keys.
 
         Args:
             keys: the rows, as texts of their columns.
-            first: offset of the first row to look at.
-            last: offset of the last row to look at.
+            first: first offset of the range.
+            last: last offset of the range.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -171,7 +171,7 @@ class DatasetRows:
         return found
 
     def _of_times(self, path: Path, times: Collection[Any]) -> pa.Table:
-        """The rows of a slice that have one of some event times."""
+        """Return the rows of a slice that have one of some event times."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

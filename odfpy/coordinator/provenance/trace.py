@@ -1,4 +1,4 @@
-"""Rows of a workspace's datasets, followed to what they are made of (`odfpy.provenance`)."""
+"""Rows of a workspace's datasets, traced to their origins (`odfpy.provenance`)."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class TracedDatasets:
     """The datasets of a workspace.
 
     Attributes:
-        analyze: what the engine says of a query.
-        check: whether cited rows are replayed.
+        analyze: returns the engine's analysis of a query.
+        check: whether to replay cited rows.
     """
 
     storage: Storage
@@ -49,7 +49,7 @@ class TracedDatasets:
     check: bool = True
 
     def order(self, dataset_id: DatasetId) -> list[DatasetId]:
-        """A dataset and all that it is derived from, each before its own inputs.
+        """Return a dataset and all that it is derived from, each before its own inputs.
 
         Raises:
             DependencyCycle: there is no such order.
@@ -62,7 +62,7 @@ class TracedDatasets:
         return [dataset.handle.id for dataset in reversed(ordered)]
 
     def read(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
-        """Rows of a dataset, and where those of a root dataset came from."""
+        """Return rows of a dataset, with their origins if it is a root dataset."""
         dataset = self.storage.get(dataset_id)
         is_root = dataset.state.kind is DatasetKind.ROOT
         rows = DatasetRows(dataset)
@@ -76,7 +76,7 @@ class TracedDatasets:
         )
 
     def followed(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
-        """Rows of a dataset, with what they are made of, if it is derivative.
+        """Return rows of a dataset, with their input rows if it is derivative.
 
         Raises:
             UnknownProvenance: rows were not made by a run of its query, or its query is not one that can be followed.
@@ -108,7 +108,7 @@ class _Hop:
     def traced(self) -> TracedDataset:
         run_of = {offset: self._run_of(offset) for offset in self.offsets}
         last = run_of[self.offsets[-1]]
-        _ = last.inputs  # which may be gone: that is told before the engine is asked
+        _ = last.inputs  # they may be gone: report that before asking the engine
         analysis = self.datasets.analyze(self.dataset, last.set_transform)
         self.steps = () if analysis is None else analysis.steps
         is_temporal = bool(last.set_transform.transform.temporal_tables)
@@ -144,7 +144,7 @@ class _Hop:
         return self.questions.runs[place]
 
     def _with_partners(self, run_of: Mapping[int, TransformRun]) -> list[int]:
-        """Offsets, also those of the other halves of corrections, which say what these are because of."""
+        """Return the offsets, including those of the other halves of corrections, which explain why they were made."""
         operations = {row.offset: row.operation for row in self.rows.read(self.offsets)}
         found = set(self.offsets)
         for offset, operation in operations.items():
@@ -156,7 +156,7 @@ class _Hop:
     # --- What rows are made of ---
 
     def _answered(self, wanted: Sequence[DatasetRow]) -> Iterator[TraceGroup]:
-        """The questions that have been asked, each with the rows that its answer does for."""
+        """Run the traces, and yield each with the rows that it has answered."""
         if self.by_rows:
             for question in self.questions.by_rows(wanted):
                 self._ask(question)
@@ -178,7 +178,7 @@ class _Hop:
             yield question
 
     def _ask(self, question: TraceGroup) -> bool:
-        """Learn what rows are made of; False where the engine cannot tell of rows of several runs together."""
+        """Run a trace; return false if the engine cannot trace rows of several runs together."""
         answer = self.traces.ways(question)
         if answer is None:
             return False
@@ -186,13 +186,13 @@ class _Hop:
         for row in question.rows:
             found = ways.get(row.offset, [])
             if found:
-                # Of rows that are the same, the first stands for the first way, and so on.
+                # Of several equal rows, the first corresponds to the first derivation, and so on.
                 self._ways[row.offset] = len(found)
                 self._made_by[row.offset] = found[self._place(row, question, len(found)) % len(found)]
         return True
 
     def _place(self, row: DatasetRow, question: TraceGroup, ways: int) -> int:
-        """Return how many rows of the same block before a row say the same."""
+        """Return the number of equal rows before a row in the same block."""
         if ways == 1:
             return 0
         run = self._run_of(row.offset)
@@ -216,12 +216,12 @@ class _Hop:
         )
 
     def _made_of(self, offset: int) -> CitedRows | None:
-        """The rows that a row is made of, None where that is not known."""
+        """Return the input rows of a row, None if unknown."""
         found = self._made_by.get(offset)
         return None if found is None else found.rows
 
     def _because_of(self, row: DatasetRow, found: Mapping[int, DatasetRow], run: TransformRun) -> set[tuple[int, int]]:
-        """The rows of the inputs that came with a run and made it correct what it had said."""
+        """Return the input rows of a run that caused a correction."""
         if row.operation is OperationType.APPEND:
             return set()
         pair = [row, found.get(row.offset + _PARTNER.get(row.operation, 0), row)]
@@ -231,10 +231,10 @@ class _Hop:
         return (new | self._taking_back(was, run)) or self._hiding(row, run)
 
     def _hiding(self, row: DatasetRow, run: TransformRun) -> set[tuple[int, int]]:
-        """A row that came with a run and without which another one would still be there, though nothing of what that
-        is made of has changed: a partner of what had none, one that is before it in a top-N...
+        """Find the row of a run that removed a result row whose own input rows are unchanged: for example the match of
+        a previously unmatched row, or a row that now precedes it in a top-N.
 
-        It is found by halves: the last of the rows that must have come for the other one to go.
+        It is found by bisection: the last new row that is needed for the result row to disappear.
         """
         if self._searches == 0 or row.operation.weight > 0:
             return set()
@@ -254,7 +254,7 @@ class _Hop:
 
         stays, goes = 0, sum(news)
         if is_gone(stays) or not is_gone(goes):
-            return set()  # it was the watermark, or a row that is the same is still there
+            return set()  # the watermark caused it, or an equal row still exists
         while goes - stays > 1:
             middle = (stays + goes) // 2
             stays, goes = (stays, middle) if is_gone(middle) else (middle, goes)
@@ -262,7 +262,7 @@ class _Hop:
         return {(number, firsts[number] + until(goes)[number] - 1)}
 
     def _taking_back(self, cited: set[tuple[int, int]], run: TransformRun) -> set[tuple[int, int]]:
-        """The rows that came with a run and take back some of those that were cited."""
+        """Return the input rows of a run that retract some of the cited rows."""
         found = set()
         for number, item in enumerate(run.inputs):
             rows = self._inputs.setdefault(item.dataset.handle.id, DatasetRows(item.dataset))
@@ -280,7 +280,7 @@ class _Hop:
         return {dataset_id: tuple(sorted(set(offsets))) for dataset_id, offsets in by_input.items()}
 
     def _is_used(self, one: ColumnOrigin) -> bool:
-        """Return whether some rows, but not all, have a column from somewhere: others are of another UNION branch."""
+        """Return whether a column origin applies to the traced rows; some apply only to other UNION branches."""
         branches = {
             branch for offset in self.offsets if offset in self._made_by for branch in self._made_by[offset].branches
         }
@@ -294,7 +294,7 @@ class _Hop:
     # --- The check ---
 
     def _checked(self, questions: Sequence[TraceGroup]) -> tuple[Check, str | None]:
-        """Replay what was cited, question by question: all rows that were asked about must come out again."""
+        """Replay the cited rows, trace by trace: all traced rows must be produced again."""
         if not self.datasets.check:
             return Check.SKIPPED, None
         missing = [offset for offset in self.offsets if offset not in self._made_by]
@@ -310,10 +310,10 @@ class _Hop:
         return Check.CONFIRMED, None
 
     def _lost(self, question: TraceGroup, rows: Sequence[DatasetRow]) -> int | None:
-        """The offset of a row that its cited rows alone do not give; None if there is none among some rows.
+        """Return the offset of a row that its cited rows alone do not produce; None if there is none.
 
-        They are replayed together first. A row that has found no version of a temporal table may find one that is cited
-        for another row, and whose end is not; so those that are lost are replayed again without the others.
+        All rows are replayed together first. A row that matched no version of a temporal table may then match a version
+        cited for another row, whose end is not cited; so failed rows are replayed again without the others.
         """
         cited = {one for row in rows for one in self._made_of(row.offset) or ()}
         made = self.traces.replayed(question, cited)
@@ -343,7 +343,7 @@ def row_provenance(
     check: bool,
     guard: RowGuard | None = None,
 ) -> Provenance:
-    """Return what a row of a dataset is made of; other arguments and errors as for `Queries.provenance`.
+    """Return the provenance of a row; other arguments and errors as for `Queries.provenance`.
 
     Args:
         storage: the workspace.
@@ -352,8 +352,8 @@ def row_provenance(
         offset: offset of the row.
         column: a column, None for whole rows.
         depth: most hops, None for all.
-        check: whether cited rows are replayed.
-        guard: what whoever asks may see, None for everything.
+        check: whether to replay cited rows.
+        guard: limits of the caller, None for none.
     """
     dataset = storage.get(ref)
     _check_question(dataset, offset, column, depth)

@@ -1,1 +1,1 @@
-"""Datasets as they are and were: rows, comparisons of two moments, files for others."""
+"""Reading of datasets: current and past rows, comparisons of two moments, exports."""

@@ -1,7 +1,7 @@
-"""The changes of a dataset between two moments: by key, or without one as rows that come and go.
+"""The changes of a dataset between two moments: by key, or without one as added and removed rows.
 
-Both states are tables of one query, which DataFusion answers in this process: a full join by the key, or a count of
-each row that is different. The rows of the difference come as they are made, in the order of the key.
+Both states are tables of one query, which DataFusion runs in this process: a full join by the key, or a count of each
+distinct row. Differences are streamed, in the order of the key.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class RowChange:
     """A difference.
 
     Attributes:
-        key: what the row is known by; empty without a key.
-        old: its cells before; None if it was not there.
-        new: its cells after; None if it is gone.
+        key: key of the row; empty without a key.
+        old: its cells before; None if the row did not exist.
+        new: its cells after; None if the row is gone.
         count: how many such rows, where rows have no key.
     """
 
@@ -69,8 +69,8 @@ class ColumnChange:
     """A column of data that only one of the states has, or that has another type there.
 
     Attributes:
-        old: its type before, as the engine calls it; None if it was not there.
-        new: its type after; None if it is gone.
+        old: its previous type, by the engine's name; None if the column did not exist.
+        new: its new type; None if the column is gone.
     """
 
     name: str
@@ -84,8 +84,8 @@ class ComparedPage:
 
     Attributes:
         rows: the differences of the page.
-        counts: rows of all differences, by what has become of them.
-        total: number of differences, of which rows that are the same are one.
+        counts: number of rows of all differences, by kind of change.
+        total: number of differences; equal rows count as one.
     """
 
     rows: tuple[RowChange, ...]
@@ -98,7 +98,7 @@ class Comparison:
     """The differences between two states of a dataset, to be read once; a context manager.
 
     Attributes:
-        key: what rows are known by; empty if they are told apart by all they say.
+        key: key columns; empty if rows are compared as a whole.
         columns: the columns of data, of either state.
         column_changes: those that differ.
     """
@@ -109,20 +109,20 @@ class Comparison:
     column_changes: tuple[ColumnChange, ...] = ()
 
     def __iter__(self) -> Iterator[RowChange]:
-        """The differences, in the order of the key; cells are plain values, as `odf -o json` prints them."""
+        """Yield the differences, in the order of the key; cells are plain values, as `odf -o json` prints them."""
         for batch in self.answer:
             yield from self._rows(batch)
 
     def page(self, skip: int, limit: int, most_bytes: int | None = None) -> ComparedPage:
-        """Some of the differences, of which only these take memory; all are counted.
+        """Return some of the differences, and count all; only the returned ones take memory.
 
         Args:
             skip: differences to leave out first.
-            limit: differences at most.
-            most_bytes: bytes that those of the page may take, None for any number.
+            limit: maximum number of differences.
+            most_bytes: maximum bytes of the page, None for no limit.
 
         Raises:
-            ResultTooLarge: they take more.
+            ResultTooLarge: the page exceeds the limit.
         """
         import pyarrow.compute as pc
 
@@ -192,16 +192,16 @@ def compare(
     Args:
         storage: where the dataset is.
         service: answers queries over it.
-        ref: its name or id.
+        ref: name or id of the dataset.
         old: a system time, a block, a tag or a branch.
         new: another one.
-        key: columns by which rows are known; the primary key of the dataset if empty. Of several rows of one key the
-            last counts.
-        control: stops it from elsewhere.
+        key: key columns; the primary key of the dataset if empty. Of several rows with the same key, the last one
+        counts.
+        control: lets another thread cancel it.
 
     Raises:
         DatasetNotFound, BlockNotFound: with a suggestion.
-        NotYetThen: the dataset had not begun.
+        NotYetThen: the dataset did not exist yet.
         NoSuchKey: there is no such column.
     """
     from odfpy.query.service import Query
@@ -236,20 +236,20 @@ class _Side:
     """One of the states.
 
     Attributes:
-        table: what stands behind FROM.
-        columns: its columns of data.
+        table: its SQL after FROM.
+        columns: its data columns.
     """
 
     table: str
     columns: tuple[str, ...]
 
     def cell(self, column: str, of: str = "") -> str:
-        """A column, or null if this side has none of the name."""
+        """Return a column, or null if this side has none of the name."""
         return f"{of}{_q(column)}" if column in self.columns else "NULL"
 
 
 def _column_changes(sides: Sequence[_Side], schemas: Sequence[pa.Schema]) -> tuple[ColumnChange, ...]:
-    """The columns of data that differ, in the order of the new state and then of the old one."""
+    """Return the columns of data that differ, in the order of the new state and then of the old one."""
     old, new = (
         {name: str(schema.field(name).type) for name in side.columns}
         for side, schema in zip(sides, schemas, strict=True)
@@ -259,7 +259,7 @@ def _column_changes(sides: Sequence[_Side], schemas: Sequence[pa.Schema]) -> tup
 
 
 def _helper(taken: Collection[str]) -> str:
-    """A name for a column, quoted, that no state has."""
+    """Return a name for a column, quoted, that no state has."""
     name = "__odf"
     while name in taken:
         name += "_"
@@ -267,13 +267,13 @@ def _helper(taken: Collection[str]) -> str:
 
 
 def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], offset: str | None, helper: str) -> str:
-    """A query for which change it is (a number of `Change`), and the old and the new cell of each column.
+    """Return a query for which change it is (a number of `Change`), and the old and the new cell of each column.
 
     Args:
         sides: the old and the new state.
-        columns: of data.
-        key: which of these rows are known by.
-        offset: where the key is not that of the state, the column by which the last row of several is found.
+        columns: data columns.
+        key: key columns.
+        offset: if the key is not that of the state, the column that orders rows of the same key.
         helper: a quoted name that no column has.
     """
     tables = []
@@ -303,13 +303,13 @@ def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], 
 
 
 def _by_rows(sides: Sequence[_Side], columns: Sequence[str], schemas: Sequence[pa.Schema], helper: str) -> str:
-    """A query for how many more there are of each row, and its cells; `helper` is a quoted name that no column has."""
+    """Return a query for the difference in count of each row, and its cells; `helper` is an unused, quoted name."""
     import pyarrow as pa
 
     names = ", ".join(map(_q, columns))
     parts = []
     for side, other, count in zip(sides, reversed(sides), (-1, 1), strict=True):
-        # A null without a type would take the values of the other state along into its type.
+        # An untyped null would take its type from the values of the other state.
         shown = {name: f"(SELECT {_q(name)} FROM {other.table} WHERE FALSE)" for name in columns}  # noqa: S608
         shown |= {name: _q(name) for name in side.columns}
         cells = ", ".join(f"{shown[name]} AS {_q(name)}" for name in columns)

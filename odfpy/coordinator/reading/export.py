@@ -1,7 +1,7 @@
-"""Answers as files for others, with a small file beside them that says what they were made from.
+"""Query results as files, with a sidecar file that records what they were made from.
 
-1. rows are written aside as they come, hashed on the way
-2. all of them, and the sidecar, are on the disk: they take their place, the sidecar last
+1. rows are written to a temporary folder as they arrive, and hashed
+2. when all files and the sidecar are on the disk, they are moved into place, the sidecar last
 3. files that have none are not to be relied on
 """
 
@@ -40,10 +40,10 @@ class ExportOptions:
     """Options of an export.
 
     Attributes:
-        place: a file; a folder if it is partitioned or cut.
-        partition_by: columns whose values become names of folders.
-        rows_per_file: rows of a file at most.
-        overwrite: whether it may take the place of what is there.
+        place: a file; a folder if it is partitioned or split.
+        partition_by: columns whose values become folder names.
+        rows_per_file: maximum rows per file.
+        overwrite: whether to replace an existing export.
     """
 
     place: ExportTarget
@@ -58,7 +58,7 @@ class Exported:
     """The files of an export.
 
     Attributes:
-        manifest: what the sidecar says.
+        manifest: content of the sidecar.
     """
 
     to: Path
@@ -82,16 +82,16 @@ class Exported:
 
 
 def export(service: QueryService, query: Query, options: ExportOptions, progress: ProgressSink = silent) -> Exported:
-    """Write the answer to a query; nothing is there before all of it is.
+    """Write the result of a query atomically.
 
     Args:
         service: the query service.
         query: the query.
-        options: where its answer goes, and how.
+        options: the target and its format.
         progress: is notified of the progress.
 
     Raises:
-        AlreadyExists: something of that name is there.
+        AlreadyExists: the target exists.
         CannotExport: the format has no such columns.
         OdfError: the query is at fault, or the disk is full.
     """
@@ -135,7 +135,7 @@ def _write(
 
 
 def _completed(manifest: dict[str, Any], files: list[FileInFolder]) -> bytes:
-    """The sidecar, with its files."""
+    """Return the sidecar, with its files."""
     manifest["rows"] = sum(one.info.num_rows for one in files)
     manifest["files"] = [
         {"path": one.path, "rows": one.info.num_rows, "size": one.info.size, "hash": str(one.info.hash)}
@@ -181,7 +181,7 @@ def check_export(path: Path) -> Exported:
 
     Raises:
         NotFound: there is no sidecar.
-        MalformedManifest, UnsupportedVersion: it is not ours.
+        MalformedManifest, UnsupportedVersion: it is not a sidecar of odfpy.
         ExportDamaged: a file is another one, is missing, or is one too many.
     """
     is_sidecar = path.name == IN_FOLDER or path.name.endswith(SUFFIX)

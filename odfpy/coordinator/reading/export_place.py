@@ -1,7 +1,7 @@
-"""The target of an export: what may stand there, and how it gets there as a whole or not at all.
+"""The target of an export: which existing files may be replaced, and how, atomically.
 
-It is made in a *workshop*, a folder beside the place, which is locked as long as somebody is at work in it. One that
-nobody holds is left over from an export that was killed, and goes when the next one begins beside it.
+The export is written into a *workshop*, a folder beside the target that is locked while in use. An unlocked workshop is
+left over from a killed export, and removed when the next export beside it begins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from odfpy.errors import AlreadyExists, MalformedData, NotFound, OdfError, Usage
 from odfpy.files import MANY, sync_file_system, sync_folder, try_lock
 
 WORKSHOP: Final = ".odf-export-"
-"""What the names of workshops begin with."""
+"""Prefix of the names of workshops."""
 
 _NEW: Final = "new"
 _FORMER: Final = "former"
@@ -41,10 +41,10 @@ class ExportTarget:
 
     @classmethod
     def of(cls, to: str | Path, *, is_folder: bool) -> ExportTarget:
-        """Return what a person wrote.
+        """Parse a target.
 
         Raises:
-            UsageError: it is not a place for files.
+            UsageError: it is not a valid path.
         """
         text = str(to)
         if text in ("", "-"):
@@ -59,11 +59,11 @@ class ExportTarget:
 
     @property
     def sidecar(self) -> Path:
-        """The file that says where the rows are from."""
+        """The sidecar file."""
         return sidecar_of(self.to, is_folder=self.is_folder)
 
     def check(self, *, overwrite: bool) -> None:
-        """Check that there is room, and nothing of somebody else's in the way.
+        """Check that the target is free, or contains only an export that may be replaced.
 
         Raises:
             AlreadyExists: there is.
@@ -91,11 +91,11 @@ class ExportTarget:
 
     @contextmanager
     def made_aside(self) -> Iterator[Path]:
-        """Give an empty folder for the files and the sidecar, which are flushed and take their place if all goes well.
+        """Yield an empty folder for the files and the sidecar; on success they are flushed and moved into place.
 
         Raises:
-            OSError: they cannot.
-            AlreadyExists: something of somebody else's has come into the way.
+            OSError: a file cannot be written or moved.
+            AlreadyExists: another file has appeared at the target.
         """
         with _workshop(self.to.parent) as workshop:
             new = workshop / _NEW
@@ -105,7 +105,7 @@ class ExportTarget:
             if self.is_folder:
                 self._replace_folder(new, workshop / _FORMER)
             else:
-                self.sidecar.unlink(missing_ok=True)  # it would be that of the file that goes
+                self.sidecar.unlink(missing_ok=True)  # it would describe the replaced file
                 (new / self.to.name).replace(self.to)
                 sync_folder(self.to.parent)
                 (new / self.sidecar.name).replace(self.sidecar)
@@ -113,14 +113,14 @@ class ExportTarget:
 
     def _replace_folder(self, new: Path, former: Path) -> None:
         if self.to.exists():
-            _require_exported(self.to)  # somebody may have put something there while rows were written
+            _require_exported(self.to)  # a file may have appeared while rows were written
             former.mkdir()
             self.to.rename(former / self.to.name)
         new.rename(self.to)
 
 
 def _require_exported(folder: Path) -> None:
-    """Check that nothing is lost with a folder but what an export has made.
+    """Check that a folder contains nothing but an export.
 
     Raises:
         AlreadyExists: something is.
@@ -144,7 +144,7 @@ def _flush(folder: Path) -> None:
         sync_file_system(folder)
     else:
         for path in paths:
-            sync_folder(path)  # it takes a file, too
+            sync_folder(path)  # it also works for files
 
 
 @contextmanager
@@ -160,13 +160,13 @@ def _workshop(folder: Path) -> Iterator[Path]:
 
 
 def _new_workshop(folder: Path) -> tuple[Path, int]:
-    """A new workshop, and what holds its lock."""
+    """Return a new workshop, and the descriptor of its lock."""
     while True:
         workshop = folder / f"{WORKSHOP}{secrets.token_hex(8)}"
         workshop.mkdir()
-        with suppress(FileNotFoundError):  # another export took it for left over before it was locked
+        with suppress(FileNotFoundError):  # another export mistook it for a leftover before it was locked
             lock = os.open(workshop, os.O_RDONLY)
-            with suppress(OSError):  # a file system without locks, where nothing is ever taken for left over
+            with suppress(OSError):  # a file system without locks, where nothing is ever mistaken for a leftover
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if workshop.exists():
                 return workshop, lock
@@ -174,7 +174,7 @@ def _new_workshop(folder: Path) -> tuple[Path, int]:
 
 
 def _clear_if_left(workshop: Path) -> None:
-    """Remove a workshop, unless somebody is at work in it, or the file system cannot tell."""
+    """Remove a workshop, unless it is in use, or the file system cannot tell."""
     with suppress(OSError):
         lock = os.open(workshop, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -185,7 +185,7 @@ def _clear_if_left(workshop: Path) -> None:
 
 
 def _clear(workshop: Path) -> None:
-    """Remove a workshop; a folder that was to be replaced, and was not, goes back to its place."""
+    """Remove a workshop; restore a folder whose replacement was not completed."""
     for former in (workshop / _FORMER).glob("*"):
         place = workshop.parent / former.name
         if not place.exists():

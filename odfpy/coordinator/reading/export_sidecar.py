@@ -1,4 +1,4 @@
-"""The sidecar of an export: it says what the files were made from, and which they are."""
+"""The sidecar of an export: the list of its files, and what they were made from."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ KIND: Final = "OdfExport"
 VERSION: Final = 1
 
 SUFFIX: Final = ".odf.json"
-"""What is put behind the name of a file for that of its sidecar."""
+"""Suffix of the sidecar, after the name of the file."""
 
 IN_FOLDER: Final = "_odf.json"
-"""The sidecar of a folder; readers of partitions pass over names that begin so."""
+"""The sidecar of a folder; readers of partitioned data skip names with this prefix."""
 
 
 def sidecar_of(path: Path, *, is_folder: bool) -> Path:
-    """The file that says where the rows of a file or folder are from."""
+    """Return the sidecar of a file or folder."""
     return path / IN_FOLDER if is_folder else path.with_name(f"{path.name}{SUFFIX}")
 
 
 def unlisted_files(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """Return what is in a folder besides an export: files and links to anything, by their paths in it.
+    """Return paths in a folder that do not belong to an export: files and links.
 
     Args:
         folder: the folder of the export.
-        manifest: what its sidecar says.
+        manifest: content of its sidecar.
     """
     known = {IN_FOLDER, *(one["path"] for one in manifest["files"])}
     paths = (Path(parent, name) for parent, folders, files in os.walk(folder) for name in (*folders, *files))
@@ -39,11 +39,11 @@ def unlisted_files(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
 
 
 def read_sidecar(sidecar: Path) -> Mapping[str, Any]:
-    """Read what was exported.
+    """Read a sidecar.
 
     Raises:
         NotFound: there is no such file.
-        MalformedManifest, UnsupportedVersion: it is not ours.
+        MalformedManifest, UnsupportedVersion: it is not a sidecar of odfpy.
     """
     try:
         manifest = json.loads(sidecar.read_bytes())

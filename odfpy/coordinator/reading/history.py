@@ -1,4 +1,4 @@
-"""The history of a dataset for people and programs: its blocks as trees, and what each day brought."""
+"""The history of a dataset: its blocks as trees, and statistics per day."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class DayOfHistory:
         num_commits: blocks that carried rows or a watermark.
         num_records: rows of these, corrections and retractions too.
         data_size: bytes of these.
-        watermark: that of the last of these, None where there is none yet.
-        lag_seconds: by how much that watermark was behind the time of its block.
+        watermark: watermark of the last of these blocks, None if there is none yet.
+        lag_seconds: lag of that watermark behind the time of its block.
     """
 
     day: str
@@ -38,11 +38,11 @@ class DayOfHistory:
 
 
 def days_of(blocks: Iterable[HashedBlock], most: int) -> list[DayOfHistory]:
-    """Return what the last days brought, the oldest first; days without such blocks are left out.
+    """Return the statistics of the last days, oldest first; days without such blocks are omitted.
 
     Args:
         blocks: the blocks, newest first.
-        most: days to look at.
+        most: maximum number of days.
     """
     found: list[DayOfHistory] = []
     for hashed in blocks:
@@ -59,11 +59,11 @@ def days_of(blocks: Iterable[HashedBlock], most: int) -> list[DayOfHistory]:
 
 
 def block_tree(hashed: HashedBlock, signed: BlockSigners) -> dict[str, Any]:
-    """Return a block as a tree of JSON, with those who have signed it, as `odf log -o json` prints it.
+    """Return a block as a JSON tree with its signers, as `odf log -o json` prints it.
 
     Args:
         hashed: the block.
-        signed: who has signed it.
+        signed: signers of the block.
     """
     tree = {"blockHash": str(hashed.hash), **block_document(hashed), "signatures": signature_trees(signed)}
     early = ahead(hashed.block.system_time, Timestamp.now())
@@ -71,7 +71,7 @@ def block_tree(hashed: HashedBlock, signed: BlockSigners) -> dict[str, Any]:
 
 
 def signature_trees(signed: BlockSigners) -> list[dict[str, Any]]:
-    """Return those who have signed a block as trees of JSON, or what is wrong with the signatures."""
+    """Return the signers of a block as JSON trees, or the error in the signatures."""
     if signed.error is not None:
         return [{"error": signed.error.message, "code": signed.error.code, "hint": signed.error.hint}]
     return [{"signer": str(one.key), "name": one.name, "time": str(one.time)} for one in signed.signers]

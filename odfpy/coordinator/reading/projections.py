@@ -1,4 +1,4 @@
-"""Datasets as they were, as tables of a query: what options of commands and arguments of Python say, in SQL."""
+"""Past states of datasets as tables of a query: options of commands and arguments of Python, translated to SQL."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def table_of(
     as_at: PointInTime | None = None,
     as_of: Instant | None = None,
 ) -> str:
-    """Return what stands behind FROM for a dataset; its log, unless something else is asked for.
+    """Return the SQL after FROM for a dataset; its log by default.
 
     Args:
         storage: where the dataset is.
         name: a name, an id, or `NAME@BLOCK`.
-        dialect: of the query.
-        current: its current state.
-        as_at: what was known at a system time, or up to a block, tag or branch.
-        as_of: what held at an event time.
+        dialect: dialect of the query.
+        current: whether to read its current state.
+        as_at: a system time, block, tag or branch as at which to read.
+        as_of: an event time as of which to read.
 
     Raises:
         DatasetNotFound, BlockNotFound: with a suggestion.
         InvalidValue: a time is invalid.
-        UsageError: both the current state and an earlier one are asked for.
+        UsageError: both the current state and an earlier one are requested.
     """
     storage.get_at(name)
     if current and (as_at is not None or as_of is not None):
@@ -51,23 +51,23 @@ def table_of(
 
 
 def moment(storage: Storage, name: str, point: PointInTime) -> str:
-    """A system time, or the hash of the block that a number, tag, branch or hash means.
+    """Return a system time, or the hash of the block that a number, tag, branch or hash refers to.
 
     Args:
         storage: the workspace.
         name: name of the dataset.
-        point: what the person wrote, or the program gave.
+        point: the given moment.
 
     Raises:
-        BlockNotFound: there is none, with a suggestion.
-        InvalidValue: it was to be a time.
-        NotYetThen: the dataset had not begun by then.
+        BlockNotFound: there is no such block; the message has a suggestion.
+        InvalidValue: the value looks like a time, but is invalid.
+        NotYetThen: the dataset did not exist yet.
     """
     dataset, text = storage.get_at(name), moment_word(point)
     try:
         time = Timestamp.parse(text)
     except InvalidValue:
-        if ":" in text or text.count("-") > 1:  # meant as one
+        if ":" in text or text.count("-") > 1:  # intended as a time
             raise
         return str(find_block(dataset, text))
     began = dataset.chain.in_order()[0].block.system_time

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
-    """The last rows by offset, in order of offset, with all columns of the schema in force.
+    """Return the last rows by offset, in order of offset, with all columns of the schema in force.
 
     Args:
         dataset: which.
-        num_records: how many rows at most.
-        skip: rows at the end to leave out first.
+        num_records: maximum number of rows.
+        skip: number of rows to skip at the end.
 
     Raises:
-        UsageError: one of the two is not a whole number, or a negative one.
+        UsageError: one of the two is not a non-negative integer.
     """
     import pyarrow as pa
 
@@ -41,12 +41,12 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
 
 
 def tail_scan(dataset: StoredDataset, num_records: int, skip: int, max_bytes: int | None = None) -> ScanRequest:
-    """Asks for the rows of `tail`, which may have so many bytes.
+    """Return the scan request for the rows of `tail`, with a limit on their bytes.
 
     Args:
         dataset: the dataset.
         num_records: number of rows.
-        skip: rows to leave out at the end.
+        skip: number of rows to skip at the end.
         max_bytes: most bytes, None for no limit.
     """
     from odfpy.data.schemas.arrow import to_arrow

@@ -1,4 +1,4 @@
-"""Two states of a table whose structs have got members in between, brought to the same types in SQL."""
+"""Two states of a table whose structs gained members in between, converted to the same types in SQL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def with_all_members(tables: Sequence[str], schemas: Sequence[pa.Schema]) -> lis
 
     Args:
         tables: the old and the new state, as SQL has them after FROM.
-        schemas: their columns.
+        schemas: schemas of the tables.
     """
     return [_with_members_of(tables[1 - at], schemas[1 - at], tables[at], schemas[at], is_old=at == 0) for at in (0, 1)]
 
@@ -29,7 +29,7 @@ def _with_members_of(other: str, other_schema: pa.Schema, table: str, schema: pa
         at = other_schema.get_field_index(field.name)
         if at >= 0:
             name = _DIALECT.quoted(field.name)
-            # A null without a type would not do: it has that of the other state.
+            # An untyped null does not work: it needs the type of the other state.
             missing = f"(SELECT {name} FROM {other} WHERE FALSE)"  # noqa: S608
             value = _value(name, field.type, missing, other_schema.field(at).type, is_old=is_old)
             replaced += [f"{value} AS {name}"] if value != name else []
@@ -37,7 +37,7 @@ def _with_members_of(other: str, other_schema: pa.Schema, table: str, schema: pa
 
 
 def _value(value: str, kind: pa.DataType, missing: str, other: pa.DataType, *, is_old: bool) -> str:
-    """A value with the members of two types, first those of the new state."""
+    """Return a value with the members of two types, first those of the new state."""
     import pyarrow as pa
 
     if kind == other or not (pa.types.is_struct(kind) and pa.types.is_struct(other)):

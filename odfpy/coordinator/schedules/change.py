@@ -31,7 +31,7 @@ class ScheduleChange:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks for the person: what is done, and when."""
+        """Remarks for the user: which jobs run, and when."""
         jobs = {} if self.new is None else self.new.jobs
         return tuple(f"`odf run` does a {job.value}: {trigger.in_words}" for job, trigger in jobs.items())
 
@@ -42,7 +42,7 @@ class ScheduleChange:
 
 
 def schedule_change(snapshot: DatasetSnapshot, existing: StoredDataset | None) -> ScheduleChange:
-    """The change that a manifest makes; one without a schedule leaves the dataset's as it is.
+    """Return the change that a manifest makes; one without a schedule leaves the dataset's as it is.
 
     Args:
         snapshot: the manifest.
@@ -58,7 +58,7 @@ def schedule_change(snapshot: DatasetSnapshot, existing: StoredDataset | None) -
 
 
 def _readable(folder: Path) -> DatasetSchedule | None:
-    """The schedule so far; one that cannot be read is replaced."""
+    """Return the schedule so far; one that cannot be read is replaced."""
     try:
         return load_schedule(folder)
     except OdfError:

@@ -1,8 +1,8 @@
 """Times by cron, in a time zone, by the rules that Debian's cron has for summer time.
 
-A job at fixed times (neither minute nor hour begins with `*`) runs once a day that it is due, whatever the clock does:
-a time that is skipped moves to the end of the gap, and of an hour that comes twice the first one counts. A job whose
-minute or hour begins with `*` follows real time: each quarter of an hour is one.
+A job at fixed times (neither minute nor hour begins with `*`) runs once on each due day, whatever the clock does: a
+skipped time moves to the end of the gap, and of a repeated hour the first one counts. A job whose minute or hour
+begins with `*` follows real time: each quarter of an hour is one.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _MAX_LENGTH: Final = 500
 
 
 def check_cron(text: str) -> None:
-    """Check that a text is five fields that some day fits.
+    """Check that a text has five fields that match some day.
 
     Raises:
-        InvalidValue: it is not; the message says which field is wrong.
+        InvalidValue: the text is invalid; the message names the wrong field.
     """
     shown = text[:_MAX_LENGTH]
     if meant := _WORDS.get(text.strip().lower()):
@@ -51,10 +51,10 @@ def check_cron(text: str) -> None:
 
 
 def zone_named(name: str | None) -> tzinfo:
-    """The time zone of a name; UTC without one.
+    """Return the time zone of a name; UTC without one.
 
     Raises:
-        InvalidValue: there is none of that name.
+        InvalidValue: there is no zone of that name.
     """
     if name is None:
         return timezone.utc
@@ -71,7 +71,7 @@ def zone_named(name: str | None) -> tzinfo:
 
 
 def next_time(cron: str, zone: tzinfo, after: float) -> float | None:
-    """The first time of a cron expression that is later than an instant.
+    """Return the first time of a cron expression that is later than an instant.
 
     Args:
         cron: five fields, which `check_cron` has accepted.
@@ -79,11 +79,11 @@ def next_time(cron: str, zone: tzinfo, after: float) -> float | None:
         after: the instant, in seconds since 1970.
 
     Returns:
-        Seconds since 1970; None where there is none within fifty years.
+        Seconds since 1970; None if there is none within fifty years.
     """
     try:
         local = datetime.fromtimestamp(after, zone)
-        # In an hour that comes twice, the next time by the clock on the wall may have been an hour ago.
+        # In a repeated hour, the next time on the wall clock may have been an hour ago.
         return next((found for one in CronSim(cron, local) if (found := one.timestamp()) > after), None)
     except (OverflowError, ValueError):  # the end of the calendar
         return None

@@ -26,20 +26,20 @@ def schedule_path(folder: Path) -> Path:
     """Return where the schedule of a dataset is.
 
     Args:
-        folder: of the dataset.
+        folder: folder of the dataset.
     """
     return folder / "info" / "schedule.yaml"
 
 
 def load_schedule(folder: Path) -> DatasetSchedule | None:
-    """The schedule of a dataset, None if it has none.
+    """Return the schedule of a dataset, None if it has none.
 
     Args:
-        folder: of the dataset.
+        folder: folder of the dataset.
 
     Raises:
-        MalformedManifest: it makes no sense; the message names file and line.
-        OdfError: it cannot be read.
+        MalformedManifest: the schedule is invalid; the message names file and line.
+        OdfError: the file cannot be read.
     """
     return load_document(schedule_path(folder), KIND, DatasetSchedule, check_schedule)
 
@@ -48,7 +48,7 @@ def save_schedule(folder: Path, schedule: DatasetSchedule) -> None:
     """Write the schedule of a dataset.
 
     Args:
-        folder: of the dataset.
+        folder: folder of the dataset.
         schedule: the schedule.
     """
     save_document(schedule_path(folder), KIND, schedule)
@@ -58,7 +58,7 @@ def remove_schedule(folder: Path) -> bool:
     """Remove the schedule of a dataset, and return whether it had one.
 
     Args:
-        folder: of the dataset.
+        folder: folder of the dataset.
     """
     try:
         schedule_path(folder).unlink()
@@ -68,20 +68,20 @@ def remove_schedule(folder: Path) -> bool:
 
 
 def schedule_text(schedule: DatasetSchedule) -> str:
-    """The part of a manifest that is a schedule, as YAML."""
+    """Return the part of a manifest that is a schedule, as YAML."""
     return dump({"schedule": to_tree(schedule)})
 
 
 def changed_path(storage: WorkspaceFolder) -> Path:
-    """The file whose time says that a schedule has changed, so that a scheduler need not look at all of them."""
+    """Return the file whose modification time shows that a schedule has changed: schedulers need not scan them all."""
     return storage.odf / "automation" / "changed"
 
 
 def tell_changed(storage: WorkspaceFolder) -> None:
-    """Let a scheduler know that a schedule has changed; without that it notices some seconds later."""
+    """Notify schedulers of a changed schedule; otherwise they notice it some seconds later."""
     path = changed_path(storage)
     with suppress(OSError):
         make_folder(path.parent)
         path.touch()
-        now = time.time_ns()  # the clock of file systems stands still for some milliseconds
+        now = time.time_ns()  # file system clocks have a resolution of some milliseconds
         os.utime(path, ns=(now, now))

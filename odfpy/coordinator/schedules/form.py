@@ -1,4 +1,4 @@
-"""Schedules as people write them: read from a tree, with the place of what is wrong, and checked against a dataset."""
+"""Schedules as users write them: parsed from a tree, with positions of errors, and validated against a dataset."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _EXAMPLES: Final = 'Write `cron: "15 6 * * mon-fri"`, `every: 1h` or `rows: 1000
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The dataset that a schedule is for, as far as its jobs depend on it.
+    """The properties of a dataset that its jobs depend on.
 
     Attributes:
-        is_derivative: whether it is derived from others here.
-        polls: whether it has a source that is asked.
-        is_copy: whether it is pulled from elsewhere.
+        is_derivative: whether it is derived from other datasets here.
+        polls: whether it has a polling source.
+        is_copy: whether it is pulled from another location.
     """
 
     is_derivative: bool
@@ -38,26 +38,26 @@ class Target:
 
     @classmethod
     def of(cls, state: ChainState, *, is_copy: bool) -> Target:
-        """Return what matters of a dataset.
+        """Return the properties of a dataset.
 
         Args:
-            state: of its chain.
-            is_copy: whether it is pulled from elsewhere.
+            state: state of its chain.
+            is_copy: whether it is pulled from another location.
         """
         derivative = state.kind is DatasetKind.DERIVATIVE
         return cls(derivative and not is_copy, state.polling_source is not None, is_copy)
 
 
 def read_schedule(tree: Any, path: Path, target: Target | None = None) -> DatasetSchedule:
-    """A schedule of a tree.
+    """Return a schedule of a tree.
 
     Args:
-        tree: what a document has there.
-        path: the place in the document.
+        tree: the schedule in a document.
+        path: its path in the document.
         target: the dataset that it is for, where that is known.
 
     Raises:
-        TreeError: what is wrong, and where.
+        TreeError: the schedule is invalid; the message names the position.
     """
     schedule: DatasetSchedule = from_tree(DatasetSchedule, tree, path)
     check_schedule(schedule, path, target)
@@ -65,15 +65,15 @@ def read_schedule(tree: Any, path: Path, target: Target | None = None) -> Datase
 
 
 def check_schedule(schedule: DatasetSchedule, path: Path, target: Target | None = None) -> None:
-    """Check that a schedule makes sense, for some dataset or for any.
+    """Check that a schedule is valid, for a dataset or for any.
 
     Args:
         schedule: the schedule.
-        path: the place that it is at.
+        path: its path in the document.
         target: the dataset that it is for.
 
     Raises:
-        TreeError: it does not.
+        TreeError: the schedule is invalid.
     """
     for place, fault in _faults(schedule, target):
         raise TreeError((*path, *place), fault.message, hint=fault.hint)
@@ -149,15 +149,15 @@ def _too_short() -> InvalidValue:
 
 
 def require_target(schedule: DatasetSchedule, target: Target, name: str) -> None:
-    """Check a schedule that a command has put together.
+    """Check a schedule from a command.
 
     Args:
         schedule: the schedule.
         target: the dataset that it is for.
-        name: its name, for the message.
+        name: name of the dataset, for the message.
 
     Raises:
-        UsageError: it makes no sense for the dataset.
+        UsageError: the schedule does not apply to the dataset.
     """
     try:
         check_schedule(schedule, (), target)

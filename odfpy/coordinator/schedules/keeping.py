@@ -1,4 +1,4 @@
-"""Schedules from people: read as text, checked against their dataset, and kept beside it."""
+"""Schedules from users: parsed from text, validated against their dataset, and stored beside it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _HINT = "It begins with `schedule:`, as in a manifest; `pull: {every: 1h}` below
 
 
 def parse_schedule(text: str) -> DatasetSchedule:
-    """The schedule of a text, as it stands in a manifest beside `content`.
+    """Parse a schedule, in the form that it has in a manifest beside `content`.
 
     Args:
         text: YAML with the one key `schedule`.
 
     Raises:
-        MalformedManifest: it is invalid; the message names line and place.
+        MalformedManifest: the schedule is invalid; the message names line and position.
     """
     documents = load_documents(text, "the schedule")
     if len(documents) != 1:
@@ -47,14 +47,14 @@ def _read(document: Document) -> DatasetSchedule:
 
 
 def keep_schedule(dataset: StoredDataset, schedule: DatasetSchedule) -> None:
-    """Keep a schedule beside its dataset, and let the scheduler know.
+    """Store a schedule beside its dataset, and notify the scheduler.
 
     Args:
         dataset: the dataset.
         schedule: the schedule.
 
     Raises:
-        UsageError: it makes no sense for this dataset.
+        UsageError: the schedule does not apply to the dataset.
     """
     require_target(schedule, Target.of(dataset.state, is_copy=is_copy(dataset)), str(dataset.handle))
     save_schedule(dataset.folder, schedule)

@@ -1,4 +1,4 @@
-"""A dataset's schedule: which jobs are done for it, and when. It lies beside the dataset, not in its chain."""
+"""A dataset's schedule: its jobs and their times. It is stored beside the dataset, not in its chain."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Job(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """The times of a job: by `cron`, or by `every` and `rows`, of which the first that is reached counts.
+    """The times of a job: by `cron`, or by `every` and `rows`, whichever comes first.
 
     Attributes:
         cron: five fields: minute, hour, day of the month, month, day of the week.
         timezone: name of the time zone of `cron`, such as Europe/Berlin; UTC by default.
         every: the time between the begins of two runs.
         rows: number of rows that are new to the job.
-        jitter: delay at most; a share of it that follows from dataset and time.
+        jitter: maximum delay; the actual delay is a fraction of it, determined by dataset and time.
     """
 
     KIND: ClassVar[str] = "a job of a schedule"
@@ -47,7 +47,7 @@ class Trigger:
 
     @property
     def in_words(self) -> str:
-        """The times for people: `every 1h`, `15 6 * * mon-fri (Europe/Berlin)`."""
+        """The times in words: `every 1h`, `15 6 * * mon-fri (Europe/Berlin)`."""
         if self.cron is not None:
             return f"{self.cron} ({self.timezone or 'UTC'})"
         rows = None if self.rows is None else f"{self.rows} new row{'' if self.rows == 1 else 's'}"
@@ -55,7 +55,7 @@ class Trigger:
         return " or ".join(filter(None, words))
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
-        """Return the times with what is given instead, and the rest as it is; times of the other kind go.
+        """Return the times with changes applied; times of the other kind are dropped.
 
         Args:
             changes: new values by the names of attributes; None leaves one as it is.
@@ -85,7 +85,7 @@ class PushTrigger(Trigger):
     """The times of a push.
 
     Attributes:
-        to: the place; by default the one that was pushed to last.
+        to: the remote; by default that of the last push.
     """
 
     to: str | None = None
@@ -93,12 +93,12 @@ class PushTrigger(Trigger):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """The tries after a run that failed; the time between them doubles from one to the next.
+    """Retries after a failed run; the delay doubles from one to the next.
 
     Attributes:
-        attempts: tries in all, with the first one.
-        delay: time before the second try.
-        max_delay: time between two tries, at most.
+        attempts: total number of attempts, including the first one.
+        delay: delay before the second attempt.
+        max_delay: maximum delay between two attempts.
     """
 
     KIND: ClassVar[str] = "retry"
@@ -108,11 +108,11 @@ class Retry:
     max_delay: Duration | None = None
 
     def allows(self, attempt: int) -> bool:
-        """Return whether there is such a try; the first one is number 1."""
+        """Return whether an attempt is permitted; the first one is number 1."""
         return attempt <= (_ATTEMPTS if self.attempts is None else self.attempts)
 
     def seconds_before(self, attempt: int) -> float:
-        """Return how long to wait before a try; the first one that waits is number 2."""
+        """Return the delay before an attempt in seconds; the first delayed one is number 2."""
         delay = _DELAY if self.delay is None else self.delay
         most = _MAX_DELAY if self.max_delay is None else self.max_delay
         return float(min(most.seconds, delay.seconds * 2 ** min(attempt - 2, _MAX_DOUBLINGS)))
@@ -129,11 +129,11 @@ class DatasetSchedule:
     """The schedule of a dataset.
 
     Attributes:
-        pull, compact, verify, push: the times of each job; None where it is not done.
-        retry: what happens after a run that failed.
-        max_age: the promise; a dataset whose last rows are older is late.
-        timeout: how long a run may take.
-        paused: whether nothing is done for now, and nothing promised.
+        pull, compact, verify, push: the times of each job; None if it is not scheduled.
+        retry: retries of failed runs.
+        max_age: promised freshness; a dataset whose last rows are older is late.
+        timeout: maximum duration of a run.
+        paused: whether all jobs and promises are suspended.
     """
 
     KIND: ClassVar[str] = "a schedule"
@@ -149,30 +149,30 @@ class DatasetSchedule:
 
     @property
     def jobs(self) -> Mapping[Job, Trigger]:
-        """The jobs that are done, with their times."""
+        """The scheduled jobs with their times."""
         every = {Job.PULL: self.pull, Job.COMPACT: self.compact, Job.VERIFY: self.verify, Job.PUSH: self.push}
         return {job: trigger for job, trigger in every.items() if trigger is not None}
 
     def with_job(self, job: Job, trigger: Trigger | None) -> DatasetSchedule:
-        """The schedule with other times of a job, None to do it no more.
+        """Return the schedule with other times of a job, None to do it no more.
 
         Args:
             job: the job.
-            trigger: its times, of its own class.
+            trigger: its times, an instance of the class for the job.
         """
         changes: dict[str, Any] = {job.value: trigger}
         return replace(self, **changes)
 
     @property
     def is_paused(self) -> bool:
-        """True if nothing is to be done for now."""
+        """True if all jobs are suspended."""
         return bool(self.paused)
 
     def is_late(self, last_data: Timestamp | None, now: Timestamp) -> bool:
-        """Return whether a dataset is older than promised; before its first rows, the scheduler tells.
+        """Return whether a dataset is older than promised; before its first rows, the scheduler decides.
 
         Args:
-            last_data: when its last rows came.
+            last_data: time of its last rows.
             now: the time.
         """
         if self.max_age is None or self.is_paused or last_data is None:
@@ -181,5 +181,5 @@ class DatasetSchedule:
 
     @property
     def tries(self) -> Retry:
-        """The tries after a run that failed, also where nothing is said of them."""
+        """The retry policy, or the default one."""
         return self.retry or Retry()

@@ -21,15 +21,15 @@ class ScheduledSnapshot(DatasetSnapshot):
 
 
 def with_schedule(snapshot: DatasetSnapshot, tree: Any, path: Path) -> ScheduledSnapshot:
-    """A snapshot with the schedule that stands beside it.
+    """Return a snapshot with the schedule from the same manifest.
 
     Args:
-        snapshot: what `content:` says.
-        tree: what `schedule:` says.
-        path: the place of that in the document.
+        snapshot: value of `content:`.
+        tree: value of `schedule:`.
+        path: path of the schedule in the document.
 
     Raises:
-        TreeError: the schedule makes no sense, or none for such a dataset.
+        TreeError: the schedule is invalid, or does not apply to the dataset.
     """
     polls = any(isinstance(event, SetPollingSource) for event in snapshot.metadata)
     target = Target(snapshot.kind is DatasetKind.DERIVATIVE, polls)
@@ -37,5 +37,5 @@ def with_schedule(snapshot: DatasetSnapshot, tree: Any, path: Path) -> Scheduled
 
 
 def schedule_of(snapshot: DatasetSnapshot) -> DatasetSchedule | None:
-    """The schedule that a manifest gives its dataset, None if it says nothing of it."""
+    """Return the schedule of a manifest, None if it has none."""
     return snapshot.schedule if isinstance(snapshot, ScheduledSnapshot) else None

@@ -27,7 +27,7 @@ from odfpy.values import dataclass
 
 
 class SourceNotApproved(IngestError, code="E430"):
-    """A source that somebody else has set would run here."""
+    """An unapproved source would run here."""
 
 
 def runs_something(source: Source) -> bool:

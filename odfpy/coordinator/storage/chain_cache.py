@@ -27,7 +27,7 @@ FORMAT: Final = 3
 """Version of the file; it changes with the fields of `ChainState` and of the events."""
 
 WALK: Final = 16
-"""A chain that has grown by so many blocks is written down again; shorter walks cost less than that."""
+"""Number of new blocks after which the state is written again; shorter walks cost less than that."""
 
 
 _MAX_IN_MEMORY: Final = 256

@@ -40,7 +40,7 @@ _MAX_SIZE: Final = 1000
 
 
 class UnusableKey(OdfError, code="E652"):
-    """The key to sign with cannot be read or made, or has been revoked or has expired."""
+    """The signing key cannot be read or created, or has been revoked or has expired."""
 
 
 class UnknownKey(NotFound, code="E653"):
@@ -49,7 +49,7 @@ class UnknownKey(NotFound, code="E653"):
 
 @dataclass(frozen=True, slots=True)
 class TrustedKey:
-    """A key of somebody else, under the name that the user has given it."""
+    """A key of another person, under a name chosen by the user."""
 
     name: str
     key: ActorId
@@ -72,7 +72,7 @@ class UserKeys:
     def __init__(self, folder: Path | None = None, own: Path | None = None) -> None:
         """
         Args:
-            folder: of the user's configuration; by default that of whoever runs this.
+            folder: folder of the user's configuration; by default that of the current user.
             own: file of the private key, where it is another one.
         """
         folder = folder or configuration_folder()

@@ -19,10 +19,10 @@ from odfpy.files import FULL, try_lock
 from odfpy.stages import stage
 
 _LOOK = 0.2
-"""Seconds between two tries to get a lock that another process holds."""
+"""Seconds between two attempts to acquire a lock held by another process."""
 
 _PATIENCE_OF_PUSHES = 30.0
-"""Seconds for which a push waits until garbage has been removed."""
+"""Seconds for which a push waits for garbage collection."""
 
 
 @contextmanager
@@ -55,12 +55,12 @@ def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
         was_abandoned = last.st_size > 0 or last.st_mtime < time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         owner = f"pid {os.getpid()}: {' '.join(sys.argv)[:150]}\n".encode("utf-8", "replace")
         try:
-            os.pwrite(descriptor, owner, 0)  # over the text of the last holder, which is evidence until then
+            os.pwrite(descriptor, owner, 0)  # overwrites the last holder, which is evidence until then
             os.ftruncate(descriptor, len(owner))
         except OSError as error:
             if error.errno not in FULL:
                 raise _not_lockable(path, what, error) from error
-            os.ftruncate(descriptor, 1)  # a hole takes no space: freeing disk space has to be possible
+            os.ftruncate(descriptor, 1)  # a hole takes no space: freeing disk space must be possible on a full disk
         try:
             yield was_abandoned
         finally:

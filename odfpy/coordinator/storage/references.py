@@ -239,7 +239,7 @@ def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) ->
 
 _PREFIX = "f16"
 _MIN_LENGTH = len("f1620") + 4
-"""Letters of a hash that mean a block: `f1620` is how all of them begin."""
+"""Minimum characters of an abbreviated hash: all begin with `f1620`."""
 
 
 def _is_hash(text: str) -> bool:

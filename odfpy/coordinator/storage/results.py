@@ -225,10 +225,10 @@ ENGINE_ACTIONS: Final = {
     "queued": "waiting for Spark, which has other work",
     "running": "Spark works",
 }
-"""What the engine does in each stage of a job, in words."""
+"""Descriptions of the engine's stages."""
 
 ProgressSink = Callable[[Progress], None]
-"""Who is told how far the work is."""
+"""Callback for the progress of work."""
 
 
 def engine_listener(subject: str, sink: ProgressSink) -> Callable[[JobProgress], None]:

@@ -119,7 +119,7 @@ class Downstream:
 
 
 def who_keeps_old_history(dataset: StoredDataset, dropped: set[Multihash]) -> tuple[str, ...]:
-    """Return remarks on who still has the old history: other references, and copies in other places.
+    """Return remarks on remaining copies of the old history: other references, and remotes.
 
     Args:
         dataset: the dataset whose history changes, or has changed.

@@ -54,7 +54,7 @@ class BlockSigners:
 
 
 class Signers:
-    """Looks up who has signed the blocks of a dataset."""
+    """Looks up the signers of a dataset's blocks."""
 
     def __init__(self, dataset: StoredDataset) -> None:
         self._side = dataset.layout.side
@@ -75,7 +75,7 @@ class Signers:
         return statements_about(self._side, self._dataset_id, self._keys)
 
     def get(self, hashed: HashedBlock) -> BlockSigners:
-        """Return who has signed a block; every signature is checked."""
+        """Return the signers of a block; every signature is verified."""
         try:
             signed = read_signatures(self._side, self._dataset_id, hashed)
             if signed is None:
@@ -108,7 +108,7 @@ def _files_of(side: SideFiles | None) -> Iterator[str]:
 
 
 ReportSigner = Callable[[OdfError, HashedBlock, str], None]
-"""Told of a finding: what is wrong, with which block, in which file."""
+"""Called with a finding: the error, its block, and its file."""
 
 
 def verify_signatures(

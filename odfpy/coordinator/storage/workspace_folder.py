@@ -3,11 +3,11 @@
 .odf/version                    version of this layout
 .odf/config.yaml                settings
 .odf/datasets/<id>/             one dataset each, laid out as in a repository
-.odf/datasets/<id>/info/alias   the name it goes by here
+.odf/datasets/<id>/info/alias   its local name
 .odf/keys/<id>                  private keys, mode 0600
 .odf/approved/<id>              which sources may run here
 .odf/repos/                     named repositories
-.odf/cache/                     what can be rebuilt
+.odf/cache/                     data that can be rebuilt
 .odf/run/                       locks, the engine's socket, scratch files
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 ODF_FOLDER = ".odf"
 LAYOUT_VERSION = "1"
 _TIMES, _PAUSE_SECONDS = 20, 0.05
-"""How often it is tried to remove a folder to which somebody still writes."""
+"""Number of attempts, and delay between them, to remove a folder that is still being written to."""
 
 
 class WorkspaceFolder:
@@ -274,7 +274,7 @@ def _remove(folder: Path) -> None:
 
 
 def version_missing(folder: Path) -> IntegrityError:
-    """The error of a folder that has the folder of a workspace without its version file."""
+    """Return the error of a folder that has the folder of a workspace without its version file."""
     version = folder / ODF_FOLDER / "version"
     return IntegrityError(f"The workspace in {folder} is damaged: {version} is missing", hint=_mend(version))
 

@@ -29,7 +29,7 @@ def was_head_here(dataset: StoredDataset, url: str, head: Multihash) -> bool:
 
 
 class KnownPlaces:
-    """The memory of other places. Transfers to them are in `Transfers`, which takes ten times as long to import."""
+    """Stored locations of other copies. Transfers are in `Transfers`, which takes ten times as long to import."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

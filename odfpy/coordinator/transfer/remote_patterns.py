@@ -13,7 +13,7 @@ from odfpy.repository.places.open import in_bucket, is_path
 from odfpy.repository.registry import RepositoryRegistry
 
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-"""A `%` in a URL that cannot be the beginning of an escape."""
+"""A `%` in a URL that is not part of an escape sequence."""
 
 
 def expand(refs: Sequence[str], storage: Storage, registry: RepositoryRegistry) -> Iterator[str]:

@@ -21,11 +21,11 @@ _FOR_A_COMMIT: Final = (
 
 @cache
 def load_for_a_commit() -> None:
-    """Begin to import the modules that a commit needs, once, in a thread beside one that waits."""
+    """Start to import the modules needed for a commit, once, in a separate thread."""
     Thread(target=_load, name="imports for a commit", daemon=True).start()
 
 
 def _load() -> None:
     for name in _FOR_A_COMMIT:
-        with suppress(Exception):  # whoever needs the module gets the error
+        with suppress(Exception):  # the importing thread that needs the module gets the error
             import_module(name)

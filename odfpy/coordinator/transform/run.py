@@ -42,7 +42,7 @@ from odfpy.errors import (
 from odfpy.stages import stage
 
 OUR_ENGINES = "odfpy-"
-"""What the versions of our engines begin with."""
+"""Prefix of the version strings of our engines."""
 
 EngineFor = Callable[[TransformSql], Engine]
 
@@ -269,7 +269,7 @@ def run(
     dataset: StoredDataset,
     state: ChainState,
 ) -> contract.TransformResponseSuccess:
-    """Let the engine work; earlier rows are provided when it asks for them.
+    """Run the engine; provide earlier rows if it requests them.
 
     Args:
         engine: the engine.
@@ -279,7 +279,7 @@ def run(
         state: the state that the request was made for.
 
     Raises:
-        InvalidQuery, UnsupportedQuery, NondeterministicQuery, EngineError: as the engine says.
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery, EngineError: raised by the engine.
     """
     response = engine.transform(request)
     if isinstance(response, contract.TransformResponseNeedsHistory):

@@ -1,15 +1,15 @@
-"""The verbs of a workspace by subject: each module is an attribute of `Workspace`, and a new verb goes into one.
+"""The verbs of a workspace by subject: each module is an attribute of `Workspace`.
 
-    datasets     which there are: list, look, add, rename, delete; the dataset registry
-    branches     branches and tags, and what is staged on them
+    datasets     list, show, add, rename, delete datasets; the dataset registry
+    branches     branches, tags, and staged changes
     sources      actions of sources on this machine, and their approval
     updates      data in: pull, ingest, watch, follow, watermarks
-    remotes      data out to other places, and the repositories by name
-    queries      rows, answers, exports, comparisons, and where a row comes from
-    graph        who is derived from whom
+    remotes      copies in other locations, and named repositories
+    queries      rows, query results, exports, comparisons, and provenance of rows
+    graph        the lineage of datasets
     maintenance  verify, clean up, compact, reset
-    engines      what runs queries; analysis, status, end
+    engines      the engines; analysis, status, stop
 
-The modules share a `WorkspaceContext` and know nothing of `Workspace`. A verb with many options takes them as one
-frozen request, which the command line or `Workspace` makes.
+The modules share a `WorkspaceContext` and do not depend on `Workspace`. A verb with many options takes them as one
+frozen request, created by the command line or by `Workspace`.
 """

@@ -1,4 +1,4 @@
-"""Checks of what programs pass to a workspace: a clear error in the place of one from deep inside."""
+"""Validation of arguments that programs pass to a workspace: clear errors instead of ones from deep inside."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odfpy.errors import UsageError
 _Class = TypeVar("_Class", bound=type)
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "str": (str,),
-    "int": (Integral,),  # those of numpy, too
+    "int": (Integral,),  # including those of numpy
     "float": (Real,),
     "bool": (bool,),
     "Path": (Path,),
@@ -23,9 +23,9 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 
 
 def with_checked_arguments(owner: _Class) -> _Class:
-    """Have the public methods of a class check arguments whose annotations are plain types.
+    """Make the public methods of a class check arguments whose annotations are plain types.
 
-    What is annotated with other types, such as a sequence of names, they check themselves.
+    They check arguments of other types, such as sequences of names, themselves.
     """
     for name, member in list(vars(owner).items()):
         if isfunction(member) and not name.startswith("_"):
@@ -63,6 +63,6 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _kinds(annotation: object) -> tuple[type, ...]:
-    """The types that an annotation names; none if it names others too."""
+    """Return the types of an annotation; none if it also has unsupported types."""
     parts = [part.strip() for part in str(annotation).split("|")]
     return tuple(kind for part in parts for kind in _TYPES[part]) if all(part in _TYPES for part in parts) else ()

@@ -1,4 +1,4 @@
-"""`Workspace.branches`: branches and tags of datasets, and what is staged on branches."""
+"""`Workspace.branches`: branches and tags of datasets, and staged changes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Branches:
             block: where: a tag, branch, number or hash; the head by default.
 
         Raises:
-            AlreadyExists: there is one of that name, elsewhere.
+            AlreadyExists: the name is taken, at another block.
             BlockNotFound, InvalidValue: no such block, or not a name.
         """
         from odfpy.coordinator.storage.references import create
@@ -49,7 +49,7 @@ class Branches:
             return create(dataset, kind, name, block)
 
     def delete(self, ref: str, kind: ReferenceKind, name: str) -> Multihash:
-        """Remove a branch or tag, and return the block where it was; what it led to stays until `odf gc`.
+        """Remove a branch or tag, and return its block; unreachable blocks are kept until `odf gc`.
 
         Args:
             ref: the dataset.
@@ -57,7 +57,7 @@ class Branches:
             name: its name.
 
         Raises:
-            NoSuchReference: with a suggestion.
+            NoSuchReference: there is none; the message has a suggestion.
         """
         from odfpy.coordinator.storage.references import delete
 
@@ -68,7 +68,7 @@ class Branches:
         """Return what a branch would add to the head of a dataset.
 
         Raises:
-            NoSuchReference: with a suggestion.
+            NoSuchReference: there is no such branch; the message has a suggestion.
         """
         from odfpy.coordinator.branches.diff import diff
 
@@ -81,16 +81,16 @@ class Branches:
         return staged_rows(self._storage.get(found.handle.id), found, limit)
 
     def merge(self, ref: str, branch: str, *, fast_forward_only: bool = False) -> MergeResult:
-        """Take over what is on a branch, which is deleted then; `delete` drops it instead.
+        """Merge a branch, then delete it; `delete` drops it instead.
 
         Args:
             ref: the dataset.
-            branch: what to take over.
+            branch: the branch to merge.
             fast_forward_only: refuse where the head has moved on, and events would have to be applied again.
 
         Raises:
-            MergeConflict: they cannot be applied again; nothing has changed.
-            NoSuchReference: with a suggestion.
+            MergeConflict: its changes cannot be applied; nothing was changed.
+            NoSuchReference: there is no such branch; the message has a suggestion.
         """
         from odfpy.coordinator.branches.merge import merge
 

@@ -1,4 +1,4 @@
-"""The context of all verbs of a workspace: its files, settings, engines, and the way to other places."""
+"""The context of all verbs of a workspace: its files, settings, engines, and transfers."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class WorkspaceContext:
 
     @cached_property
     def places(self) -> KnownPlaces:
-        """The other places that the workspace knows."""
+        """The known locations of other copies."""
         from odfpy.coordinator.transfer.known_places import KnownPlaces
 
         return KnownPlaces(self.storage)
 
     @cached_property
     def transfers(self) -> Transfers:
-        """The way to copies in other places."""
+        """The transfers to other locations."""
         from odfpy.coordinator.transfer.transfers import Transfers
 
         return Transfers(self.storage)

@@ -34,7 +34,7 @@ class DatasetRegistry:
         """Return all datasets, in the order of their names.
 
         Raises:
-            OdfError: one of them is damaged; `survey` continues with the others.
+            OdfError: a dataset is damaged; `survey` continues with the others.
         """
         found, damaged = self.survey()
         if damaged:
@@ -48,7 +48,7 @@ class DatasetRegistry:
             refs: ids, names and patterns; all datasets if empty.
 
         Raises:
-            DatasetNotFound: a name, or a pattern that fits nothing.
+            DatasetNotFound: a name does not exist, or a pattern matches nothing.
         """
         named, damaged = self._storage.scan()
         refs = all_of(refs)
@@ -71,7 +71,7 @@ class DatasetRegistry:
         """Return the id and the name of a dataset.
 
         Raises:
-            DatasetNotFound: with a suggestion.
+            DatasetNotFound: there is no such dataset; the message has a suggestion.
         """
         return self._storage.get(ref).handle
 
@@ -92,13 +92,13 @@ class DatasetRegistry:
             raise dataset.named(error) from error
 
     def signers(self, ref: str) -> Signers:
-        """Return the signers of a dataset, which tell who has signed a block."""
+        """Return the signers of a dataset's blocks."""
         from odfpy.coordinator.storage.signers import Signers
 
         return Signers(self._storage.get_at(ref))
 
     def snapshot(self, ref: str) -> DatasetSnapshot:
-        """Return a manifest that would make a dataset like this one: what is in force of what manifests can say."""
+        """Return a manifest that would create a dataset like this one, as far as manifests can express it."""
         from odfpy.coordinator.manifests import snapshot_of
 
         dataset = self._storage.get_at(ref)
@@ -113,8 +113,8 @@ class DatasetRegistry:
 
         Args:
             paths: files, URLs, folders and `-`.
-            recursive: whether folders are looked through.
-            stdin: the stream that `-` stands for.
+            recursive: whether to search folders.
+            stdin: the stream for `-`.
 
         Raises:
             MalformedManifest: the message names file, line and path.
@@ -136,14 +136,14 @@ class DatasetRegistry:
 
         Args:
             snapshots: manifests, in any order.
-            replace: append what has changed to datasets that exist; their history stays.
-            keep: leave datasets that exist as they are, and make the others.
+            replace: whether to append the changes to existing datasets; their history is kept.
+            keep: whether to leave existing datasets unchanged, and create the others.
             dry_run: only check; inputs that are not there are remarked on.
-            approve: let their sources run on this machine; else they run once `sources.trust` approved them.
+            approve: whether to approve their sources on this machine; otherwise `sources.trust` must approve them.
 
         Raises:
-            DatasetLocked: somebody else writes to one that exists; nothing was added.
-            OdfError: what is wrong with one of them; nothing was added, unless a file could not be written on the way.
+            DatasetLocked: another process is writing to an existing dataset; nothing was added.
+            OdfError: a dataset is invalid; nothing was added, unless a file could not be written on the way.
         """
         _require_snapshots(snapshots)
         for event in (event for snapshot in snapshots for event in snapshot.metadata):
@@ -166,17 +166,17 @@ class DatasetRegistry:
         self,
         refs: str | Sequence[str] = (),
         *,
-        all: bool = False,  # noqa: A002 - the word of the command line
+        all: bool = False,  # noqa: A002 - the option's name on the command line
         recursive: bool = False,
         force: bool = False,
     ) -> list[DatasetHandle]:
-        """Return what `delete` would remove, what is derived first; arguments and errors as there.
+        """Return what `delete` would remove, derivatives first; arguments and errors as there.
 
         Args:
             refs: names, ids or patterns of datasets.
-            all: whether all datasets are meant.
-            recursive: whether those derived from them go, too.
-            force: whether they go although others are derived from them.
+            all: whether to delete all datasets.
+            recursive: whether to delete their derivatives, too.
+            force: whether to delete datasets even if others are derived from them.
         """
         return [dataset.handle for dataset in self._doomed(refs, all=all, recursive=recursive, force=force)]
 
@@ -184,7 +184,7 @@ class DatasetRegistry:
         self,
         refs: str | Sequence[str] = (),
         *,
-        all: bool = False,  # noqa: A002 - the word of the command line
+        all: bool = False,  # noqa: A002 - the option's name on the command line
         recursive: bool = False,
         force: bool = False,
     ) -> list[DatasetHandle]:
@@ -194,18 +194,18 @@ class DatasetRegistry:
             refs: names, ids, patterns.
             all: every dataset that has a name.
             recursive: also everything that is derived from them.
-            force: also when others are derived from them, which then can neither be pulled nor verified.
+            force: also if others are derived from them, which can then neither be pulled nor verified.
 
         Raises:
             UsageError: others are derived from them; the message names these.
-            DatasetLocked: somebody writes to one of them; all are still there, unless that has begun just now.
-            OdfError: all are gone, but some files of them could not be removed.
+            DatasetLocked: a dataset is being written to; none was deleted, unless the writer has just started.
+            OdfError: all are deleted, but some of their files could not be removed.
         """
         with self._storage.editing():
             doomed = self._doomed(refs, all=all, recursive=recursive, force=force)
-            for dataset in doomed:  # before the first goes, so that all stay if there is one that is locked
+            for dataset in doomed:  # before the first is deleted, so that none is if one is locked
                 with dataset.writing():
-                    pass  # not held: a process may have fewer files open than there are datasets
+                    pass  # not held: there may be more datasets than a process may have open files
             left: list[Path] = []
             for dataset in doomed:
                 with dataset.writing():
@@ -219,7 +219,7 @@ class DatasetRegistry:
         return [dataset.handle for dataset in doomed]
 
     def rename(self, ref: str, new_name: str) -> DatasetHandle:
-        """Give a dataset another name; its id stays.
+        """Rename a dataset; its id is unchanged.
 
         Raises:
             AlreadyExists: the name is taken.
@@ -247,7 +247,7 @@ class DatasetRegistry:
         self,
         refs: str | Sequence[str],
         *,
-        all: bool,  # noqa: A002 - the word of the command line
+        all: bool,  # noqa: A002 - the option's name on the command line
         recursive: bool,
         force: bool,
     ) -> list[StoredDataset]:

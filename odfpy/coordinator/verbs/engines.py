@@ -28,23 +28,23 @@ class Engines:
         return self._context.engines
 
     def status(self) -> Status | None:
-        """Return what the Spark engine is doing, None when none is running."""
+        """Return the status of the Spark engine, None if none is running."""
         from odfpy.engine.worker.admin import engine_status
 
         return engine_status(self._context.storage.engine_run)
 
     def stop(self, *, force: bool = False) -> Status | None:
-        """End the Spark engine, and return what it was; None when none was running."""
+        """Stop the Spark engine, and return its last status; None if none was running."""
         from odfpy.engine.worker.admin import stop_engine
 
         return stop_engine(self._context.storage.engine_run, force=force)
 
     def prepare(self) -> tuple[Path, bool]:
-        """Make the start-up cache of the Spark engine, unless it is there; return its file, and whether it was made.
+        """Create the start-up cache of the Spark engine if it is missing; return its file, and whether it was created.
 
         Raises:
             UsageError: the engine of this workspace would use none.
-            EngineUnavailable: it cannot be made.
+            EngineUnavailable: it cannot be created.
         """
         from odfpy.coordinator.transform.engines import engine_settings
         from odfpy.engine.worker.preparation import prepare_engine
@@ -52,7 +52,7 @@ class Engines:
         return prepare_engine(engine_settings(self._context.storage, self._context.config))
 
     def analyze(self, ref: str) -> AnalyzeResponseSuccess | None:
-        """Return what the engine says of a derivative's query; None when the schema of an input is not known yet.
+        """Return the engine's analysis of a derivative's query; None if the schema of an input is not known yet.
 
         Raises:
             UsageError: the dataset is not derivative.

@@ -24,7 +24,7 @@ class Graph:
         self._storage = context.storage
 
     def lineage(self, ref: str) -> LineageNode:
-        """Return a dataset and what it is derived from, as far as that is in the workspace, with watermarks."""
+        """Return a dataset and its inputs, recursively, as far as they are in the workspace, with watermarks."""
         return Lineage(self._storage).tree(self._storage.get(ref).handle.id)
 
     def inputs(self, ref: str) -> list[DatasetHandle | DatasetId]:
@@ -36,15 +36,15 @@ class Graph:
         return Lineage(self._storage).dependents_of(self._storage.get(ref).handle.id)
 
     def circle_below(self, ref: str) -> DependencyCycle | None:
-        """Return an error that shows a circle that a dataset is in, or is derived from, and how that is mended."""
+        """Return an error for a cycle that a dataset is in or derived from, with how to fix it; None without one."""
         return Lineage(self._storage).circle_below(self._storage.get(ref).handle.id)
 
     def held_back(self) -> dict[DatasetId, tuple[DatasetHandle, ...]]:
-        """Return where the watermark of each derivative waits, through all levels; see `LineageNode`."""
+        """Return which datasets hold back the watermark of each derivative, recursively; see `LineageNode`."""
         found = {}
         lineage = Lineage(self._storage)
         for dataset in self._storage.datasets():
-            with suppress(OdfError):  # `DatasetRegistry.survey` reports what is damaged
+            with suppress(OdfError):  # `DatasetRegistry.survey` reports damaged datasets
                 found[dataset.handle.id] = lineage.tree(dataset.handle.id).held_back_by
         return found
 

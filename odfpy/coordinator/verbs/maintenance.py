@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _checked(progress: ProgressSink, control: CancellationToken) -> ProgressSink:
-    """A sink that asks at each sign of life whether the work is still wanted."""
+    """Return a sink that checks for cancellation with each progress report."""
 
     def tell(sign: Progress) -> None:
         control.check()
@@ -55,17 +55,17 @@ class Maintenance:
         engines: EngineRegistry | None = None,
         control: CancellationToken | None = None,
     ) -> Iterator[VerifyReport]:
-        """Check every file, every chain rule and, by replay, every transform; inputs come before what is derived.
+        """Check every file, every chain rule and, by replay, every transform; inputs come before their derivatives.
 
         Args:
-            request: what is verified, and how thoroughly.
+            request: the datasets to verify, and how thoroughly.
             progress: is notified of the progress.
-            engines: who replays; those of the workspace by default.
-            control: stops it from elsewhere; also tells `progress` how the engines get on.
+            engines: engines for replays; by default those of the workspace.
+            control: lets another thread cancel it; also reports progress of engines to `progress`.
 
         Raises:
-            IntegrityError: if all are meant, and after everything else: a dataset has lost its name.
-            QueryCancelled: the token says that nobody wants it any more.
+            IntegrityError: with `all`, and after everything else: a dataset has lost its name.
+            QueryCancelled: the verification was canceled.
         """
         from odfpy.coordinator.maintenance.fsck import with_files
         from odfpy.coordinator.maintenance.last_verification import remember_verification
@@ -104,7 +104,7 @@ class Maintenance:
                     names = named.get(dataset.handle.id, ())
                     report = replace(report, repaired=(*names, *mending.repaired), findings=findings)
                 if control is not None:
-                    control.check()  # what was cut short is not a verification
+                    control.check()  # an interrupted check is no verification
                 if not any(finding.code == SandboxRequired.code for finding in report.findings):
                     remember_verification(dataset, report, integrity_only=request.integrity_only)
                 yield report
@@ -116,7 +116,7 @@ class Maintenance:
     def _heard(
         self, name: str, progress: ProgressSink, control: CancellationToken | None, *, is_needed: bool
     ) -> AbstractContextManager[None]:
-        """Tell how the engine gets on with replays, where it is needed at all: to prepare it takes time."""
+        """Report the progress of the engine during replays, if it is needed at all."""
         if not is_needed:
             return nullcontext()
         listener = engine_listener(name, progress)
@@ -126,7 +126,7 @@ class Maintenance:
         return nullcontext()
 
     def _with_batch(self, reports: Callable[[BatchVerifier | None], Iterator[VerifyReport]]) -> Iterator[VerifyReport]:
-        """Reports with second opinions; the engine that gives them ends with the last one."""
+        """Yield reports with batch verifications; their engine stops after the last one."""
         from odfpy.coordinator.maintenance.batch import BatchVerifier
 
         batch = BatchVerifier(self._storage, self._context.config)
@@ -153,15 +153,15 @@ class Maintenance:
         may_remove: RemovalPolicy | None = None,
         progress: ProgressSink = silent,
     ) -> Iterator[GcReport]:
-        """Delete unreferenced files: objects that no reference reaches, leftovers, caches of what is gone.
+        """Delete unreferenced files: objects that no reference reaches, leftovers, orphaned caches.
 
         Args:
-            refs: names, ids, patterns; all datasets, and what belongs to none, by default.
+            refs: names, ids, patterns; by default all datasets, and garbage that belongs to none.
             checkpoints: also checkpoints that later ones have replaced.
-            caches: also caches that are of use: they are made again when they are needed.
+            caches: whether to remove caches in use, too; they are rebuilt when needed.
             dry_run: only find out.
-            may_remove: allows for removing objects whose rows say that it was let go; by default, what any row links
-                to stays.
+            may_remove: permits removing objects whose rows record their removal; by default, all linked objects are
+            kept.
             progress: is notified of the progress.
 
         Yields:
@@ -190,7 +190,7 @@ class Maintenance:
         Args:
             place: name of a repository, path or URL.
             names: names and patterns of datasets there; all by default.
-            older_than: how long ago what is removed was written; two weeks by default.
+            older_than: minimum age of removed objects; two weeks by default.
             dry_run: only find out.
             progress: is notified of the progress.
 
@@ -199,7 +199,7 @@ class Maintenance:
 
         Raises:
             UsageError: nothing can be removed there from here.
-            DatasetNotFound: a name or pattern fits nothing.
+            DatasetNotFound: a name or pattern matches nothing.
         """
         from odfpy.coordinator.maintenance.repository_gc import GOOD_WHILE, RepositoryGarbage
         from odfpy.coordinator.transfer.search import place_of
@@ -208,7 +208,7 @@ class Maintenance:
         yield from RepositoryGarbage(url, older_than or GOOD_WHILE, dry_run, progress).collect(all_of(names))
 
     def plan_compact(self, ref: str, options: CompactOptions | None = None) -> CompactResult:
-        """Return what `compact` would do; nothing is changed or locked."""
+        """Return what `compact` would do, without changing or locking anything."""
         from odfpy.coordinator.maintenance.compact import CompactOptions, plan_compaction
 
         return plan_compaction(self._storage, self._storage.get(ref), options or CompactOptions())
@@ -224,7 +224,7 @@ class Maintenance:
             progress: is notified of the progress.
 
         Raises:
-            UsageError: the dataset is derivative, and not only its metadata is to be kept.
+            UsageError: the dataset is derivative, and more than its metadata is kept.
             OdfError: something is damaged; nothing has changed.
         """
         from odfpy.coordinator.maintenance.compact import CompactOptions, compact
@@ -233,20 +233,20 @@ class Maintenance:
             return compact(self._storage, dataset, options or CompactOptions(), progress)
 
     def plan_reset(self, ref: str, block: str | int) -> ResetResult:
-        """Return what `reset` would do; nothing is changed or locked."""
+        """Return what `reset` would do, without changing or locking anything."""
         from odfpy.coordinator.maintenance.reset import plan_reset
 
         return plan_reset(self._storage, self._storage.get(ref), str(block))
 
     def reset(self, ref: str, block: str | int) -> ResetResult:
-        """Take a dataset back to a block.
+        """Reset a dataset to a block.
 
         Args:
             ref: name or id.
-            block: its hash or the beginning of that, its sequence number, or the name of a tag or branch.
+            block: its hash or a prefix of it, its sequence number, or the name of a tag or branch.
 
         Raises:
-            BlockNotFound, UsageError: it is not in the history, or several are meant.
+            BlockNotFound, UsageError: the block is not in the history, or is ambiguous.
         """
         from odfpy.coordinator.maintenance.reset import reset
 

@@ -1,4 +1,4 @@
-"""`Workspace.queries`: rows, answers, files of them, what has changed, and where a row comes from."""
+"""`Workspace.queries`: rows, query results, exports, comparisons, and provenance of rows."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Queries:
         Args:
             ref: name or id of the dataset.
             num_records: number of rows.
-            skip: rows to leave out at the end.
+            skip: number of rows to skip at the end.
         """
         from odfpy.coordinator.reading.read import tail
 
         return tail(self._storage.get_at(ref), num_records, skip)
 
     def sql(self, query: Query) -> pa.Table:
-        """Return all rows of the answer to a read-only query; `service.run` gives them in pieces."""
+        """Return all rows of a read-only query; `service.run` streams them."""
         with self.service.run(query) as answer:
             return answer.read_all()
 
@@ -58,9 +58,9 @@ class Queries:
         """Write a dataset, or the answer to a query, to a file or a folder of files, with a sidecar.
 
         Raises:
-            AlreadyExists: something is there.
+            AlreadyExists: the target exists.
             CannotExport: the format has no such columns.
-            UsageError: it would be among the workspace's own files.
+            UsageError: the target is inside of the workspace's own folder.
         """
         from odfpy.coordinator.reading.export import ExportOptions, export
         from odfpy.coordinator.reading.export_place import ExportTarget
@@ -100,9 +100,9 @@ class Queries:
         return export(self.service, query, options, progress)
 
     def _bound(self, query: Query, moment: str) -> Query:
-        """Bind a query of one dataset as it was to the block of then, so that the sidecar names this block.
+        """Bind a query of a past state of one dataset to its block, so that the sidecar names this block.
 
-        The query stays as it is where no such block has a schema: before the first data, or since a compaction.
+        The query is unchanged if no such block has a schema: before the first data, or since a compaction.
         """
         from odfpy.query.pinning import pinned_as_at
 
@@ -114,13 +114,13 @@ class Queries:
         return query
 
     def compare(self, ref: str, old: PointInTime, new: PointInTime, *, key: str | Sequence[str] = ()) -> Comparison:
-        """Return what has changed in the state of a dataset between two moments.
+        """Return the changes of a dataset's state between two moments.
 
         Args:
             ref: the dataset.
             old: a system time, a block, a tag or a branch.
             new: another one.
-            key: columns by which rows are known; the primary key of the dataset if empty.
+            key: key columns; the primary key of the dataset if empty.
 
         Raises:
             BlockNotFound, NotYetThen, NoSuchKey: a moment or a column is invalid.
@@ -132,18 +132,18 @@ class Queries:
     def provenance(
         self, ref: str, offset: int, *, column: str | None = None, depth: int | None = None, check: bool = True
     ) -> Provenance:
-        """Return where a row comes from: the rows that it is made of, through all datasets that it is derived from.
+        """Return the provenance of a row: the rows that it was derived from, through all input datasets.
 
         Args:
             ref: the dataset of the row.
             offset: the row.
-            column: of columns, only what this one comes from is told.
-            depth: how many derivatives are followed, one behind the other; all by default.
-            check: replay the cited rows alone, to see whether they give the row again.
+            column: if given, only the origin of this column is returned.
+            depth: maximum number of derivatives to follow in sequence; all by default.
+            check: whether to replay only the cited rows, to check that they reproduce the row.
 
         Raises:
             NoSuchRow, NoSuchColumn: the dataset has none of that offset or name.
-            UnknownProvenance: it cannot be told.
+            UnknownProvenance: it cannot be determined.
             DatasetNotFound, InputDiverged: an input is not in the workspace, or not as it was.
         """
         from odfpy.coordinator.provenance.trace import row_provenance

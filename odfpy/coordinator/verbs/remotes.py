@@ -1,4 +1,4 @@
-"""`Workspace.remotes`: datasets in other places, and the repositories by name."""
+"""`Workspace.remotes`: copies of datasets in other locations, and named repositories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @with_checked_arguments
 class Remotes:
-    """Other places that a workspace knows, and what goes there."""
+    """Known locations of copies, and transfers to them."""
 
     def __init__(self, context: WorkspaceContext) -> None:
         self._context = context
@@ -39,10 +39,10 @@ class Remotes:
         return self._context.places.aliases(self._storage.get(ref))
 
     def search(self, text: str = "", places: str | Sequence[str] = ()) -> tuple[list[FoundDataset], list[OdfError]]:
-        """Look for datasets in repositories; problems with some of these do not keep others from being asked.
+        """Search for datasets in repositories; a failing repository does not affect the others.
 
         Args:
-            text: words that name, description or keywords have; all datasets if empty.
+            text: words that name, description or keywords must contain; all datasets if empty.
             places: repositories, paths or URLs; all repositories by default.
         """
         from odfpy.coordinator.transfer.search import search_repositories
@@ -69,7 +69,7 @@ class Remotes:
 
         def pushed(dataset: StoredDataset) -> Iterator[PullResult]:
             circle = lineage.circle_of(dataset.handle.id)
-            if circle is not None:  # nobody could bring it up to date
+            if circle is not None:  # no one could pull it
                 yield PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=circle)
                 return
             push = partial(transfers.push, dataset, request.to, several=several, force=request.force)

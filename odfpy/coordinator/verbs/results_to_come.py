@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class ResultsToCome(Iterator[R], Generic[R]):
-    """The results of a verb, each made when it is asked for; whoever asks for none is warned that nothing was done."""
+    """Lazy results of a verb. If none is consumed, a warning says that nothing was done."""
 
     def __init__(self, made: Iterator[R], verb: str) -> None:
         """
@@ -27,7 +27,7 @@ class ResultsToCome(Iterator[R], Generic[R]):
         return next(self._made)
 
     def close(self) -> None:
-        """End the work where it is, as closing a generator does."""
+        """Stop the work, as closing a generator does."""
         self._is_asked = True
         self._made.close()
 
@@ -41,5 +41,5 @@ class ResultsToCome(Iterator[R], Generic[R]):
 
 
 def _each(made: Iterator[R]) -> Generator[R, None, None]:
-    """Yield the results; whoever closes this closes what makes them."""
+    """Yield the results; closing this generator closes the wrapped one."""
     yield from made

@@ -24,13 +24,13 @@ class Sources:
         self._storage = context.storage
 
     def all(self, refs: str | Sequence[str] = ()) -> list[KnownSource]:
-        """Return the sources of datasets, what each does on this machine, and whether it may.
+        """Return the sources of datasets, their actions on this machine, and whether they are approved.
 
         Args:
             refs: names, ids and patterns; all datasets by default.
 
         Raises:
-            UsageError, NotFound: a reference makes no sense.
+            UsageError, NotFound: a reference is invalid.
         """
         from odfpy.coordinator.ingest.source_actions import known_sources
 
@@ -39,7 +39,7 @@ class Sources:
         return [known for dataset in datasets for known in known_sources(dataset)]
 
     def report(self, ref: str, *, num_commits: int = 5) -> SourceReport:
-        """Return the sources of one dataset, how far they are taken in, and the last commits of data, newest first.
+        """Return the sources of one dataset, how far they were ingested, and the last data commits, newest first.
 
         Raises:
             UsageError: the dataset is derivative.
@@ -52,7 +52,7 @@ class Sources:
         return source_report(dataset, num_commits, copied_from=next(iter(aliases), None))
 
     def trust(self, ref: str) -> list[KnownSource]:
-        """Let the sources run that a dataset has now; others that it gets later have to be approved anew.
+        """Approve the current sources of a dataset; later ones need a new approval.
 
         Raises:
             NotFound: there is no such dataset.
@@ -63,6 +63,6 @@ class Sources:
         return self.all([str(dataset.handle.id)])
 
     def untrust(self, ref: str) -> bool:
-        """Let no source of a dataset run on this machine, and return whether one might. Raises as `trust`."""
+        """Withdraw the approval of a dataset's sources, and return whether there was one. Raises as `trust`."""
         with self._storage.editing():
             return self._storage.approvals.withdraw(self._storage.get(ref).handle.id)

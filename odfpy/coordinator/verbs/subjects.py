@@ -1,6 +1,6 @@
 """The verbs of a workspace, by subject.
 
-Each subject is imported when it is first used: a command has one or two of them, and need not wait for the others.
+Each subject is imported on first use: a command needs only one or two of them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Subjects:
 
     @cached_property
     def branches(self) -> Branches:
-        """Branches and tags of datasets, and what is staged on branches."""
+        """Branches and tags of datasets, and staged changes."""
         from odfpy.coordinator.verbs.branches import Branches
 
         return Branches(self._context)
@@ -66,14 +66,14 @@ class Subjects:
 
     @cached_property
     def remotes(self) -> Remotes:
-        """Datasets in other places, and the repositories by name."""
+        """Copies of datasets in other locations, and named repositories."""
         from odfpy.coordinator.verbs.remotes import Remotes
 
         return Remotes(self._context)
 
     @cached_property
     def queries(self) -> Queries:
-        """Rows, answers, files of them, what has changed, and where a row comes from."""
+        """Rows, query results, exports, comparisons, and provenance of rows."""
         from odfpy.coordinator.verbs.queries import Queries
 
         return Queries(self._context)

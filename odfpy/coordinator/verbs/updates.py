@@ -1,4 +1,4 @@
-"""`Workspace.updates`: data in, by pulls, ingests and watched folders, and the watermarks that say how far it is."""
+"""`Workspace.updates`: pulls, ingestion, watched folders, and watermarks."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Updates:
         self._storage = context.storage
 
     def pull(self, request: PullRequest, progress: ProgressSink = silent) -> Iterator[PullResult]:
-        """Bring datasets up to date, in dependency order.
+        """Update datasets, in dependency order.
 
         Yields:
             One result a dataset; one that failed has `error` set.
 
         Raises:
-            UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
+            UsageError, NotFound: a reference is invalid; nothing was pulled then.
         """
         with stage("find datasets"):
             refs, nameless = self._chosen(request)
@@ -52,13 +52,13 @@ class Updates:
         return _observed(chain(map(damaged_result, nameless), puller.pull(refs)), observer)
 
     def plan_pull(self, request: PullRequest, progress: ProgressSink = silent) -> Iterator[PullPlan]:
-        """Yield what `pull` would do with the same request: nothing is fetched, changed or locked.
+        """Yield what `pull` would do, without fetching, changing or locking anything.
 
         Yields:
-            One plan a dataset, in the order of the pull; one that would fail has `error` set, or a note.
+            One plan per dataset, in the order of the pull; if it would fail, `error` or a note is set.
 
         Raises:
-            UsageError, NotFound: a reference makes no sense.
+            UsageError, NotFound: a reference is invalid.
         """
         from odfpy.coordinator.dry_run import DryRun
 
@@ -71,18 +71,18 @@ class Updates:
     def status(
         self, refs: str | Sequence[str] = (), *, remote: bool = False, progress: ProgressSink = silent
     ) -> Iterator[DatasetStatus]:
-        """Yield what is to be done about datasets; nothing is changed or locked.
+        """Yield the remarks on datasets, without changing or locking anything.
 
         Args:
             refs: names, ids and patterns; all datasets if empty.
-            remote: ask other places for their heads; else what was seen of them last counts.
+            remote: whether to query other locations for their heads, instead of using the last seen ones.
             progress: is notified of the progress.
 
         Yields:
             One status a dataset, inputs first.
 
         Raises:
-            DatasetNotFound: a name, or a pattern that fits nothing.
+            DatasetNotFound: a name does not exist, or a pattern matches nothing.
         """
         from odfpy.coordinator.status import StatusReader
         from odfpy.settings.sections import SignaturesSection
@@ -94,11 +94,11 @@ class Updates:
     def follow(
         self, request: PullRequest, pace: FollowPace | None = None, *, progress: ProgressSink = silent
     ) -> Follow:
-        """Return what pulls datasets, then again whenever the place of a copy among them has something new.
+        """Return a `Follow` that pulls datasets, then again whenever the source of a copy among them has changed.
 
         Args:
-            request: the first pull; those that follow are of datasets that are here then.
-            pace: how often to look.
+            request: the first pull; later ones are for datasets that exist by then.
+            pace: how often to poll.
             progress: is notified of the progress.
         """
         from odfpy.coordinator.follow import Follow
@@ -109,7 +109,7 @@ class Updates:
         """Ingest files, or a stream, into a push source; one commit each, made as the results are consumed.
 
         Raises:
-            OdfError: the file at fault was not taken in, nor any after it.
+            OdfError: a file failed; it and the following ones were not ingested.
         """
         from odfpy.coordinator.ingest.push_ingest import ingest
 
@@ -125,14 +125,14 @@ class Updates:
         pause: Callable[[], None] | None = None,
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
-        """Take in the files of a folder as they come, each once, until interrupted while waiting.
+        """Ingest the files of a folder as they arrive, each once, until interrupted while waiting.
 
         Args:
             request: where they go, and how; it names no files.
-            folder: where files come; they are neither moved nor changed.
-            pattern: names of the files that are meant, such as `*.csv`.
-            settle: seconds for which a file must not change before it is taken in; one by default.
-            pause: waits between two looks at the folder; a second by default. KeyboardInterrupt in it ends the watch.
+            folder: the watched folder; its files are neither moved nor changed.
+            pattern: pattern of file names, such as `*.csv`.
+            settle: seconds for which a file must be unchanged before it is ingested; one by default.
+            pause: waits between two scans of the folder; by default a second. KeyboardInterrupt in it ends the watch.
             progress: is notified of the progress.
 
         Yields:
@@ -154,11 +154,11 @@ class Updates:
         ).run()
 
     def set_watermark(self, ref: str, watermark: Instant) -> PullResult:
-        """Declare that no row at or before a time will come to a root dataset.
+        """Declare that no more rows at or before a time will arrive in a root dataset.
 
         Raises:
-            UsageError: the dataset is derivative, or a copy: its watermark follows from others.
-            InvalidValue: it is not a time.
+            UsageError: the dataset is derivative or a copy, so its watermark is determined by others.
+            InvalidValue: the watermark is not a time.
             WatermarkWentBack: the watermark is later already.
         """
         from odfpy.coordinator.ingest.watermarks import set_watermark
@@ -176,7 +176,7 @@ class Updates:
         return Puller(self._storage, context.engines, context.places, request, limits, progress)
 
     def _observer(self, request: PullRequest) -> PullObserver:
-        """Return who watches a pull; the library that tells others of it is loaded only if somebody wants to know."""
+        """Return the observer of a pull; its library is loaded only if it is configured."""
         from odfpy.settings.sections import OpenLineageSection
 
         settings = self._context.config.section(OpenLineageSection)
@@ -187,7 +187,7 @@ class Updates:
         return lineage_observer(self._storage, settings, of_all=request.all)
 
     def _chosen(self, request: PullRequest) -> tuple[list[str], list[DamagedDataset]]:
-        """Return what to pull, and what cannot even be named."""
+        """Return the datasets to pull, and the damaged ones without a name."""
         if not request.all:
             from odfpy.coordinator.transfer.remote_patterns import expand
 

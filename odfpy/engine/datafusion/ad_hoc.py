@@ -33,7 +33,7 @@ class DataFusionRows:
     """The result of an ad hoc query, computed as it is read; planned when this is made.
 
     Attributes:
-        schema: of the rows, in plain layout.
+        schema: schema of the rows, in plain layout.
     """
 
     def __init__(self, request: SqlRequest) -> None:
@@ -48,19 +48,19 @@ class DataFusionRows:
             self.schema: pa.Schema = plain_schema(self._frame.schema())
 
     def _plan_with(self, start: int, end: int, text: str) -> object:
-        """Plan the query with another text in some place."""
+        """Plan the query with another text at a position."""
         query = self._request.query
         return run_query(self._context, query[:start] + text + query[end:]).optimized_logical_plan()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows; DataFusion itself would take the first ones from whichever file is read first."""
+        """Yield the rows; DataFusion itself would return those of whichever file is read first."""
         request = self._request
         with datafusion_errors(self._source, self._plan_with):
             yield from within(rows_in_order(self._frame), request.skip, request.limit, request.max_bytes)
 
 
 def _name_table(context: SessionContext, table: SqlTable, log: str) -> None:
-    """Let the query see a table: the slices themselves, or a view of them."""
+    """Register a table: the slices themselves, or a view of them."""
     schema = slice_schema(table.schema_file, vocab=table.vocab)
     is_whole = table.projection is None and table.last_offset is None
     name = table.name if is_whole else log

@@ -1,4 +1,4 @@
-"""Lineage of columns: from which columns of the inputs those of a result come, by the logical plan alone."""
+"""Lineage of columns: the input columns of each result column, determined from the logical plan alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Unnested:
 
     Attributes:
         column: the column.
-        source: the column below of which it is a part.
+        source: the column that it is a part of.
         depth: how many lists were opened; 0 for a field of a struct.
     """
 
@@ -34,7 +34,7 @@ class Unnested:
 
 
 def unnest_columns(plan: Any) -> list[Unnested]:
-    """The columns that an Unnest makes, in their order."""
+    """Return the columns that an Unnest makes, in their order."""
     (below,) = plan.inputs()
     known, found = names_of(below), []
     for name in names_of(plan):
@@ -52,20 +52,20 @@ def unnest_columns(plan: Any) -> list[Unnested]:
 
 
 def names_of(plan: Any) -> list[str]:
-    """The columns of a plan, each with the table that it belongs to."""
+    """Return the columns of a plan, each with the table that it belongs to."""
     return [str(name) for name in operator(plan)[1].schema().field_names()]
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One way in which a column comes about.
+    """One origin of a column.
 
     Attributes:
         table: name of the input.
         column: name of its column.
         branch: number of the reading.
-        is_one_of: whether the rows of other branches come another way.
-        through: expressions on the way.
+        is_one_of: whether rows of other branches have another origin.
+        through: expressions applied on the way.
     """
 
     table: str
@@ -79,11 +79,11 @@ class _Way:
 
 
 def column_origins(plan: Any, inputs: Sequence[str], layout: OutputLayout) -> tuple[ColumnOrigin, ...]:
-    """Return from which columns of the inputs the columns of a result come.
+    """Return the input columns from which the columns of a result come.
 
     Args:
         plan: the logical plan.
-        inputs: their names in the query.
+        inputs: names of the inputs in the query.
         layout: the columns of the output.
     """
     found: dict[tuple[str, int, str, int], ColumnOrigin] = {}
@@ -106,7 +106,7 @@ def column_origins(plan: Any, inputs: Sequence[str], layout: OutputLayout) -> tu
 
 
 def _ways(plan: Any, at: int, before: int) -> Iterator[_Way]:
-    """All ways in which a column of a plan comes about.
+    """Yield all origins of a column of a plan.
 
     Args:
         plan: the plan.
@@ -130,7 +130,7 @@ def _ways(plan: Any, at: int, before: int) -> Iterator[_Way]:
 
 
 def _of_expression(below: Any, raw: Any, before: int) -> Iterator[_Way]:
-    """The ways of what an expression reads; one that only reads a column adds nothing to them."""
+    """Yield the origins of what an expression reads; a mere column reference adds nothing to them."""
     from datafusion.expr import Expr
 
     expression = Expr(raw)
@@ -146,7 +146,7 @@ def _of_expression(below: Any, raw: Any, before: int) -> Iterator[_Way]:
 
 
 def _as_sql(name: str) -> str:
-    """The name of an expression, with literals as people write them: `Utf8("a")` is `'a'`, and `Int64(2)` is `2`."""
+    """Return the name of an expression with SQL literals: `Utf8("a")` is `'a'`, and `Int64(2)` is `2`."""
 
     def literal(found: re.Match[str]) -> str:
         number, text = found.groups()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class _Dataset(ds.UnionDataset):  # type: ignore[misc]
     """A dataset as DataFusion reads it.
 
-    Where conditions contradict each other, its filter is a constant instead of an expression, which pyarrow does not
-    take. Fragments are partitions to it, whose rows it takes as they come; so all files are one of them.
+    For contradictory conditions, its filter is a constant instead of an expression, which pyarrow does not accept. It
+    treats fragments as partitions and returns their rows unordered; so all files are one fragment.
     """
 
     def scanner(self, **options: Any) -> ds.Scanner:
@@ -47,13 +47,13 @@ def _as_expression(condition: Any) -> Any:
 
 
 def name_dataset(context: SessionContext, name: str, dataset: ds.Dataset, schema: pa.Schema) -> None:
-    """Let queries see a dataset of Arrow under a name.
+    """Register an Arrow dataset as a table.
 
     Args:
         context: the session.
         name: name of the table.
         dataset: the rows.
-        schema: their schema.
+        schema: schema of its rows.
     """
     inner = f"__odf_dataset_{name}"
     context.register_dataset(quoted(inner), _Dataset(schema, [dataset]))
@@ -61,16 +61,16 @@ def name_dataset(context: SessionContext, name: str, dataset: ds.Dataset, schema
 
 
 def in_one_order(context: SessionContext, name: str, schema: pa.Schema) -> DataFrame:
-    """The rows of a table over files, with conditions on fractions that follow the order of DataFusion.
+    """Return the rows of a table over files; conditions on floating-point columns follow DataFusion's order.
 
-    There, NaN is greater than all numbers. Arrow, to which DataFusion leaves conditions on a dataset, has no order for
-    it, and the statistics of a file, by which it leaves out row groups itself, do not know it. A function around
-    fractions, which changes none of them, keeps both away.
+    There, NaN is greater than all numbers. But DataFusion delegates conditions on a dataset to Arrow, which does not
+    order NaN; and file statistics, by which it skips row groups, ignore it. An identity function around floating-point
+    columns prevents both.
 
     Args:
         context: the session.
-        name: of the table.
-        schema: of its rows.
+        name: name of the table.
+        schema: schema of its rows.
     """
     if not any(pa.types.is_floating(field.type) for field in schema):
         return context.table(quoted(name))

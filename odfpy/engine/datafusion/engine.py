@@ -1,8 +1,8 @@
-"""DataFusion: derivative datasets row by row, preprocessing of ingests, ad hoc queries; each in a process of its own.
+"""DataFusion: row-by-row derivatives, preprocessing of ingests, ad hoc queries; each runs in a separate process.
 
-`engine: datafusion` names the dialect and the meaning that the reference implementation gives to a query, and its
-datasets verify by replay: the operation type is what the query selects under its name, else every row is appended.
-(`engine: spark` passes it through; see the decision record "op in row-by-row queries".)
+`engine: datafusion` selects the dialect and semantics of the reference implementation, whose datasets verify by replay:
+the operation type is the column of that name that the query selects, else every row is appended. (`engine: spark`
+passes it through; see the decision record "op in row-by-row queries".)
 """
 
 from __future__ import annotations
@@ -51,9 +51,8 @@ class DataFusionEngine:
     """Runs SQL with DataFusion, in processes.
 
     Attributes:
-        processes: where they come from, by default those that may take most of the machine's memory.
-        seconds: how long one may compute for something else than an ad hoc query, which has a time of its own; None
-            for any time.
+        processes: source of the processes; by default ones that may use most of the machine's memory.
+        seconds: maximum seconds of work other than an ad hoc query, which has its own limit; None for no limit.
         control: the token of the work that it is part of, None for nothing.
     """
 
@@ -63,16 +62,16 @@ class DataFusionEngine:
     control: CancellationToken | None = None
 
     def with_cancellation(self, token: CancellationToken) -> DataFusionEngine:
-        """The same engine, whose work ends when a token is cancelled."""
+        """Return the same engine with a token that cancels its work."""
         return replace(self, control=token)
 
     @property
     def version(self) -> str:
-        """Return what results depend on besides query and inputs, as recorded with every transform."""
+        """The version of everything that results depend on besides query and inputs, as recorded with transforms."""
         return engine_version()
 
     def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
-        """Return what the queries of a transform are, without running them."""
+        """Return the analysis of a transform's queries, without running them."""
         return self._ask(request, is_planning=True)  # type: ignore[return-value]
 
     def transform(self, request: TransformRequest) -> TransformResponse:
@@ -80,7 +79,7 @@ class DataFusionEngine:
         return self._ask(request)  # type: ignore[return-value]
 
     def trace(self, request: TraceRequest) -> TraceResponse:
-        """Return which rows of the inputs rows of an output stand for."""
+        """Return the input rows that output rows are derived from."""
         return self._ask(request)  # type: ignore[return-value]
 
     def sql(self, request: SqlRequest) -> SqlResponse:
@@ -88,24 +87,24 @@ class DataFusionEngine:
         return self._ask(request)  # type: ignore[return-value]
 
     def stream(self, request: SqlRequest, control: CancellationToken) -> RowStream:
-        """The rows of a query as they are made.
+        """Return the rows of a query as they are made.
 
         Raises:
             InvalidQuery: the query is at fault; also while the rows are read.
-            QueryEnded: its process has taken too much memory, or broken down; also while the rows are read.
+            QueryEnded: its process used too much memory, or crashed; also raised while the rows are read.
         """
         return IsolatedQuery(self.processes, replace(request, output_path=""), control)
 
     def preprocess(
         self, transform: TransformSql, tables: Mapping[str, pa.Table], *, spool: Path | None = None
     ) -> pa.Table:
-        """The result of a transform of any class over tables, in the order of their rows if row by row.
+        """Return the result of a transform of any class over tables, in the order of their rows if row by row.
 
         The rows go to the process and back as files.
 
         Args:
             transform: the queries.
-            tables: by the names that the queries give them.
+            tables: tables by their names in the queries.
             spool: a new file for the rows of the result, in a folder that has room for those of the tables, too; by
                 default it is one of the system's for temporary files.
 
@@ -116,7 +115,7 @@ class DataFusionEngine:
             InvalidQuery: a query cannot be run; the message names the step.
             NondeterministicQuery: its result would not be a function of the tables.
             UnsupportedQuery: temporal tables.
-            QueryEnded: its process has taken too much memory, or broken down.
+            QueryEnded: its process used too much memory, or crashed.
         """
         from odfpy.engine.ipc import map_stream
 

@@ -2,7 +2,7 @@
 
 eth_event_selector(signature)                                             the first topic of an event's logs
 eth_decode_event(signature, topic0, topic1, topic2, topic3, data)         a log as JSON
-eth_try_decode_event(signature, topic0, topic1, topic2, topic3, data)     the same, NULL if it is of another event
+eth_try_decode_event(signature, topic0, topic1, topic2, topic3, data)     the same, but NULL for another event
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BINARY = pa.binary()
 
 
 def register_ethereum_functions(context: SessionContext) -> None:
-    """Let queries of a session use the functions."""
+    """Register the functions in a session."""
     from datafusion import udf
 
     log = [pa.string(), *[_BINARY] * 5]

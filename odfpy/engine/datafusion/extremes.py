@@ -1,8 +1,8 @@
-"""The least and the greatest fraction of each group, which DataFusion 55 does not always find.
+"""The minimum and maximum of floating-point columns by group, which DataFusion 55 does not always compute correctly.
 
-Its `min` and `max` begin with the greatest and least number and compare by `<`. So a group of infinities gets one of
-these numbers, and where there is a NaN, the last row wins. It is right without groups and over windows, and so are its
-`first_value` and `last_value` in an order, to which a query is changed that would be wrong.
+Its `min` and `max` start with the greatest and least number and compare by `<`. So a group of infinities returns one of
+these numbers, and in a group with NaN the last row wins. They are correct without groups and over windows, and so are
+`first_value` and `last_value` with an order; affected queries are rewritten to these.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _OPERATOR: Final = re.compile(r"\n\s*(?=[A-Z]\w*: )")
 _WRONG: Final = re.compile(r"\s*Aggregate: groupBy=\[\[(?!\]\]).*\b(?:min|max)\(.*:Float", re.DOTALL)
-"""An operator of a plan with its schema: it has groups, one of the functions, and a column of fractions."""
+"""A plan operator with its schema: it has groups, one of the functions, and a floating-point column."""
 
 _INSTEAD: Final = {"max": ("last_value", "NULLS FIRST"), "min": ("first_value", "NULLS LAST")}
 
@@ -27,7 +27,7 @@ def are_wrong(plan: Any) -> bool:
 
 
 def with_right_ones(query: str) -> str:
-    """The query with other functions in the place of `min` and `max`, but for those over windows.
+    """Return the query with other functions in the place of `min` and `max`, but for those over windows.
 
     Args:
         query: a query that DataFusion has planned.
@@ -72,7 +72,7 @@ def _changed(query: str, tokens: Sequence[Token], at: int) -> str:
 
 
 def _end_of(tokens: Sequence[Token], opened: int) -> int:
-    """The position of the parenthesis that closes one."""
+    """Return the position of the parenthesis that closes one."""
     from sqlglot import TokenType
 
     depth = 0

@@ -1,4 +1,4 @@
-"""DataFusion's errors as ours. It tells no places except of syntax, so they are found again in the text.
+"""Conversion of DataFusion's errors. It reports positions only for syntax errors; others are searched in the text.
 
 A message names a column, a function, a value or an operator: where the query has it once, that is the place. Where it
 has it several times, one after the other is changed and planned again: the message is another one when it is the one
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
 Retry = Callable[[int, int, str], object]
-"""Plans a query with another text between two places; nothing is run."""
+"""Plans a query with the text between two positions replaced; nothing is run."""
 
 REFUSED: Final[dict[str, str]] = {
     **dict.fromkeys(("now", "current_timestamp", "current_date", "current_time", "today"), "reads the clock"),
@@ -28,7 +28,7 @@ REFUSED: Final[dict[str, str]] = {
     **dict.fromkeys(("input_file_name", "file_row_index"), "depends on how the data lies in files"),
     "version": "depends on the environment of the engine",
 }
-"""Functions that are taken out of the session; a test compares them with what DataFusion says of its own functions."""
+"""Functions removed from the session; a test compares them with DataFusion's own description of its functions."""
 
 _WITHOUT_PARENTHESES: Final = ("current_timestamp", "current_date", "current_time")
 _NAME: Final = r'(?:"(?:[^"]|"")*"|\w+)'
@@ -51,7 +51,7 @@ _OVER: Final = frozenset(
 
 _MAX_TRIED: Final = 20
 _MAX_LENGTH: Final = 2000
-"""Characters of what DataFusion says: it may show all of an expression."""
+"""Maximum characters of a DataFusion message, which may contain a whole expression."""
 _TYPES: Final = "Bring both to one type by CAST(... AS type)."
 _A_CAST: Final = "Write a value of that type, or try_cast(... AS type), which gives NULL instead."
 _UNGROUPED: Final = "`{dotted}` is neither in GROUP BY nor in an aggregate function"
@@ -76,11 +76,11 @@ class _Mistake:
     """A kind of message.
 
     Attributes:
-        message: what it is like; the name of its group says what to look for in the query: `column`, `dotted` (the same
-            without quotes), `function`, `operator`, `text` (in quotes), `number`, `word`.
-        says: what to say instead, with its groups; what the message says if None.
-        hint: what to try.
-        otherwise: words to look for where the query has nothing of the kind.
+        message: pattern of the message; the name of its group tells what to search for in the query: `column`, `dotted`
+            (the same without quotes), `function`, `operator`, `text` (in quotes), `number`, `word`.
+        says: replacement message, with the groups of the pattern; None for the original one.
+        hint: how to fix it.
+        otherwise: words to search for if the query does not contain it.
     """
 
     message: re.Pattern[str]
@@ -186,15 +186,15 @@ _MISTAKES: Final = (
 
 @contextmanager
 def datafusion_errors(source: SourceText, retry: Retry | None = None) -> Iterator[None]:
-    """Turn whatever DataFusion raises inside the block into our errors.
+    """Convert all exceptions of DataFusion inside the block.
 
     Args:
         source: the query.
-        retry: plans it with something else in it, to find out which of several places is meant.
+        retry: plans the query with a modified text, to find out which of several positions is meant.
 
     Raises:
         NondeterministicQuery: a function that is left out.
-        InvalidQuery: anything else, since DataFusion does not tell more.
+        InvalidQuery: any other error, since DataFusion does not tell more.
         KeyboardInterrupt: the person has interrupted it.
     """
     try:
@@ -202,7 +202,7 @@ def datafusion_errors(source: SourceText, retry: Retry | None = None) -> Iterato
     except OdfError:
         raise
     except SystemError as error:
-        # An interruption that arrives while Python is called back from native code comes out in this disguise.
+        # An interruption during a callback from native code is raised in this form.
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise error.__cause__ from None
         raise _translated(str(error), source, retry) from error
@@ -246,7 +246,7 @@ def _in_one_line(text: str) -> str:
 
 
 def _of_syntax(text: str, source: SourceText) -> InvalidQuery:
-    """Return what its parser says, with the place; at the end of the text, it names none."""
+    """Return the error of its parser, with the position; at the end of the text, the parser names none."""
     place = _PARSER_PLACE.search(text)
     end = len(source.text.rstrip())
     at = source.position(int(place.group(1)), int(place.group(2)) - 1) if place else end
@@ -258,7 +258,7 @@ def _of_syntax(text: str, source: SourceText) -> InvalidQuery:
 
 
 def _suggestion(text: str, *, is_quoted: bool) -> str | None:
-    """Return what was perhaps meant by a column or a function that there is not."""
+    """Suggest a similar name for an unknown column or function."""
     if (field := _FIELD.search(text)) is not None:
         return _other_column(field.group(1), text, " Texts are written in single quotes." if is_quoted else "")
     if (function := _FUNCTION.search(text)) is not None:
@@ -283,7 +283,7 @@ def _other_column(wanted: str, text: str, more: str) -> str | None:
 
 
 def _parts(path: str) -> list[str]:
-    """The names of a path, without quotes."""
+    """Return the names of a path, without quotes."""
     parts = re.findall(_NAME, path)
     return [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
 
@@ -292,19 +292,19 @@ def _parts(path: str) -> list[str]:
 
 
 class _Places:
-    """The places of names and functions in a query."""
+    """The positions of names and functions in a query."""
 
     def __init__(self, source: SourceText) -> None:
         from sqlglot import TokenError, tokenize
 
         try:
-            text = source.text.replace("`", '"')  # DataFusion takes both for quotes of names
+            text = source.text.replace("`", '"')  # DataFusion accepts both as quotes of names
             self._tokens: Sequence[Token] = tokenize(text, dialect="postgres")
         except TokenError:
             self._tokens = ()
 
     def of(self, found: re.Match[str], otherwise: Sequence[str]) -> list[tuple[int, int]]:
-        """Of what a message names; if nothing, of other words."""
+        """Return the positions of a message's names; if there are none, of other words."""
         named = found.groupdict()
         by_kind: dict[str, Callable[[str], Iterator[tuple[int, int]]]] = {
             "column": lambda text: self._paths(_parts(text)),
@@ -323,7 +323,7 @@ class _Places:
         return [span for words in otherwise for span in self.words(*words.split())]
 
     def words(self, *words: str) -> Iterator[tuple[int, int]]:
-        """Words or operators, one after the other, that are not in quotes."""
+        """Yield unquoted words or operators, in order."""
         for at in range(len(self._tokens) - len(words) + 1):
             tokens = self._tokens[at : at + len(words)]
             if all(
@@ -343,7 +343,7 @@ class _Places:
                 yield token.start, token.end + 1
 
     def _paths(self, parts: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """A name with all that is before its dots; or else alone, since messages add the table."""
+        """Yield a name with all that is before its dots; or else alone, since messages add the table."""
         for wanted in (parts, parts[-1:]):
             found = False
             for at in range(len(self._tokens) - 2 * len(wanted) + 2):
@@ -363,7 +363,7 @@ def _is(token: Any, *kinds: str) -> bool:
 def _meant(
     spans: Sequence[tuple[int, int]], message: str, source: SourceText, retry: Retry | None
 ) -> tuple[int, int] | None:
-    """Return which place a message means: the only one, or the one that changes it."""
+    """Return the position that a message refers to: the only one, or the one whose replacement changes the message."""
     if len(spans) <= 1 or retry is None:
         return spans[0] if len(spans) == 1 else None
     if _message(retry, 0, 0, "") != message:
@@ -375,10 +375,10 @@ def _meant(
 
 
 def _another(text: str, start: int, end: int) -> str:
-    """Return what may stand in some place instead, and means something else."""
+    """Return a replacement text with another meaning."""
     written = text[start:end]
     if text[end:].lstrip().startswith("(") and written.isidentifier():
-        return "coalesce"  # which takes arguments of any number and type
+        return "coalesce"  # accepts any number and types of arguments
     if written in _SIBLINGS:
         return _SIBLINGS[written]
     if written[0] in "'\"`":

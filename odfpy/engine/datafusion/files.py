@@ -38,7 +38,7 @@ class FileRows:
     """The result of a query over files, computed as it is read; planned when this is made.
 
     Attributes:
-        schema: of the rows, in plain layout.
+        schema: schema of the rows, in plain layout.
     """
 
     def __init__(self, request: FilesRequest) -> None:
@@ -53,7 +53,7 @@ class FileRows:
             self.schema: pa.Schema = plain_schema(self._frame.schema())
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows."""
+        """Yield the rows."""
         with datafusion_errors(self._source):
             yield from within(rows_in_order(self._frame), 0, None, self._request.max_bytes)
 
@@ -89,7 +89,7 @@ def _name_parquet(context: SessionContext, table: FileTable, schema: pa.Schema) 
     parts = []
     for number, path in enumerate(table.paths):
         name = f"__odf_files_{table.name}_{number}"
-        # As a URL, in which no sign stands for several files; the name of a copy does not end with `.parquet`.
+        # As a URL, in which no character is a wildcard; the name of a copy does not end with `.parquet`.
         context.register_parquet(quoted(name), Path(path).as_uri(), file_extension="", schema=schema)
         parts.append(in_one_order(context, name, schema))
     whole = parts[0]
@@ -103,7 +103,7 @@ def _has_views(kind: pa.DataType) -> bool:
 
 
 def _cast(context: SessionContext, name: str, schema: pa.Schema, wanted: pa.Schema) -> DataFrame:
-    """A table with other types of columns; those that it lacks are NULL."""
+    """Return a table with other types of columns; those that it lacks are NULL."""
     from datafusion import col, lit
 
     columns = [

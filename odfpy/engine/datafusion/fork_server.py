@@ -1,10 +1,9 @@
-"""A process that has imported DataFusion and otherwise does nothing but fork itself: one child for each request.
+"""A process that has imported DataFusion and only forks: one child for each request.
 
-It is given the greatest number of bytes of memory that a child may take, after how many seconds without a request it
-ends, and a socket as its standard input. Over that comes each request as two descriptors: a socket, for the request and
-the response, and a pipe, for the rows of a query. A child ends with its request, with whoever asked, or when it wants
-more memory; native code cannot be ended in any other way. How it ended, if not well, whoever asked hears from this
-process. See `odfpy.engine.datafusion.isolated`.
+Its arguments are the maximum memory of a child in bytes and its own idle timeout in seconds; its standard input is a
+socket. Each request arrives there as two descriptors: a socket for the request and the response, and a pipe for the
+rows of a query. A child exits with its request, with its client, or when it exceeds its memory; native code cannot be
+stopped in any other way. This process reports abnormal exits to the client. See `odfpy.engine.datafusion.isolated`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _children: dict[int, socket.socket] = {}
 
 
 def main() -> None:
-    """Fork until whoever has started this is gone."""
+    """Fork until the owner is gone."""
     import datafusion  # noqa: F401  imported once, for all children; nothing of it may run here: threads are not forked
 
     signal.signal(signal.SIGCHLD, _tell)
@@ -68,9 +67,9 @@ def main() -> None:
 
 
 def _next(control: socket.socket) -> tuple[bytes, list[int], int, Any]:
-    """The next request, and its descriptors; nothing when there is none to come any more.
+    """Return the next request, and its descriptors; nothing when no more will come.
 
-    Whoever is not asked for a while takes no more requests, and ends with the last one that is on its way.
+    After an idle period, this process accepts no more requests, and exits after the last one in transit.
     """
     while not select.select([control], [], [], float(sys.argv[2]))[0]:
         if not _children:
@@ -79,7 +78,7 @@ def _next(control: socket.socket) -> tuple[bytes, list[int], int, Any]:
 
 
 def _import_more(control: socket.socket) -> None:
-    """Import what only some requests need, once the first one has its process, and as long as nobody waits for one."""
+    """Import modules needed by some requests only, after the first request was forked, and while no other waits."""
     import zoneinfo  # noqa: F401
 
     import numpy.ma  # noqa: F401
@@ -89,7 +88,7 @@ def _import_more(control: socket.socket) -> None:
 
 
 def _tell(_number: int, _frame: object) -> None:
-    """Tell who has asked of children that did not end well."""
+    """Report to the clients of children that exited abnormally."""
     while True:
         try:
             child, status = os.waitpid(-1, os.WNOHANG)
@@ -98,19 +97,19 @@ def _tell(_number: int, _frame: object) -> None:
         if not child:
             return
         code = os.waitstatus_to_exitcode(status)
-        with _children.pop(child) as asked, suppress(OSError):  # who has asked may be gone
+        with _children.pop(child) as asked, suppress(OSError):  # the client may be gone
             if code:
                 asked.setblocking(False)
                 Channel(asked).send(Breakdown(signal.Signals(-code).name if code < 0 else str(code)))
 
 
 def _child(asked: int, rows: int, *, is_planning: bool) -> None:
-    """Answer one request, and end."""
+    """Process one request, and exit."""
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _CHILD_ENDS)
-        # Clients of other children hear of their end only if nobody else holds the socket.
+        # Clients of other children notice their exit only if no other process holds the socket.
         for other in _children.values():
             other.close()
         _limit(int(sys.argv[1]), is_planning=is_planning)
@@ -121,7 +120,7 @@ def _child(asked: int, rows: int, *, is_planning: bool) -> None:
             _end_with_client(channel.socket, wanted=True)
             with profiling("job") as measured:
                 response = _response(request, rows)
-            # Whoever has the response hangs up at once. That must not end this process as if it had failed.
+            # Clients hang up after the response. This process must not exit then as if it had failed.
             _end_with_client(channel.socket, wanted=False)
             os.close(rows)
             channel.send(JobProfile.of(measured))
@@ -132,7 +131,7 @@ def _child(asked: int, rows: int, *, is_planning: bool) -> None:
 
 
 def _confine(request: Job | ScanRequest | FilesRequest) -> None:
-    """Give up all files but those of the request and of Python, and all sockets, as far as the kernel lets us."""
+    """Give up access to all files but those of the request and of Python, and to all sockets, if the kernel can."""
     files = files_of(request)
     with suppress(OSError):  # a kernel without Landlock
         restrict_files([*_READS, *files.reads], [*files.folders, "/dev/null"])
@@ -143,23 +142,23 @@ def _limit(most: int, *, is_planning: bool) -> None:
     most = min(most, PLANNING_MEMORY) if is_planning else most
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(OSError):  # when the memory of the machine runs out all the same
+    with suppress(OSError):  # if the machine runs out of memory nevertheless
         Path("/proc/self/oom_score_adj").write_text(str(_ENDED_FIRST))
 
 
 def _end_with_client(connected: socket.socket, *, wanted: bool) -> None:
-    """Have the system end this process when the client hangs up: by SIGIO, which nobody here handles."""
+    """Let the system terminate this process when the client hangs up: by SIGIO, which nothing here handles."""
     flags = fcntl.fcntl(connected, fcntl.F_GETFL)
     fcntl.fcntl(connected, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(connected, fcntl.F_SETFL, flags | os.O_ASYNC if wanted else flags & ~os.O_ASYNC)
-    if wanted and select.select([connected], [], [], 0)[0]:  # it was before
+    if wanted and select.select([connected], [], [], 0)[0]:  # it already had
         os._exit(0)
 
 
 def _response(request: Job | ScanRequest | FilesRequest, rows: int) -> Result:
     try:
         return answer(request, rows)
-    except Exception as error:  # noqa: BLE001 - the client is told
+    except Exception as error:  # noqa: BLE001 - reported to the client
         return TransformResponseInternalError(f"{type(error).__name__}: {error}", traceback.format_exc())
 
 

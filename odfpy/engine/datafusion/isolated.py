@@ -1,9 +1,8 @@
-"""DataFusion's work in processes of its own: one that takes too long, or too much memory, ends alone.
+"""DataFusion's work in separate processes: if one exceeds its time or memory, it is terminated alone.
 
-DataFusion looks only now and then whether its work is still wanted; in a join without a condition, for example, it
-does not for hours. It breaks down over a query that is nested deeply enough, and with it the process that it is in. So
-everything is done in a process that can be ended at any time. That is forked from one that has everything imported,
-which takes some milliseconds.
+DataFusion rarely checks for cancellation; in a join without a condition, for example, not for hours. It crashes on
+deeply nested queries, together with its process. So all work is done in a process that can be killed at any time. It
+is forked from one that has imported everything, which takes some milliseconds.
 """
 
 from __future__ import annotations
@@ -42,39 +41,39 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 PLANNING: Final = b"p"
-"""What asks for a process that is to plan, and not to compute anything."""
+"""Requests a process for planning, without any computation."""
 
 PLANNING_MEMORY: Final = 1 << 30
-"""Bytes that such a process may take."""
+"""Maximum memory of such a process in bytes."""
 
 PLANNING_SECONDS: Final = 60.0
-"""Seconds that it may take."""
+"""Maximum seconds of such a process."""
 
 IDLE_SECONDS: Final = 600.0
-"""Seconds after which a process that all others are forked from is not kept for the next request."""
+"""Idle seconds after which the process that forks all others exits."""
 
 _COMPUTING: Final = b"q"
 _ATTEMPTS: Final = 2
 _SETTINGS: Final = {
-    "MIMALLOC_ARENA_EAGER_COMMIT": "0",  # else a gigabyte that is only set aside counts as taken
+    "MIMALLOC_ARENA_EAGER_COMMIT": "0",  # otherwise a gigabyte that is only reserved counts as used
     "JE_ARROW_MALLOC_CONF": "background_thread:false",  # threads are not forked
     "OPENBLAS_NUM_THREADS": "1",
 }
 _LOOK_MILLIS: Final = 50
 _BUFFER: Final = 1 << 20
 _OF_MEMORY: Final = frozenset(("SIGABRT", "SIGKILL"))
-"""How a process ends that gets none: it gives up, or is ended by the system."""
+"""Signals of a process that gets no memory: it aborts, or is killed by the system."""
 
 Ending: TypeAlias = Result | Breakdown
 
 
 class ForkServer:
-    """Starts processes for requests; threads may share it. It ends with this process, or when nobody asks for a while.
+    """Starts processes for requests; thread-safe. It ends with this process, or after an idle period.
 
     Attributes:
-        memory: bytes that a request may take.
-        idle: seconds without a request after which it gives its memory back; the next request starts it anew.
-        pid: of the process that all others are forked from, once there is one.
+        memory: maximum memory of a request in bytes.
+        idle: idle seconds after which it releases its memory; the next request restarts it.
+        pid: id of the process that forks all others, once it exists.
     """
 
     def __init__(self, memory: int, idle: float = IDLE_SECONDS) -> None:
@@ -87,18 +86,18 @@ class ForkServer:
         self._end: Callable[[], object] = lambda: None
 
     def begin(self) -> None:
-        """Start what the processes are forked from, which takes a while, if it has not been started; do not wait."""
+        """Start the forking process, which takes a while, if it is not running; do not wait."""
         with self._lock, suppress(OSError):
             self._connected()
 
     def fork(self, *, is_planning: bool) -> tuple[Channel, int]:
-        """A new process: where it takes its request, and the pipe that its rows come from.
+        """Return a new process: its request channel, and the pipe of its rows.
 
         Args:
-            is_planning: whether it is to compute nothing; then it gets little memory.
+            is_planning: whether it only plans; then it gets little memory.
 
         Raises:
-            EngineUnavailable: there is none to be had.
+            EngineUnavailable: no process can be started.
         """
         mine, theirs = socket.socketpair()
         reading, writing = os.pipe()
@@ -109,7 +108,7 @@ class ForkServer:
             os.close(reading)
             raise EngineUnavailable(f"No process can be started for the query: {error.strerror}") from error
         finally:
-            # In any case: as long as a copy is open here, the end of the child is not the end of its rows.
+            # In any case: while a copy is open here, the exit of the child does not end its rows.
             theirs.close()
             os.close(writing)
         return Channel(mine), reading
@@ -120,7 +119,7 @@ class ForkServer:
                 control = self._connected()
                 try:
                     socket.send_fds(control, [kind], descriptors)
-                except OSError:  # it has been killed
+                except OSError:  # it was killed
                     self._end()
                     self._control = None
                     if attempt + 1 == _ATTEMPTS:
@@ -129,7 +128,7 @@ class ForkServer:
                     return
 
     def _connected(self) -> socket.socket:
-        if self._control is None or self._owner != os.getpid():  # one of before a fork is not ours
+        if self._control is None or self._owner != os.getpid():  # one created before a fork is not ours
             self._control, self._owner = self._start(), os.getpid()
         return self._control
 
@@ -140,7 +139,7 @@ class ForkServer:
                 python_command("odfpy.engine.datafusion.fork_server", str(self.memory), str(self.idle)),
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,  # where Rust tells that it has no memory
+                stderr=subprocess.DEVNULL,  # where Rust reports that it has no memory
                 env=python_environment(os.environ, **_SETTINGS),
                 start_new_session=True,  # Ctrl-C is not for it
             )
@@ -150,7 +149,7 @@ class ForkServer:
 
 
 def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -> None:
-    """End a server; those whom it has started end with who has asked."""
+    """Stop a server; its children exit with their clients."""
     control.close()
     if owner == os.getpid():
         process.kill()
@@ -159,26 +158,26 @@ def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -
 
 @cache
 def fork_server(memory: int) -> ForkServer:
-    """The one of this process.
+    """Return the one of this process.
 
     Args:
-        memory: bytes that a request may take.
+        memory: maximum memory of a request in bytes.
     """
     return ForkServer(memory)
 
 
 def ask(server: ForkServer, request: Job, control: CancellationToken, *, is_planning: bool = False) -> Result:
-    """Return what a process of its own answers to a request.
+    """Run a request in a separate process and return its response.
 
     Args:
         server: the process that is forked.
         request: the request.
-        control: tells when the work is cancelled.
-        is_planning: whether it is for a plan only, with lower limits.
+        control: cancels the work.
+        is_planning: whether only a plan is needed, with lower limits.
 
     Raises:
-        QueryCancelled, QueryTimedOut: the token says that it is not wanted any more.
-        QueryEnded: the process has ended in some other way.
+        QueryCancelled, QueryTimedOut: the token was stopped.
+        QueryEnded: the process exited abnormally.
         EngineUnavailable: none can be started.
     """
     control.check()
@@ -188,7 +187,7 @@ def ask(server: ForkServer, request: Job, control: CancellationToken, *, is_plan
         os.close(rows)
         try:
             control.on_stop(channel.hang_up)
-            with suppress(OSError):  # it has ended already
+            with suppress(OSError):  # it has already exited
                 channel.send(request)
             found = _ending(channel, asked)
         finally:
@@ -200,11 +199,11 @@ def ask(server: ForkServer, request: Job, control: CancellationToken, *, is_plan
 
 
 def _ending(channel: Channel, asked: float | None = None) -> Ending | None:
-    """Return what a process says in the end, or what is said of it; nothing if there is nobody any more.
+    """Return the final message of a process, or the report on its exit; nothing if both are missing.
 
     Args:
-        channel: where it says so.
-        asked: when the process was asked for, as `time.perf_counter` has it, where that is to be in a profile.
+        channel: channel to the process.
+        asked: `time.perf_counter` at the request for the process, if its start is to be profiled.
     """
     with suppress(OSError, MalformedData):
         found: Ending | JobProfile | None = channel.receive(Ending | JobProfile)
@@ -220,7 +219,7 @@ def _ending(channel: Channel, asked: float | None = None) -> Ending | None:
 
 
 def _ended(how: Breakdown | None, memory: int, *, is_planning: bool) -> QueryEnded:
-    """Why a process has ended without an answer."""
+    """Return the reason why a process exited without a response."""
     most = min(memory, PLANNING_MEMORY) if is_planning else memory
     if how is not None and how.message.startswith("SIG") and how.message not in _OF_MEMORY:
         return QueryEnded(
@@ -234,7 +233,7 @@ def _ended(how: Breakdown | None, memory: int, *, is_planning: bool) -> QueryEnd
 
 
 class _Pipe(io.RawIOBase):
-    """The output of a process; whoever waits for it checks now and then for cancellation."""
+    """The output of a process; reads check for cancellation from time to time."""
 
     def __init__(self, descriptor: int, control: CancellationToken) -> None:
         self._file = io.FileIO(descriptor)
@@ -256,24 +255,24 @@ class _Pipe(io.RawIOBase):
 
 
 class IsolatedQuery:
-    """The rows of a query in a process of its own, which ends when nobody wants them any more.
+    """The rows of a query in a separate process, which exits when its client disconnects.
 
     Attributes:
-        schema: of the rows.
+        schema: schema of the rows.
     """
 
     def __init__(
         self, server: ForkServer, request: SqlRequest | ScanRequest | FilesRequest, control: CancellationToken
     ) -> None:
-        """Begin, and wait for the columns.
+        """Start, and wait for the schema.
 
         Args:
             server: starts the process.
             request: the query; it names no file for the rows.
-            control: says whether it is still wanted.
+            control: cancels the query.
 
         Raises:
-            OdfError: the query is at fault or was stopped, or it has ended in some other way.
+            OdfError: the query is invalid or was stopped, or its process failed.
         """
         import pyarrow as pa
 
@@ -285,7 +284,7 @@ class IsolatedQuery:
         self._rows = io.BufferedReader(_Pipe(reading, control), _BUFFER)
         try:
             control.on_stop(self._channel.hang_up)
-            with suppress(OSError):  # it has ended already
+            with suppress(OSError):  # it has already exited
                 self._channel.send(request)
             self._reader = pa.ipc.open_stream(pa.PythonFile(self._rows, "r"))
         except BaseException as error:  # noqa: BLE001  raised again, or what it stands for

@@ -1,7 +1,7 @@
 """Functions over JSON text that the reference implementation adds to DataFusion, for manifests that use them.
 
-They take one key, or the position in an array as text; what is deeper is reached with `json_get_json` in between. What
-is not there, is of another kind or is not JSON gives NULL, as there.
+They take one key, or an array index as text; deeper values are reached with a nested `json_get_json`. Missing values,
+values of another kind and invalid JSON give NULL, as in the reference implementation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 def register_json_functions(context: SessionContext) -> None:
-    """Let queries of a session use the functions."""
+    """Register the functions in a session."""
     from datafusion import udf
 
     for name, (of_value, result) in _BY_KEY.items():
@@ -56,7 +56,7 @@ def _value(text: str | None) -> Any:
 
 
 def _no_constant(name: str) -> None:
-    """NaN and Infinity are not JSON, though Python's reader takes them."""
+    """Reject NaN and Infinity: they are not JSON, though Python's parser accepts them."""
     raise ValueError(name)
 
 
@@ -78,7 +78,7 @@ def _float(value: Any) -> float | None:
 
 
 def _text(value: Any) -> str | None:
-    """A text that Arrow can hold: JSON may escape halves of a surrogate pair, which are not characters."""
+    """Return a text that Arrow can hold: JSON may escape halves of a surrogate pair, which are not characters."""
     if not isinstance(value, str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Conditions that pyarrow, to which DataFusion leaves those on files, would not answer as SQL does.
+"""Conditions on files that DataFusion delegates to pyarrow, which would not evaluate them as SQL does.
 
 `x IN (...)` is unknown where x is null, and pyarrow says that it is false. So `x NOT IN (...)`, of more values than
 DataFusion writes as comparisons, would be true of nulls. Below AND and OR alone there is no difference: a row for
@@ -39,4 +39,4 @@ def _is_read_well(condition: Any) -> bool:
         return _is_read_well(step.left()) and _is_read_well(step.right())
     if kind == "InList":
         return not condition.to_variant().negated()
-    return _LIST not in str(condition)  # in a text it costs a scan of all rows, and nothing else
+    return _LIST not in str(condition)  # a false match in a text only costs a scan of all rows

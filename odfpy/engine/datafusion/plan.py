@@ -1,4 +1,4 @@
-"""The logical plan of a query for DataFusion: whether it looks at one row at a time."""
+"""The logical plan of a query for DataFusion: whether it works row by row."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _INSTEAD: Final = "Write it for `engine: spark`, which has aggregates, windows a
 
 
 def operator(plan: Any) -> tuple[str, Any]:
-    """The uppermost operator of a logical plan, with its name."""
+    """Return the uppermost operator of a logical plan, with its name."""
     variant = plan.to_variant()
     return type(variant).__name__, variant
 
 
 def operators(plan: Any) -> Iterator[tuple[str, Any]]:
-    """All operators of a logical plan with their names, from the result to its inputs."""
+    """Yield all operators of a logical plan with their names, from the result to its inputs."""
     yield operator(plan)
     for below in plan.inputs():
         yield from operators(below)
 
 
 def check_is_query(plan: Any, source: SourceText) -> None:
-    """Refuse what reports on a query or a table instead of being one.
+    """Reject statements that report on a query or table instead of being a query.
 
     Raises:
         InvalidQuery: it is not a query.
@@ -52,7 +52,7 @@ def check_is_query(plan: Any, source: SourceText) -> None:
 
 
 def check_total_order(plan: Any, source: SourceText) -> None:
-    """Refuse to take some rows of those that have no order.
+    """Reject a LIMIT over rows without an order.
 
     Raises:
         NondeterministicQuery: LIMIT without ORDER BY.
@@ -74,10 +74,10 @@ def check_row_by_row(plan: Any, tables: Collection[str], source: SourceText) -> 
         source: the text of the query.
 
     Returns:
-        why it is so, in words.
+        The reason why it is so.
 
     Raises:
-        InvalidQuery, UnsupportedQuery, NondeterministicQuery: it is not so.
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: the query is not row by row.
     """
     check_is_query(plan, source)
     check_total_order(plan, source)

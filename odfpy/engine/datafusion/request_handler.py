@@ -1,4 +1,4 @@
-"""The work of DataFusion for a request, in this process: one that is forked for it. See `fork_server`."""
+"""The work of DataFusion for a request, in the process forked for it. See `fork_server`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ROW_BYTES: Final = 64 << 20
 
 
 def answer(request: Job | ScanRequest | FilesRequest, rows: int) -> Result:
-    """Do what is asked for.
+    """Process a request.
 
     Args:
         request: the request.
@@ -80,7 +80,7 @@ def _answer(request: Job | ScanRequest | FilesRequest, rows: int) -> Result:
 
 
 def _stream(schema: pa.Schema, found: Iterable[pa.RecordBatch], rows: int) -> SqlResponseSuccess:
-    """Write rows as an Arrow IPC stream, its schema before the first of them is there."""
+    """Write rows as an Arrow IPC stream; its schema is written before the first row exists."""
     count = 0
     with (
         io.FileIO(rows, "w", closefd=False) as pipe,
@@ -96,7 +96,7 @@ def _stream(schema: pa.Schema, found: Iterable[pa.RecordBatch], rows: int) -> Sq
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in batches that their reader, which is a server, has room for.
+    """Yield the rows in batches that their reader, which is a server, has room for.
 
     Raises:
         ResultTooLarge: a row has more bytes than that.
@@ -119,7 +119,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _preprocess(request: PreprocessRequest) -> PreprocessResponseSuccess:
     """Write the result of queries of any class over tables, in the order of their rows if row by row.
 
-    Nullability is what DataFusion says of the result, as the schema of a dataset is made from it.
+    Nullability is as DataFusion reports it, since the schema of a dataset is built from it.
     """
     context = new_session(deterministic=True)
     for table in request.tables:
@@ -142,7 +142,7 @@ def _preprocess(request: PreprocessRequest) -> PreprocessResponseSuccess:
 
 
 def _blame_first(steps: Iterable[tuple[DataFrame, SourceText]]) -> None:
-    """Raise the error of the first step that cannot be computed: views are run with what is built on them."""
+    """Raise the error of the first step that fails: views only run together with the query over them."""
     for frame, source in steps:
         with datafusion_errors(source):
             for _ in rows_in_order(frame):

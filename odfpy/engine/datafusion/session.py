@@ -25,11 +25,11 @@ _MAX_LEVELS: Final = 200
 """How deeply a query may nest. DataFusion's own 50 are few; from several hundred on, it breaks down."""
 
 _used_in: int | None = None
-"""The process in which sessions were made: their threads do not come along into one that is forked from it."""
+"""The process in which sessions were created: their threads do not exist in a fork of it."""
 
 
 def new_session(*, deterministic: bool) -> SessionContext:
-    """A session in which rows keep their order: one partition, so that nothing runs beside something else.
+    """Return a session in which rows keep their order: one partition, so that nothing runs in parallel.
 
     Args:
         deterministic: leave out the functions that are not.
@@ -50,7 +50,7 @@ def new_session(*, deterministic: bool) -> SessionContext:
     # When DataFusion 55 exchanges the sides of a join, it pushes conditions below it by the names of columns. Where
     # both sides have a name, outer joins lose or get rows then: https://github.com/apache/datafusion/issues/21246
     config = config.set("datafusion.optimizer.join_reordering", "false")
-    # Names are what is written, as in the reference implementation: `Id` without quotes is not `id`.
+    # Names are case-sensitive, as in the reference implementation: `Id` without quotes is not `id`.
     context = SessionContext(config.set("datafusion.sql_parser.enable_ident_normalization", "false"))
     register_json_functions(context)
     register_ethereum_functions(context)
@@ -61,12 +61,12 @@ def new_session(*, deterministic: bool) -> SessionContext:
 
 
 def quoted(name: str) -> str:
-    """A name exactly as it is, dots and capitals included."""
+    """Return a name exactly as it is, dots and capitals included."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def name_rows(context: SessionContext, name: str, schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> None:
-    """Let queries see rows under a name.
+    """Register rows as a table.
 
     Args:
         context: the session.
@@ -79,10 +79,10 @@ def name_rows(context: SessionContext, name: str, schema: pa.Schema, batches: Se
 
 
 def run_query(context: SessionContext, query: str) -> DataFrame:
-    """The result of one query, not computed yet; statements that change something are refused.
+    """Return the result of one query, not computed yet; statements that change something are refused.
 
     Raises:
-        Exception: whatever DataFusion raises; use it inside `datafusion_errors`.
+        Exception: any exception of DataFusion; use it inside `datafusion_errors`.
     """
     from datafusion import SQLOptions
 
@@ -98,7 +98,7 @@ def run_query(context: SessionContext, query: str) -> DataFrame:
     try:
         renamed = context.sql_with_options(with_right_ones(query), options)
         is_right = not are_wrong(renamed.optimized_logical_plan())
-    except Exception:  # noqa: BLE001 - whatever it is: the query as it was written has been planned
+    except Exception:  # noqa: BLE001 - whatever it is: the original query could be planned
         is_right = False
     if not is_right:
         raise UnsupportedQuery(
@@ -113,7 +113,7 @@ def run_query(context: SessionContext, query: str) -> DataFrame:
 
 
 def rows_in_order(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The rows of a result in plain layout, partition by partition: those of a UNION ALL come part by part."""
+    """Yield the rows of a result in plain layout, partition by partition: a UNION ALL has one per part."""
     schema = plain_schema(frame.schema())
     for partition in frame.execute_stream_partitioned():
         for batch in partition:

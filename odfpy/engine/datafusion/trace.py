@@ -1,8 +1,8 @@
-"""The rows of the inputs that rows of a result stand for: the query's own plan, with identifiers.
+"""The input rows of result rows: the query's own plan, extended by identifiers.
 
-DataFusion runs queries row by row only, so that each row of a result is made of exactly one row of an input. The plan
-is built once more, operator by operator, each with two more columns: the offset that the row has in its input, and the
-number of the reading of the input that it came through.
+DataFusion runs queries row by row only, so each result row comes from exactly one input row. The plan is rebuilt
+operator by operator, each with two more columns: the offset of the row in its input, and the number of the reference to
+the input through which it came.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HIDDEN: Final = (_OFFSET, _BRANCH)
 
 
 def trace(request: TraceRequest) -> TraceResponseSuccess:
-    """Return which rows of the inputs rows of an output stand for.
+    """Return the input rows that output rows are derived from.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.
@@ -43,7 +43,7 @@ def trace(request: TraceRequest) -> TraceResponseSuccess:
     analysis = analyze_transform(request.transform, request.vocab, inputs, request.recorded_schema)
     wanted = TraceTarget.read(request.wanted_path, analysis.layout)
     offsets = {source.query_alias: source.vocab.offset_column for source in inputs}
-    # In the order in which the rows come out: of rows that are the same, the first way is that of the first row.
+    # In the order of the output: of equal rows, the first origin is that of the first row.
     ways: defaultdict[int, list[Sequence[SourceRow]]] = defaultdict(list)
     for reading in readings(request.transform, inputs, analysis):
         with datafusion_errors(reading.text):
@@ -59,7 +59,7 @@ def trace(request: TraceRequest) -> TraceResponseSuccess:
 def _find(
     wanted: TraceTarget, rows: pa.RecordBatch, reading: Reading, analysis: Analysis
 ) -> Iterator[tuple[int, SourceRow]]:
-    """Rows that are wanted, by their numbers, with what they stand for."""
+    """Yield the wanted rows by their numbers, with their origins."""
     names = rows.schema.names[: -len(_HIDDEN)]
     kinds = operation_types(rows.select(names), analysis.layout)
     beside = pa.record_batch([kinds, *rows.columns[-len(_HIDDEN) :]], names=["kind", *_HIDDEN])
@@ -77,7 +77,7 @@ class _Carrier:
     """Builds a plan once more.
 
     Attributes:
-        offsets: of each input, the column with the offsets.
+        offsets: column with the offsets of each input.
     """
 
     def __init__(self, context: SessionContext, offsets: dict[str, str]) -> None:
@@ -86,10 +86,10 @@ class _Carrier:
         self._branches = 0
 
     def carried(self, plan: Any) -> DataFrame:
-        """The rows of a plan, with the hidden columns behind its own.
+        """Return the rows of a plan, followed by the hidden columns.
 
         Raises:
-            UnsupportedQuery: built once more without them, the plan would not be the same.
+            UnsupportedQuery: rebuilding the plan without them would not give the same plan.
         """
         if self._built(plan, hidden=False).logical_plan() != plan:
             raise UnsupportedQuery("Rows cannot be traced through this query", hint="Write it for `engine: spark`.")

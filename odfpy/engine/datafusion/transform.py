@@ -1,4 +1,4 @@
-"""Transforms in process: what their queries are, and their results over the new rows of the inputs."""
+"""Transforms in process: analysis of their queries, and their results over the new rows of the inputs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _ROWS_AT_ONCE: Final = 1 << 20
 
 
 def query_steps(context: SessionContext, transform: TransformSql) -> Iterator[tuple[DataFrame, SourceText]]:
-    """The result of each step, not computed; a step sees those before it."""
+    """Yield the result of each step, not computed; a step sees those before it."""
     if transform.temporal_tables:
         raise UnsupportedQuery("Temporal table joins are not supported by engine datafusion")
     steps = transform.steps
@@ -70,7 +70,7 @@ class Analysis:
     """The analysis of a transform before it runs.
 
     Attributes:
-        steps: what its queries are.
+        steps: analysis of its queries.
         layout: the columns of the slice.
         scans: how often each input is read.
         plan: the logical plan of the result, over empty tables.
@@ -88,12 +88,12 @@ def analyze_transform(
     inputs: Sequence[InputSchema | TransformRequestInput],
     recorded: DataSchema | None = None,
 ) -> Analysis:
-    """Return what a transform is, and what it gives.
+    """Return the analysis of a transform, and its result.
 
     Args:
         transform: the queries.
         vocab: names of the system columns of the output.
-        inputs: in declared order.
+        inputs: inputs in declared order.
         recorded: schema of the output so far.
 
     Raises:
@@ -116,7 +116,7 @@ def analyze_transform(
 
 
 def analyze(request: AnalyzeRequest) -> AnalyzeResponseSuccess:
-    """Return what the queries of a transform are, without running them."""
+    """Return the analysis of a transform's queries, without running them."""
     analysis = analyze_transform(request.transform, request.vocab, request.inputs)
     note = (
         f"`{request.vocab.operation_type_column}` is not selected, so that every row is appended: corrections and "
@@ -166,13 +166,13 @@ def transform(request: TransformRequest, engine_version: str) -> TransformRespon
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of a transform over rows of one input, all others being empty.
+    """The result of a transform over rows of one input, with all other inputs empty.
 
     Attributes:
-        number: of the input.
+        number: number of the input.
         context: the session.
         frame: the result, not computed.
-        text: of the last query.
+        text: text of the last query.
     """
 
     number: int
@@ -182,11 +182,11 @@ class Reading:
 
 
 def readings(transform: TransformSql, inputs: Sequence[TransformRequestInput], analysis: Analysis) -> Iterator[Reading]:
-    """The result in the order of its rows, those of the first input first.
+    """Yield the result in the order of its rows, those of the first input first.
 
-    A query row by row is linear: its result over all inputs is that over the first, all others being empty, then that
-    over the second, and so on; the same for parts of an input, which keeps memory flat. Only where a query reads an
-    input twice must the whole of it be there, since all rows of one reading come before those of the next.
+    A row-by-row query is linear: its result over all inputs is that over the first, with all others empty, then that
+    over the second, and so on; the same holds for parts of an input, which bounds memory. Only if a query reads an
+    input twice must it be complete, since all rows of one reference precede those of the next.
 
     Args:
         transform: the transform.
@@ -222,7 +222,7 @@ def _schema_of(source: InputSchema | TransformRequestInput) -> pa.Schema:
 
 
 def _new_rows(source: TransformRequestInput) -> Iterator[pa.RecordBatch]:
-    """The rows of an input that are to be processed, in order of offset, with the columns of its schema in force."""
+    """Yield the new rows of an input, in order of offset, with the columns of its current schema."""
     interval = source.offset_interval
     if interval is None:
         return
@@ -237,7 +237,7 @@ def _new_rows(source: TransformRequestInput) -> Iterator[pa.RecordBatch]:
 
 
 def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with the columns of a schema that may have grown since its slice was written."""
+    """Return a batch with the columns of a schema that may have grown since its slice was written."""
     arrays = [
         batch.column(field.name).cast(field.type)
         if field.name in batch.schema.names
@@ -248,10 +248,10 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def operation_types(batch: pa.RecordBatch, layout: OutputLayout) -> pa.Array:
-    """The operation types that the query selects, or +A for every row.
+    """Return the operation types that the query selects, or +A for every row.
 
     Raises:
-        InvalidQuery: they are invalid.
+        InvalidQuery: the operation types are invalid.
     """
     if layout.operation_type is None:
         return pa.array(np.zeros(batch.num_rows, dtype=np.int32))

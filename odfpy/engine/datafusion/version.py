@@ -6,9 +6,9 @@ from importlib.metadata import version
 from typing import Final
 
 ENGINE_RELEASE: Final = 2
-"""Counts up whenever this engine gives other results for the same query, inputs and DataFusion."""
+"""Incremented whenever this engine returns other results for the same query, inputs and DataFusion."""
 
 
 def engine_version() -> str:
-    """Return what results depend on besides query and inputs."""
+    """Return the version of everything that results depend on besides query and inputs."""
     return f"odfpy-datafusion/{ENGINE_RELEASE} datafusion/{version('datafusion')}"

@@ -50,9 +50,9 @@ class SqlRequest:
     The stream may be read while it grows.
 
     Attributes:
-        limit: rows at most.
+        limit: maximum number of rows.
         skip: rows to leave out before.
-        max_bytes: bytes of rows at most; a larger result is the query's fault `too-large`.
+        max_bytes: maximum bytes of rows; a larger result is reported as the fault `too-large` of the query.
         shown: the query as its author wrote it, of the same length: places in it are those of `query`.
     """
 

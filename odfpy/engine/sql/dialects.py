@@ -1,8 +1,8 @@
 """Queries for engines that are not here, translated to Spark SQL.
 
-What an ingest does to its rows before they are merged is done once, and its result is recorded; so a query for another
-engine may be run by Spark if it can be translated. Whether it means exactly the same nobody can promise: people are
-told. The queries of derivative datasets are never translated, since others repeat them to verify.
+An ingest preprocesses its rows only once, and records the result. So a query for another engine may be run by Spark if
+it can be translated. Its meaning may differ slightly, so users are told. The queries of derivative datasets are never
+translated, since others replay them for verification.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from odfpy.errors import EngineNotFound, InvalidQuery, QueryTooDeep, Unsupported
 
 TARGET: Final = "spark"
 NATIVE: Final = ("datafusion", TARGET)
-"""Engines whose queries are run as they are."""
+"""Engines whose queries run unchanged."""
 
 KNOWN: Final = ("flink", "risingwave")
 """Engines of the reference implementation that are not here."""
@@ -26,7 +26,7 @@ _GRAMMARS: Final = {"flink": "spark", "postgresql": "postgres"}
 
 
 def translate(transform: TransformSql) -> tuple[TransformSql, tuple[str, ...]]:
-    """The transform for an engine that is here, with a remark for the person if it had to be translated.
+    """Return the transform for an available engine, with a remark for the user if it had to be translated.
 
     Raises:
         EngineNotFound: nothing is known of the engine's SQL.
@@ -75,7 +75,7 @@ def _to_spark(source: SourceText, grammar: str, engine: str) -> str:
 
 
 def _check_aggregates(query: Any) -> None:
-    """Refuse what sqlglot would leave out without a word."""
+    """Reject aggregates that sqlglot would silently drop."""
     from sqlglot import exp
     from sqlglot.errors import UnsupportedError
 
@@ -85,7 +85,7 @@ def _check_aggregates(query: Any) -> None:
 
 
 def _parsed(source: SourceText, grammar: str) -> Any:
-    """The one query of a text, its names as the engine sees them, since Spark takes them as they are written."""
+    """Parse the single query of a text; names are resolved as its engine does, since Spark takes them literally."""
     import sqlglot
     from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
     from sqlglot.errors import ParseError, SqlglotError
@@ -102,6 +102,6 @@ def _parsed(source: SourceText, grammar: str) -> Any:
         raise InvalidQuery(f"The query does not parse: {error}{source.whole()}") from error
     if len(queries) != 1:
         raise InvalidQuery(f"A step is one SELECT, not {len(queries)} statements{source.whole()}")
-    # Where names are folded to upper case, the tables and columns that people declare here are still in lower case.
+    # In dialects that fold names to upper case, the declared tables and columns here are still in lower case.
     folds = Dialect.get_or_raise(grammar).normalization_strategy is NormalizationStrategy.LOWERCASE
     return normalize_identifiers(queries[0], dialect=grammar) if folds else queries[0]

@@ -32,7 +32,7 @@ class FileTable:
     header: bool = True
 
     def arrow_schema(self) -> pa.Schema | None:
-        """The schema, if it is given."""
+        """Return the schema, if it is given."""
         import pyarrow as pa
 
         return None if self.schema is None else pa.ipc.read_schema(pa.py_buffer(self.schema))
@@ -40,12 +40,12 @@ class FileTable:
 
 @dataclass(frozen=True, slots=True)
 class FilesRequest:
-    """A read-only query over files, whose rows go to whoever asks (odfpy).
+    """A read-only query over files; its rows are streamed to the client (odfpy).
 
     Attributes:
         query: the query.
         tables: all that it may name.
-        max_bytes: bytes of rows at most.
+        max_bytes: maximum bytes of rows.
     """
 
     query: str

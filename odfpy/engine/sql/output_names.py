@@ -1,4 +1,4 @@
-"""The columns that a preprocessing query gives, as far as its text alone tells them."""
+"""The column names of a preprocessing query, as far as its text alone determines them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN = {"kind", "hint", "distinct", "expressions", "from", "from_", "where", "
 
 
 def output_names(transform: TransformSql, columns: Sequence[str] | None) -> Sequence[str] | None:
-    """Names of the columns of the result, None where only an engine can tell.
+    """Return the names of the columns of the result, None if only an engine can tell.
 
     Args:
         transform: queries over the view `input`.
@@ -54,12 +54,12 @@ def _names(query: str, engine: str, tables: Mapping[str, Sequence[str] | None]) 
         elif isinstance(item, exp.Alias) or (isinstance(item, exp.Column) and not isinstance(item.this, exp.Star)):
             names.append(item.alias_or_name)
         else:
-            return None  # engines name expressions each in its own way
+            return None  # engines name expressions differently
     return names
 
 
 def _of_the_one_table(select: exp.Select, tables: Mapping[str, Sequence[str] | None]) -> Sequence[str] | None:
-    """The columns that `*` stands for, where there is nothing but one table."""
+    """Return the columns of `*`, if there is only one table."""
     from sqlglot import exp
 
     if any(value for key, value in select.args.items() if key not in _PLAIN):

@@ -1,15 +1,15 @@
-"""Temporal projections: what a changelog stands for, as SQL over the log. Both engines run what is written here.
+"""Temporal projections: the state of a changelog, as SQL over the log that runs in both engines.
 
-The log is a relation with all columns of a dataset. What comes out are rows of it, whole, system columns included:
+The log is a relation with all columns of a dataset. The result consists of complete rows, including system columns:
 
-current state, no key    rows alike in all data columns count together; as often as they were gained (`+A`, `+C`)
-                         more than taken away (`-R`, `-C`) they are there: the last ones that were gained
-current state, a key     of each key the last row, unless that takes away
+current state, no key    rows that are equal in all data columns are counted: if they were added (`+A`, `+C`) more often
+                         than removed (`-R`, `-C`), the difference remains: the rows that were added last
+current state, a key     the last row of each key, unless that removes it
 as of a time, no key     the current state of the rows up to that event time
 as of a time, a key      of each key the version in force at that time, as temporal tables have them: see
                          `odfpy.engine.spark.incremental.operators.temporal`
 
-A dataset as at some moment is the same over the rows up to an offset: that is a matter of which rows are in the log.
+A dataset as at a moment is the same over the rows up to an offset; the log is restricted beforehand.
 """
 
 # ruff: noqa: S608  (SQL is made of quoted names)
@@ -36,25 +36,25 @@ class Grammar(ABC):
 
     @abstractmethod
     def name(self, text: str) -> str:
-        """A name, exactly as it is."""
+        """Return a name, exactly as it is."""
 
     @abstractmethod
     def instant(self, time: Timestamp) -> str:
-        """A constant instant; below a microsecond is cut off."""
+        """Return a constant instant; below a microsecond is cut off."""
 
     @abstractmethod
     def as_instant(self, expression: str) -> str:
-        """A time of any type as an instant."""
+        """Return a time of any type as an instant."""
 
     def entries(self, expression: str) -> str:
-        """The entries of a map, as something that can be compared: in the order of their keys."""
+        """Return the entries of a map, as something that can be compared: in the order of their keys."""
         return f"array_sort(map_entries({expression}))"
 
     def nested_fractions(self, name: str) -> str:
-        """A column with fractions within lists, structs or maps, as something that can be compared.
+        """Return a column with fractions within lists, structs or maps, as something that can be compared.
 
         Raises:
-            UnsupportedQuery: the engine takes both zeros in there for two.
+            UnsupportedQuery: the engine treats the two zeros in nested values as different.
         """
         return self.name(name)
 
@@ -65,7 +65,7 @@ class Grammar(ABC):
 
     @abstractmethod
     def last(self, values: Mapping[str, pa.DataType], by: str) -> Sequence[str] | None:
-        """Aggregates of the values that stand where another one is greatest; None if a window is no slower."""
+        """Return aggregates of the values in the row with the greatest `by`; None if a window is equally fast."""
 
 
 class SparkGrammar(Grammar):
@@ -83,7 +83,7 @@ class SparkGrammar(Grammar):
         return f"CAST({expression} AS TIMESTAMP)"
 
     def last(self, values: Mapping[str, pa.DataType], by: str) -> Sequence[str] | None:
-        """Spark aggregates values of a fixed width by hash, and sorts rows for others."""
+        """Return aggregates for fixed-width values only: Spark aggregates these by hash, and sorts rows for others."""
         if not all(pa.types.is_primitive(kind) or pa.types.is_decimal(kind) for kind in values.values()):
             return None
         return [f"max_by({self.name(name)}, {by}) AS {self.name(name)}" for name in values]
@@ -121,14 +121,14 @@ DATAFUSION: Final = DataFusionGrammar()
 def projection_sql(
     projection: Projection, log: str, schema: pa.Schema, vocabulary: DatasetVocabulary, grammar: Grammar
 ) -> str:
-    """The query that makes a projection of a log.
+    """Return the query that makes a projection of a log.
 
     Args:
         projection: which one.
         log: name of the relation.
-        schema: its columns.
+        schema: schema of the log.
         vocabulary: names of its system columns.
-        grammar: of the engine.
+        grammar: grammar of the engine.
 
     Raises:
         InvalidQuery: a column of the key is not there.
@@ -171,7 +171,7 @@ class _Parts:
         self.weight = f"CASE WHEN {self.gained} THEN 1 ELSE -1 END"
 
     def _comparable(self, names: Sequence[str]) -> list[str]:
-        """Columns as they are grouped: both zeros are one, and maps are their entries."""
+        """Return columns as they are grouped: both zeros are one, and maps are their entries."""
         found = []
         for name in names:
             column, kind = self.grammar.name(name), self.schema.field(name).type
@@ -186,11 +186,11 @@ class _Parts:
         return f"PARTITION BY {', '.join(self._comparable(key)) or '1'}"
 
     def up_to(self, at: Timestamp) -> str:
-        """Return what happened up to a time."""
+        """Return the changes up to a time."""
         return f"SELECT {self.columns} FROM {self.log} WHERE {self.time} <= {self.grammar.instant(at)}"
 
     def current(self, key: Sequence[str] | None, up_to: Timestamp | None = None) -> str:
-        """The current state, of the rows up to an event time."""
+        """Return the current state, of the rows up to an event time."""
         rows = self.log if up_to is None else f"({self.up_to(up_to)})"
         if key is not None:
             last = self._last_of_key(key, rows)
@@ -205,7 +205,7 @@ class _Parts:
         return f"SELECT {self.columns} FROM ({numbered}) WHERE {self.gained} AND __odf_nth <= __odf_left"
 
     def _last_of_key(self, key: Sequence[str], rows: str) -> str | None:
-        """The same without a window."""
+        """Return the same without a window."""
         by = self._comparable(key)
         others = [name for name in self.schema.names if self.grammar.name(name) not in by]
         last = self.grammar.last({name: self.schema.field(name).type for name in others}, self.offset)
@@ -216,7 +216,7 @@ class _Parts:
         return f"SELECT {self.columns} FROM ({found}) WHERE {self.gained}"
 
     def appended_as_of(self, key: Sequence[str], at: Timestamp) -> str:
-        """Versions in force where no row takes any away: each begins one, and the last to begin holds."""
+        """Return the versions in force if no row removes any: each row begins one, and the last to begin holds."""
         nth = f"row_number() OVER ({self._of_key(key)} ORDER BY {self.time} DESC, {self.offset} DESC)"
         begun = (
             f"SELECT {self.columns}, {nth} AS __odf_nth FROM {self.log} WHERE {self.time} <= {self.grammar.instant(at)}"
@@ -224,7 +224,7 @@ class _Parts:
         return f"SELECT {self.columns} FROM ({begun}) WHERE __odf_nth = 1"
 
     def as_of(self, key: Sequence[str], at: Timestamp) -> str:
-        """Versions in force: what begins and ends them, and which of that comes last."""
+        """Return the versions in force, from the rows that begin and end them."""
         of_key, so_far = self._of_key(key), "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         in_order = f"{of_key} ORDER BY {self.offset}"
         event = f"CASE WHEN {self.gained} THEN {self.time} END"

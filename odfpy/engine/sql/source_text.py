@@ -1,4 +1,4 @@
-"""Places in the text of a query, as error messages show them."""
+"""Positions in the text of a query, as shown in error messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BRACKETS: Final = re.compile(
 _OPEN: Final = ("(", "[", "case")
 _CLOSED: Final = (")", "]", "end")
 _MAX_LINE_LENGTH: Final = 300
-"""Characters of a line that are shown, around what is meant."""
+"""Maximum characters of a line shown around the position."""
 _KEYWORDS: Final = frozenset(
     """SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET JOIN INNER LEFT RIGHT OUTER UNION INTERSECT EXCEPT DISTINCT
     WITH BETWEEN EXISTS VALUES PARTITION CASE WHEN THEN ELSE LIKE NULL""".split()  # noqa: SIM905
@@ -55,7 +55,7 @@ class SourceText:
         return self._render(line, start - begin, (end or start + 1) - start)
 
     def at_line(self, line: int, column: int) -> str:
-        """The same for a line, from 1, and a column, from 0."""
+        """Return the same for a line, from 1, and a column, from 0."""
         return self._render(line - 1, column, 1)
 
     def position(self, line: int, column: int) -> int:
@@ -73,7 +73,7 @@ class SourceText:
         return None
 
     def whole(self) -> str:
-        """Only the label, for what has no place of its own; empty when there is one query only."""
+        """Return only the label, for errors without a position; empty if there is only one query."""
         return f" (in {self.label})" if self.label else ""
 
     def _render(self, line: int, column: int, width: int) -> str:
@@ -89,10 +89,10 @@ class SourceText:
 
 
 def check_levels(text: str) -> None:
-    """Refuse a query whose brackets nest too deeply, of which a parser would make nothing for very long.
+    """Reject a query with too deeply nested brackets, which would keep a parser busy for very long.
 
     Raises:
-        InvalidQuery: it does.
+        InvalidQuery: the brackets are nested too deeply.
     """
     level = types = 0
     for token in _BRACKETS.finditer(text):
@@ -110,7 +110,7 @@ def check_levels(text: str) -> None:
 
 
 def too_deep() -> InvalidQuery:
-    """The error that a query nests too deeply."""
+    """Return the error that a query nests too deeply."""
     return InvalidQuery(
         f"The query nests too deeply: {MAX_LEVELS} levels are the most",
         hint="Write it in several steps or queries of WITH; IN (...) and concat_ws(...) take many values at once.",
@@ -118,10 +118,10 @@ def too_deep() -> InvalidQuery:
 
 
 def step_texts(transform: TransformSql) -> list[SourceText]:
-    """The queries of a transform, each labelled with its step where there are several.
+    """Return the queries of a transform, each labelled with its step where there are several.
 
     Raises:
-        QueryTooLong, QueryTooDeep: nobody is to work through a text like this.
+        QueryTooLong, QueryTooDeep: the text is too large to process.
     """
     steps = transform.steps
     for step in steps:

@@ -348,7 +348,7 @@ class SparkEngine:
             time.sleep(POLL_SECONDS)
 
     def _warn(self, weakness: str | None) -> None:
-        """Warn, once per engine, that it is less confined than it should be; whoever started the engine is told."""
+        """Warn, once per engine, that it is less confined than it should be; the user who started it is told."""
         if weakness and self._has_launched:
             _LOG.warning("The engine is not in a sandbox as it should be: %s.\n%s", weakness, _SANDBOX_HINT)
         self._has_launched = False

@@ -102,7 +102,7 @@ def _folder_of(path: str) -> str:
 def check_answer(files: RequestFiles, peculiar: set[str], answer: Result) -> None:
     """Check that an answer refers to nothing but files of the request.
 
-    Whoever controls the engine could have a link committed in place of a slice, and so have a private file published.
+    An attacker in the engine could have a link committed in place of a slice, and so have a private file published.
 
     Args:
         files: the files of the request.

@@ -12,7 +12,7 @@ from odfpy.values import dataclass
 _LINE: Final = re.compile(r"(\d{1,4}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (.{1,200})")
 
 _MAX_LENGTH: Final = 1 << 16
-"""Characters of a profile that are looked at: it comes from a process that is not trusted."""
+"""Maximum characters of a profile that are parsed: it comes from an untrusted process."""
 
 
 @dataclass(frozen=True, slots=True)

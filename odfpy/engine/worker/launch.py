@@ -51,7 +51,7 @@ _seen: dict[tuple[EngineSettings, JavaRuntime], tuple[float, str]] = {}
 
 
 def fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
-    """Return a fingerprint of what a worker is started from: settings, programs, libraries, code."""
+    """Return a fingerprint of the worker's environment: settings, programs, libraries, code."""
     package = Path(__file__).parents[2]
     worker_settings = replace(settings, job_seconds=None)  # how long a client waits does not concern the worker
     parts = [json.dumps(to_tree(worker_settings)), PROGRAM, str(java.home), java.version, str(spark_home())]

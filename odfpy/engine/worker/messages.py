@@ -88,7 +88,7 @@ class Breakdown:
 
     Attributes:
         message: what happened.
-        hint: what to try, if anything is known.
+        hint: how to fix it, if known.
         error: the error as it was raised; older workers do not send it.
     """
 

@@ -2,11 +2,11 @@
 
     engine.lock     locked by the worker as long as it lives; holds its process id
     engine.sock     where it listens
-    engine.secret   what a client has to say first, readable by the owner only
+    engine.secret   the secret that clients send first, readable by the owner only
     engine.log      what the worker and its Java process print
     engine-worker-*/ scratch of the worker that lives, removed with it
     clients/*/      what a process hands to the worker; its name has the process id
-    engine.folders  what a worker that is confined by Landlock alone must be let into when it starts
+    engine.folders  folders that a worker confined by Landlock alone needs access to from its start
 
 The lock ends with its process, so whatever is in the folder while nobody holds the lock is left over, and may be
 removed.
@@ -140,7 +140,7 @@ class RunFolder:
             self.socket_path.unlink(missing_ok=True)
 
     def has_lost(self, lock: int) -> bool:
-        """Return whether the lock file is no longer the holder's, because somebody removed the folder."""
+        """Return whether the lock file is no longer the holder's, because the folder was removed."""
         try:
             return not os.path.samestat(self._lock_file.stat(), os.fstat(lock))
         except OSError:
@@ -204,7 +204,7 @@ class RunFolder:
     def make_secret(self) -> str:
         """Write a new secret to its file."""
         secret = secrets.token_hex(32)
-        # O_EXCL: never into an existing file, whose permissions somebody else may have chosen.
+        # O_EXCL: never into an existing file, whose permissions may have been chosen by others.
         descriptor = os.open(self._secret_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
         with os.fdopen(descriptor, "w") as file:
             file.write(secret)
@@ -241,7 +241,7 @@ class RunFolder:
         """Return a connection to the worker.
 
         Raises:
-            OSError: nobody listens.
+            OSError: there is no listener.
         """
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -260,7 +260,7 @@ def _is_alive(pid: str) -> bool:
     except (ValueError, OverflowError, ProcessLookupError):
         return False
     except OSError:
-        pass  # it belongs to somebody else
+        pass  # it belongs to another user
     return True
 
 

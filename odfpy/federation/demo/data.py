@@ -23,7 +23,7 @@ commitdate,receiptdate,shipinstruct,shipmode,comment
 2,6,4,30.00,44512.30,2.0,7.0,N,O,2000-01-31,2000-01-15,2000-02-04,NONE,AIR,sold after all others
 24,5,5,23.00,34891.00,10.0,4.0,R,F,1994-10-16,1994-09-26,1994-11-04,NONE,FOB,came back
 """
-"""Lines without an order, as a shop may have them, in the words of na_us."""
+"""Additional lines without orders, with the column names of na_us."""
 
 _PROGRAM: Final = "tpchgen-cli"
 _SCALE: Final = "0.01"

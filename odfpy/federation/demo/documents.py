@@ -20,13 +20,13 @@ from odfpy.federation.demo.words import (
 from odfpy.federation.model.documents import API_VERSION
 
 ALL_ACCESS: Final = "all_access"
-"""The user who sees all rows of lineitem."""
+"""The user who may see all rows of lineitem."""
 
 GUEST: Final = "guest"
-"""A user of whom no relay knows anything: they have a certificate of the authority, and see what everybody sees."""
+"""A user unknown to all relays, with a certificate of the authority: they see only what is visible to everybody."""
 
 MORE_LINES: Final = "more_lines.csv"
-"""The file that na_us has beside the tables."""
+"""The file of na_us in addition to the tables."""
 
 _DATA: Final = "tpch"
 _MORE: Final = "more"
@@ -130,7 +130,7 @@ def _has_more(relay: str) -> bool:
 
 
 def _more_columns() -> dict[str, str]:
-    """Return the columns of the CSV of na_us: its own names, but none for orders."""
+    """Return the columns of the CSV of na_us: in its own vocabulary, but without orders."""
     words = words_of("na_us")
     columns = columns_of("na_us", "lineitem")
     return {name: dtype for name, dtype in columns.items() if name != "orderkey" and name not in words.more}

@@ -52,7 +52,7 @@ class WebFolder:
         return self.path / "keys" / "ca.pem"
 
     def certificate(self, name: str) -> Path:
-        """The certificate of a relay or user; its key is beside it.
+        """Return the certificate of a relay or user; its key is beside it.
 
         Args:
             name: name of the relay or user.
@@ -64,7 +64,7 @@ class WebFolder:
         return self.path / "keys" / f"{name}.key"
 
     def workspace(self, relay: str) -> Path:
-        """The workspace of a relay.
+        """Return the workspace of a relay.
 
         Args:
             relay: name of the relay.
@@ -72,7 +72,7 @@ class WebFolder:
         return self.path / relay
 
     def data(self, relay: str, table: str) -> Path:
-        """The file of a table of a relay."""
+        """Return the file of a table of a relay."""
         return self.path / relay / "data" / f"{table}.parquet"
 
     @property
@@ -93,8 +93,8 @@ class WebFolder:
 
         Args:
             relay: name of the relay.
-            locations: of all relays, by name.
-            offline: whether the relay that never answers is a peer.
+            locations: locations of all relays, by name.
+            offline: whether the relay that never responds is a peer.
 
         Raises:
             OdfError: they cannot be applied.
@@ -175,7 +175,7 @@ def _make(folder: WebFolder) -> None:
 
 
 def _remove(path: Path, *, itself: bool) -> None:
-    """Remove what was created of a web that could not be completed."""
+    """Remove the files of a web that could not be completed."""
     for one in path.iterdir() if path.exists() else ():
         shutil.rmtree(one, ignore_errors=True)
     if itself and path.exists():

@@ -93,7 +93,7 @@ def running_web(folder: WebFolder, *, port_base: int = 0, offline: bool = True) 
 
 @contextmanager
 def _silent(port: int) -> Iterator[socket.socket]:
-    """Open a socket on which the kernel accepts connections, and nobody ever responds."""
+    """Open a socket on which the kernel accepts connections, but no process responds."""
     with socket.socket() as listening:
         try:
             listening.bind((HOST, port))

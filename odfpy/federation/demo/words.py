@@ -113,7 +113,7 @@ RELAYS: Final[Mapping[str, RelayWords]] = {
 """The relays by name."""
 
 OFFLINE: Final = "offline"
-"""The relay that never answers; it would have the words of global."""
+"""The relay that never responds; it would have the vocabulary of global."""
 
 _ALL: Final = tuple(TABLES)
 _LINKS: Final = {
@@ -123,7 +123,7 @@ _LINKS: Final = {
     ("global", "emea"): _ALL,
     ("apac", "emea"): ("lineitem",),
 }
-"""Pairs of relays that ask each other, and the tables that they ask for."""
+"""Pairs of relays that query each other, and the tables that they query."""
 
 
 def peers_of(relay: str, *, offline: bool) -> Iterator[tuple[str, tuple[str, ...]]]:

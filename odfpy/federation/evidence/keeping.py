@@ -77,12 +77,12 @@ def keep(
     """Store an answer whose parts are signed, and verify it.
 
     Args:
-        answer: the answer; its rows may have been consumed or not.
+        answer: the answer; its rows may already be consumed.
         workspace: the workspace that stores it.
         name: name of its dataset.
-        credentials: of the requester.
+        credentials: credentials of the requester.
         authorities: authorities of the relays and of the requester.
-        require_complete: whether a relay that is missing, or has signed other rows, is an error.
+        require_complete: whether it is an error if a relay is missing, or has signed other rows.
         memory: bytes that assembling the answer may use.
 
     Raises:

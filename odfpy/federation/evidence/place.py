@@ -1,4 +1,4 @@
-"""The datasets of a stored answer: one of its name, and below it one for the parts of each fragment.
+"""The datasets of a stored answer: one with its name, and below it one for the parts of each fragment.
 
     NAME               the answer
     NAME.parts.1       rows of the parts of the first fragment, and so on
@@ -59,7 +59,7 @@ class AnswerPlace:
         DatasetAlias.parse(self.unfinished)  # a name that is too long is rejected now
 
     def parts(self, number: int) -> str:
-        """The name of the dataset with the parts of a fragment.
+        """Return the name of the dataset with the parts of a fragment.
 
         Args:
             number: number of the fragment, from 1.
@@ -76,7 +76,7 @@ class AnswerPlace:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the names while the `with` block runs. Leftovers of others are removed first, one's own at the end.
+        """Hold the names while the `with` block runs. Remove leftovers of others first, and one's own at the end.
 
         Raises:
             AlreadyExists: a dataset has one of the names.

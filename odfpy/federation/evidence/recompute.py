@@ -1,4 +1,4 @@
-"""Recomputing an answer from its parts: the same way when it is stored as whenever it is verified."""
+"""Recomputing an answer from its parts: in the same way when it is stored and when it is verified."""
 
 from __future__ import annotations
 

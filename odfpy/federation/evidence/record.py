@@ -56,7 +56,7 @@ class KeptPart:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """The record of where a stored answer comes from.
+    """The record of a stored answer's origin.
 
     Attributes:
         software: the odfpy version that split the query.
@@ -79,7 +79,7 @@ class AnswerRecord:
     hash: str
 
     def to_json(self) -> dict[str, Any]:
-        """The record for `json.dumps`."""
+        """Return the record for `json.dumps`."""
         return {
             "version": VERSION,
             "software": self.software,
@@ -177,7 +177,7 @@ class SignedRecord:
             authorities: the trusted authorities.
 
         Raises:
-            AuthenticationFailed: somebody else has signed it, or something else was signed.
+            AuthenticationFailed: another party has signed it, or other content was signed.
         """
         signer, claims = authorities.signed(self.signature, AUDIENCE)
         if signer.fingerprint != self.record.requester:

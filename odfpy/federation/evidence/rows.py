@@ -95,7 +95,7 @@ class PartFiles:
         Args:
             fragment: name of the fragment.
             schema: its columns.
-            numbers: of the parts that there are.
+            numbers: numbers of the existing parts.
             numbers: numbers of the existing parts.
             folder: folder for the files.
         """
@@ -227,7 +227,7 @@ def rows_of(
         control: lets another thread cancel it.
 
     Raises:
-        DatasetNotFound: it is not there.
+        DatasetNotFound: the dataset does not exist.
         AuthenticationFailed: it has other columns, or its rows were corrected or retracted.
         OdfError: it cannot be read.
     """

@@ -4,9 +4,9 @@
 2. The SQL, split again over the recorded entities, gives the recorded fragments and rest.
 3. Each part has a statement of a relay: a certificate of a trusted authority, this query, this fragment, this asker.
 4. The rows of each part have the number and the hash that its relay has signed; there are no others.
-5. The rest of the query, run over the parts again, gives the rows of the answer.
+5. The rest of the query, run again over the parts, gives the rows of the answer.
 
-Certificates must have been good when they signed. That they have ended since does not matter.
+Certificates must have been valid when they signed. It does not matter whether they have expired since.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Verification:
     Attributes:
         name: name of the dataset.
         query: id of the query.
-        sql: what was asked.
+        sql: the query.
         requester: fingerprint of the requester.
         subject: subject of their certificate; None if their signature does not hold.
         at: seconds since the epoch, when they have kept the answer; None the same.
         rows: how many the answer has, by its record.
-        signed: what relays have signed, as far as their signatures hold.
+        signed: what relays have signed, as far as their signatures are valid.
         missing: relays whose rows are not in the answer, as the record says.
-        findings: what is wrong; nothing if all holds.
+        findings: descriptions of the errors; empty if everything is valid.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Return whether nothing is wrong."""
+        """True if there are no findings."""
         return not self.findings
 
 
@@ -82,16 +82,16 @@ def verify(
     """Verify an answer.
 
     Args:
-        workspace: that it is in.
+        workspace: workspace of the answer.
         name: name or id of its dataset.
-        authorities: of the relays, and of the requester.
+        authorities: trusted authorities of the relays and the requester.
         memory: bytes that assembling the answer may use.
         control: lets another thread cancel it.
 
     Raises:
         DatasetNotFound: there is no such dataset.
-        UsageError: it is not an answer of a web.
-        QueryCancelled: it was stopped.
+        UsageError: the dataset is not an answer of a web.
+        QueryCancelled: the verification was stopped.
     """
     text = _attachment(workspace, name)
     try:
@@ -136,7 +136,7 @@ class _Verifier:
         self._split()
         parts = self._statements()
         files = self._parts(parts)
-        if not self._findings:  # else the answer could only be wrong once more
+        if not self._findings:  # otherwise this would only be a consequential error
             self._answer(files)
         signed = tuple(one for one in parts.values() if one is not None)
         return Verification(

@@ -61,7 +61,7 @@ class WebAnswer:
         self.close()
 
     def close(self) -> None:
-        """Delete its files; what still runs is cancelled."""
+        """Delete its files, and cancel what is still running."""
         self._resources.close()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

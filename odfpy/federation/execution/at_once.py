@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 _GRACE: Final = 1.0
-"""Seconds for threads to end that are not wanted any more: most do, as they are told."""
+"""Seconds to wait for threads that are no longer needed: most stop as requested."""
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """Deferred queries: relays write the parts of a query to files, and the client fetches these later.
 
-The relay that received the query remembers it; so its id is all that the user needs to come back, from any machine that
-has their key. Each part is a result at the relay that reads it. Files are checked against their hashes, and those
-that have come stay: an interrupted fetch continues where it was.
+The relay that received the query stores it, so users only need its id to return, from any machine with their key. Each
+part is a result at the relay that reads it. Files are checked against their hashes, and complete files are kept: an
+interrupted fetch continues where it was.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ class DeferredQueries:
         self._user = user
 
     def start(self, sql: str, options: QueryOptions = DEFAULTS) -> DeferredQuery:
-        """Ask a query, and have all relays begin to make its parts.
+        """Submit a query, and have all relays start to produce its parts.
 
         Args:
-            sql: of DataFusion, over the entities.
-            options: bounds, and what is wanted beside; `seconds` are for the beginning only.
+            sql: a DataFusion query over the entities.
+            options: limits, and requested additions; `seconds` only limits the submission.
 
         Raises:
             InvalidQuery: the query is invalid.
-            IncompleteAnswer: a relay is missing, and that is not wanted.
+            IncompleteAnswer: a relay is missing, and the answer must be complete.
             OdfError: the relay does not answer, or refuses.
         """
         ends = time.monotonic() + options.seconds
@@ -144,19 +144,19 @@ class DeferredQueries:
         control: CancellationToken | None = None,
         tell: Callable[[DeferredQuery], object] = lambda _: None,
     ) -> WebAnswer:
-        """Wait until all parts are made, fetch them, and put the answer together.
+        """Wait until all parts are complete, fetch them, and combine the answer.
 
         Args:
             query: its id.
             options: bounds.
             folder: where the files go, and stay; a folder of the cache by default.
-            control: stops it from elsewhere.
-            tell: hears how the query gets on.
+            control: lets another thread cancel it.
+            tell: called with the progress of the query.
 
         Raises:
             ResultNotReady: parts are still being made when the time is over.
-            IncompleteAnswer: a part is missing, and that is not wanted.
-            OdfError: a relay does not answer; what has been fetched stays for the next time.
+            IncompleteAnswer: a part is missing, and the answer must be complete.
+            OdfError: a relay does not respond; fetched files are kept for the next attempt.
         """
         ends = time.monotonic() + options.seconds
         with ExitStack() as stack:

@@ -53,7 +53,7 @@ class DeferredPart:
 
     @property
     def bytes(self) -> int | None:
-        """Return the bytes of its files, None before it is done."""
+        """The total bytes of its files, None before it is complete."""
         return sum(one.bytes for one in self.files) if self.state == "done" else None
 
 

@@ -52,16 +52,16 @@ def start_query(
     dialect: str = "datafusion",
     prefix: str = "f",
 ) -> StartedQuery:
-    """Split a query, and ask its fragments.
+    """Split a query, and send its fragments.
 
     Args:
-        client: the way to the relays.
+        client: the client of the relays.
         sql: over the entities.
-        ends: when the time is over, by the monotonic clock.
-        options: what is to come beside the rows.
-        query: its id; that of its plan by default.
-        dialect: of the query: `datafusion` or `spark`.
-        prefix: names of fragments begin with it.
+        ends: deadline, by the monotonic clock.
+        options: requested additions to the rows.
+        query: its id; by default that of its plan.
+        dialect: dialect of the query: `datafusion` or `spark`.
+        prefix: prefix of the names of fragments.
 
     Raises:
         InvalidQuery: the query is invalid.
@@ -74,14 +74,14 @@ def start_query(
 def start_plan(
     client: RelayClient, plan: WebPlan, ends: float, options: AnswerOptions, query: str | None = None
 ) -> StartedQuery:
-    """Ask the fragments of a query.
+    """Send the fragments of a query.
 
     Args:
-        client: the way to the relays.
+        client: the client of the relays.
         plan: the query.
-        ends: when the time is over, by the monotonic clock.
-        options: what is to come beside the rows.
-        query: its id; that of the plan by default.
+        ends: deadline, by the monotonic clock.
+        options: requested additions to the rows.
+        query: its id; by default that of the plan.
 
     Raises:
         OdfError: the relay does not answer, or refuses.
@@ -103,16 +103,16 @@ def execute(
     """Answer a query, or explain it.
 
     Args:
-        client: the way to the relays.
-        sql: of DataFusion, over the entities; perhaps with EXPLAIN or EXPLAIN ANALYZE before it.
-        options: bounds, and what is wanted beside.
-        control: stops it from elsewhere; then the relays are told.
-        check: looks at the query before anybody is asked.
+        client: the client of the relays.
+        sql: a DataFusion query over the entities, optionally prefixed with EXPLAIN or EXPLAIN ANALYZE.
+        options: limits, and requested additions.
+        control: lets another thread cancel it; the relays are then notified.
+        check: called with the query before it is sent.
 
     Raises:
         InvalidQuery: the query is invalid.
-        IncompleteAnswer: a relay is missing, and that is not wanted.
-        QueryCancelled, QueryTimedOut: it was stopped.
+        IncompleteAnswer: a relay is missing, and the answer must be complete.
+        QueryCancelled, QueryTimedOut: the query was stopped.
         OdfError: the relay does not answer, or refuses.
     """
     sql, how = without_explain(sql)
@@ -129,7 +129,7 @@ def execute(
                 inner.check()
                 found = start_plan(client, plan, ends, beside)
             except OdfError:
-                inner.check()  # relays reject what was cancelled
+                inner.check()  # relays reject canceled queries
                 raise
             # An abandoned thread may be about to write into it.
             temporary = TemporaryDirectory(prefix="odf-web-", ignore_cleanup_errors=True)
@@ -187,7 +187,7 @@ def rest_rows(found: StartedQuery, read: Sequence[ReadPart], memory: int, contro
     Args:
         found: the started query.
         read: the parts that were read.
-        memory: bytes that it may take.
+        memory: memory limit in bytes.
         control: lets another thread cancel it.
 
     Raises:
@@ -205,7 +205,7 @@ def rows_of_files(
     Args:
         plan: the query's plan.
         files: for each fragment, the files with its rows.
-        memory: bytes that it may take.
+        memory: memory limit in bytes.
         control: lets another thread cancel it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""EXPLAIN: the plan of a query over the whole web, as far as the user may know it.
+"""EXPLAIN: the plan of a query over the whole web, as far as the user may see it.
 
 One row for each part: the relay that reads it, the SQL in that relay's schema and, with EXPLAIN ANALYZE, the numbers of
 rows and bytes received. Then a row for each missing relay, and one for the work on the client's side. Relays reveal

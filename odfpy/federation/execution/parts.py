@@ -27,7 +27,7 @@ class ReadPart:
 
     Attributes:
         fragment: name of the fragment.
-        part: what was to be read.
+        part: the part to read.
         paths: the files with its rows; none if it is missing.
         missing: the reason; None if the rows are available.
         rows: number of rows.
@@ -74,7 +74,7 @@ class PartReader:
         Args:
             fragment: name of the fragment.
             number: number of the part in the fragment's answer.
-            part: what is to be read.
+            part: the part to read.
             schema: required columns.
 
         Raises:

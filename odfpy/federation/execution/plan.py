@@ -51,7 +51,7 @@ class WebPlan:
         return hashlib.sha3_256(plain_json(self.to_json()).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """The plan for `json.dumps`.
+        """Return the plan for `json.dumps`.
 
         Raises:
             InvalidValue: an entity has a column whose type has no name.
@@ -93,7 +93,7 @@ class WebPlan:
             raise InvalidValue("Not a plan of a query") from error
 
     def columns(self) -> list[str]:
-        """Return the names of the answer's columns, as far as they follow from the query."""
+        """Return the names of the answer's columns, as far as they are determined by the query."""
         from sqlglot import parse_one
 
         rest: Any = parse_one(self.rest, dialect=QUERIES["datafusion"].sqlglot)

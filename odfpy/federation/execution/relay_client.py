@@ -17,7 +17,7 @@ from odfpy.federation.relay.question import Answer, AnswerOptions, Part
 from odfpy.federation.sql.fragment import Fragment
 
 _AT_ONCE: Final = 8
-"""Fragments that are asked for at the same time."""
+"""Maximum number of fragments sent concurrently."""
 
 
 class PartRows(Protocol):
@@ -65,12 +65,12 @@ class RelayClient(ABC):
     def ask(
         self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
-        """The answers to the fragments of a query, which are asked at the same time.
+        """Return the answers to the fragments of a query; the fragments are sent concurrently.
 
         Args:
-            query: its id, which was never used before.
-            fragments: by name.
-            options: what is to come beside the rows.
+            query: its id; must never have been used before.
+            fragments: fragments by name.
+            options: requested additions to the rows.
             seconds: to wait.
 
         Raises:
@@ -82,7 +82,7 @@ class RelayClient(ABC):
         """Open the rows of a part; a context manager.
 
         Args:
-            part: what is read.
+            part: the part to read.
             seconds: time limit for the whole operation.
 
         Raises:

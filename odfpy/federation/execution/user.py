@@ -59,16 +59,16 @@ class User(RelayClient):
     def ask(
         self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
-        """The answers of the relay to the fragments of a query, which are asked at the same time.
+        """Return the answers of the relay to the fragments of a query; the fragments are sent concurrently.
 
         Args:
             query: its id.
-            fragments: by name.
-            options: what is to come beside the rows.
+            fragments: fragments by name.
+            options: requested additions to the rows.
             seconds: to wait.
 
         Raises:
-            RelayUnavailable, InvalidAnswer, OdfError: it does not answer, or refuses.
+            RelayUnavailable, InvalidAnswer, OdfError: the relay does not respond, or rejects the query.
         """
         token = self._credentials.token(query, seconds=seconds)
 
@@ -85,7 +85,7 @@ class User(RelayClient):
         """Open the rows of a part, at the relay that has them.
 
         Args:
-            part: what is read.
+            part: the part to read.
             seconds: time limit for the whole operation.
 
         Raises:
@@ -108,7 +108,7 @@ class User(RelayClient):
         """Have the relay that owns a part write it to files; returns the state of the result.
 
         Args:
-            part: what is read.
+            part: the part to read.
             seconds: maximum time to wait for the start.
 
         Raises:

@@ -50,7 +50,7 @@ def _path(text: str) -> str:
 
 Name: TypeAlias = Annotated[str, AfterValidator(_name)]
 Certificate: TypeAlias = Annotated[str, AfterValidator(_certificate)]
-"""The path of a PEM file, or once it was read, what is in it."""
+"""The path of a PEM file; after reading, its content."""
 
 
 class Information(StrictModel):
@@ -318,7 +318,7 @@ WORDS: Final = {
     "RemoteMapping": "remote mapping",
     "User": "user",
 }
-"""Words that people have for them."""
+"""The names of kinds in messages."""
 
 
 def tree_of(spec: Spec) -> dict[str, Any]:

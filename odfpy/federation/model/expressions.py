@@ -14,7 +14,7 @@ DIALECT: Final = "duckdb"
 """The dialect of transformations and of the SQL of remote mappings."""
 
 VALUE: Final = "__odf_value"
-"""The column that stands for `{v}` in a parsed transformation."""
+"""The column that represents `{v}` in a parsed transformation."""
 
 _MAX_LENGTH: Final = 10_000
 _OF_VALUE: Final = "An expression over {v}, such as `{v} / 100` or `upper({v})`."

@@ -12,7 +12,7 @@ from odfpy.sharing.conditions import condition_sql
 from odfpy.sharing.decisions import View, VisiblePart
 
 _REMEMBERED: Final = 1024
-"""Conditions with the attributes of somebody: what may be seen is looked up at each batch."""
+"""Size of the cache of conditions with a requester's attributes: visibility is checked at each batch."""
 
 
 def view_of(

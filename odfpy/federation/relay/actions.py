@@ -11,7 +11,7 @@ CANCEL: Final = "odf.web.Cancel"
 """Cancel a query: `{query, requester, hops}`."""
 
 STORE_RESULT: Final = "odf.web.StoreResult"
-"""Read a ticket into files: `{ticket}`; gives the state of the result."""
+"""Read a ticket into files: `{ticket}`; returns the state of the result."""
 
 RESULT: Final = "odf.web.Result"
 """The state of a result: `{result}`."""
@@ -20,7 +20,7 @@ CANCEL_RESULT: Final = "odf.web.CancelResult"
 """Make a result no further: `{result}`."""
 
 KEEP_QUERY: Final = "odf.web.KeepQuery"
-"""Remember a query whose results are made: `{query, record}`."""
+"""Store a query whose results are being produced: `{query, record}`."""
 
 QUERY: Final = "odf.web.Query"
 """The record of a query: `{query}`."""

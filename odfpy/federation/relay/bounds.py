@@ -14,16 +14,16 @@ from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.question import Answer
 
 MAX_PARTS: Final = 10_000
-"""Of one answer, with the parts of all relays behind the one that gives it."""
+"""Maximum parts of one answer, including those of all relays behind the sender."""
 
 MAX_CHARACTERS: Final = 24 << 20
-"""Of all tickets of an answer: it is sent in one message, in which they are sealed once more."""
+"""Maximum total size of the tickets in an answer: they are sealed once more, and sent in one message."""
 
 _OWN: Final = 1_000
 """Parts of an answer that peers leave to the relay itself."""
 
 RECEIVED: Final = 16 << 30
-"""Bytes of Arrow data that are received for one query, or passed on for one part, if nothing else is said."""
+"""Default maximum bytes of Arrow data received for one query, or passed on for one part."""
 
 
 def fitting(answers: Mapping[str, Answer]) -> set[str]:
@@ -70,11 +70,11 @@ class Received:
 
         Args:
             part: key of the stream that it belongs to; each is read by one thread.
-            batch: what Arrow has read: Arrow trusts its input, so this may point to memory outside of the message.
+            batch: a batch read by Arrow. Arrow trusts its input, so it may point to memory outside of the message.
 
         Raises:
             ResultTooLarge: the limit is exceeded.
-            InvalidAnswer: it is not a valid batch.
+            InvalidAnswer: the batch is invalid.
         """
         try:
             batch.validate(full=True)

@@ -19,7 +19,7 @@ from odfpy.engine.cancellation import CancellationToken
 _T = TypeVar("_T")
 
 _LOOK: Final = 0.25
-"""Seconds between two looks at whether somebody still waits."""
+"""Seconds between two checks whether the result is still needed."""
 
 
 class Call(Generic[_T]):
@@ -71,7 +71,7 @@ class CallGroup:
         """Start a call.
 
         Args:
-            function: what is called.
+            function: the function to call.
             arguments: its arguments.
         """
         call = Call(self, function, arguments)
@@ -122,7 +122,7 @@ class CallPool:
         self._lock = threading.Lock()
         self._waiting: deque[Call[Any]] = deque()
         self._is_starting = False
-        """Whether a thread was asked for that does not run yet."""
+        """Whether a thread was requested that does not run yet."""
         self._is_closed = False
 
     def close(self) -> None:

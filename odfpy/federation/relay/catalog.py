@@ -1,4 +1,4 @@
-"""The catalog that a relay plans from: entities, where their rows are, who may see what, which questions were answered.
+"""The catalog for planning in a relay: entities, locations of their rows, permissions, and answered questions.
 
 Planning only depends on this interface, so that tests can run a hundred relays in one process.
 """

@@ -1,4 +1,4 @@
-"""Errors of relays that answer others."""
+"""Errors of relays that are reported to callers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from odfpy.errors import OdfError, UsageError
 
 
 class InvalidQuestion(UsageError, code="E779"):
-    """A relay was asked something that is not a question."""
+    """A relay received an invalid question."""
 
 
 class TicketRefused(OdfError, code="E784"):
-    """A ticket is none of this relay, has ended, was used, or is somebody else's."""
+    """A ticket was issued by another relay or for another caller, has expired, or was already used."""
 
 
 class RelayUnavailable(OdfError, code="E786"):
-    """A relay cannot be reached, or has not answered in time."""
+    """A relay cannot be reached, or did not respond in time."""
 
 
 class RelayRefused(OdfError, code="E787"):
-    """A relay was reached, and does not do what it was asked for."""
+    """A relay was reached, and rejects the request."""
 
 
 class InvalidAnswer(OdfError, code="E788"):
@@ -26,7 +26,7 @@ class InvalidAnswer(OdfError, code="E788"):
 
 
 class IncompleteAnswer(OdfError, code="E789"):
-    """Rows of a relay are missing in an answer that was to be complete."""
+    """Rows of a relay are missing in an answer that must be complete."""
 
 
 class ResultNotReady(OdfError, code="E793"):

@@ -33,7 +33,7 @@ MAX_MESSAGE_LENGTH: Final = 64 << 20
 """Bytes of one message with rows."""
 
 PATIENCE: Final = 10_000
-"""Milliseconds for a connection to be made, and at most between two tries."""
+"""Milliseconds for establishing a connection, and maximum between two attempts."""
 
 _MAX_TEXT_LENGTH: Final = 500
 _MAX_SQL_LENGTH: Final = 100_000
@@ -136,7 +136,7 @@ class Connections:
     def __init__(self, credentials: Credentials, authorities: bytes) -> None:
         """
         Args:
-            credentials: of the caller.
+            credentials: credentials of the caller.
             authorities: certificates in PEM form; those of the relays must be issued by one of them.
         """
         self._tls = Tls(roots=authorities, certificate=credentials.certificates, key=credentials.key)
@@ -154,7 +154,7 @@ class Connections:
         self._pool.close()
 
     def ask(self, location: str, question: Question) -> Answer:
-        """Send a question to a relay, and wait for its answer at most as long as the question has time.
+        """Send a question to a relay, and wait for its answer until the question's time is over.
 
         Args:
             location: location of the relay.
@@ -225,7 +225,7 @@ class Connections:
         """Open the rows of a part: a reader that is cancelled at the end of the `with` block.
 
         Args:
-            part: what is to be read.
+            part: the part to read.
             seconds: time limit for the whole operation.
             reader: fingerprint of the requester that it is read for; None for the caller itself.
 
@@ -303,7 +303,7 @@ class FlightPeers(Peers):
     def __init__(self, connections: Connections, location_of: Callable[[str], str | None]) -> None:
         """
         Args:
-            connections: of this relay.
+            connections: connections of this relay.
             location_of: returns the location of a peer, None if it no longer exists.
         """
         self._connections = connections

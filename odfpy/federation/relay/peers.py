@@ -12,7 +12,7 @@ class Peers(ABC):
 
     @abstractmethod
     def ask(self, peer: str, question: Question) -> Answer:
-        """Send a question to a peer, and wait for its answer at most as long as the question has time.
+        """Send a question to a peer, and wait for its answer until the question's time is over.
 
         Args:
             peer: name of the peer.

@@ -17,7 +17,7 @@ from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import QueryCancelled
 
 _REMEMBERED: Final = 10_000
-"""Queries of which it is known how they can be cancelled; of more, those are forgotten that came first."""
+"""Maximum number of queries whose cancellation is tracked; the oldest are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,10 @@ KEPT: Final = 3600.0
 """Seconds for which the id of a question is remembered."""
 
 MARGIN: Final = 0.2
-"""The part of its time that a relay keeps for itself: an answer that comes too late is none."""
+"""The share of its time that a relay reserves for itself: late answers are useless."""
 
 AT_ONCE: Final = 64
-"""Peers that are asked at the same time, of all questions together."""
+"""Maximum number of peers queried concurrently, for all questions together."""
 
 _Rewritings: TypeAlias = dict[tuple[str, tuple[tuple[str, Expression], ...]], Question]
 _MIN_SECONDS: Final = 0.05
@@ -126,8 +126,7 @@ class Relay:
                 asking.wait(left, inner)
             except QueryCancelled:
                 # A relay that hangs up may just have run out of time, and still use the other answers. One that knows
-                # that the query
-                # was cancelled notifies the others itself.
+                # that the query was cancelled notifies the others itself.
                 if caller.fingerprint == requester.holder.fingerprint:
                     self._notify_peers(key, Cancellation(question.query, token, question.hops))
                 raise
@@ -229,7 +228,7 @@ class Relay:
         return found
 
     def _collected(self, asked: Mapping[str, Call[Answer] | MissingRelay]) -> tuple[list[Answer], list[MissingRelay]]:
-        """Return the answers that arrived in time, and the peers that gave none."""
+        """Return the answers that arrived in time, and the peers without one."""
         answers: dict[str, Answer] = {}
         missing = []
         for name, one in asked.items():

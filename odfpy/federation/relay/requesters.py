@@ -1,4 +1,4 @@
-"""Identities: an identity is whoever holds the key of a certificate that a relay trusts.
+"""Identities: an identity is the holder of the key of a certificate that a relay trusts.
 
 Clients of a relay present their certificate in the TLS handshake. Further relays recognize a requester by a token that
 the requester signs: a JSON Web Token that contains the certificate (RFC 7515, `x5c`). For requesters that cannot sign
@@ -38,7 +38,7 @@ LEEWAY: Final = 30
 """Seconds that clocks of relays may differ."""
 
 MAX_LIFE: Final = 3600
-"""Seconds for which a token may be good."""
+"""Maximum lifetime of a token in seconds."""
 
 _MAX_CHAIN: Final = 5
 # Times are compared below, with a clock that tests can replace.

@@ -21,17 +21,17 @@ from odfpy.federation.sql.fragment import Fragment
 from odfpy.http.seal import Seal
 
 LIFE: Final = 600.0
-"""Seconds for which a ticket is good, if nothing else is said."""
+"""Default lifetime of a ticket in seconds."""
 
 MAX_LENGTH: Final = 4 << 20
 """Characters of a ticket."""
 
 _PREFIX: Final = 44
-"""Characters that tell two tickets apart: what is random in them comes first."""
+"""Characters that distinguish two tickets: their random part comes first."""
 
 _USE: Final = "ticket of a relay"
 _READ_FOR: Final = "~"
-"""Is between a ticket and the fingerprint of whom it is read for; neither has it."""
+"""Separates a ticket from the fingerprint of its reader; neither contains it."""
 
 
 def read_for(ticket: str, reader: str) -> str:
@@ -68,7 +68,7 @@ class Ticket:
 
     @property
     def holder(self) -> Identity:
-        """Return the identity whose key it is bound to."""
+        """The identity whose key it is bound to."""
         return self.seen_by[0]
 
 

@@ -1,1 +1,1 @@
-"""Sources: adapters of what a relay reads data from. One module per kind, one contract (`odfpy.testing.sources`)."""
+"""Sources: adapters for the data of a relay. One module per kind, one contract (`odfpy.testing.sources`)."""

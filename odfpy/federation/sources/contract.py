@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from odfpy.engine.row_stream import RowStream
 
 BATCH_ROWS: Final = 8192
-"""Rows of a batch, of sources that give rows one by one."""
+"""Rows per batch of sources that return single rows."""
 
 _LOG = logging.getLogger("odfpy")
 _MAX_LENGTH: Final = 1000
 _OURS: Final = (QueryCancelled, QueryTimedOut, ResultTooLarge, SourceFailed)
-"""Errors that say nothing of a source that nobody may know."""
+"""Errors that reveal nothing confidential about a source."""
 
 _USER_IN_URL: Final = re.compile(r"(\w+://)[^/\s@]+@")
 _HINT: Final = "The operator of the relay finds the reason in its log."
@@ -225,7 +225,7 @@ class _Reading:
             self._control.check()
             batch = next(self._batches, None)
             if batch is None:
-                self._control.check()  # some libraries end the stream silently when they are stopped
+                self._control.check()  # some libraries silently end the stream when they are stopped
             return batch
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ _CONFINED: Final = {
 
 
 class DuckdbSource(Source):
-    """A database file of DuckDB. Each read opens it anew, so that other processes' writes are visible."""
+    """A DuckDB database file. Each read reopens it, so that other processes' writes are visible."""
 
     engine = "duckdb"
 
@@ -52,6 +52,6 @@ class DuckdbSource(Source):
             ends.callback(database.close)
             ends.callback(control.forget, database.interrupt)
             reader = database.sql(sql).to_arrow_reader(BATCH_ROWS)
-            # Before the connection: whoever opens the file next would wait forever for an open result.
+            # Before the connection: otherwise the next process that opens the file would wait for an open result.
             ends.callback(reader.close)
             return SourceBatches(reader.schema, iter(reader), ends.pop_all().close)

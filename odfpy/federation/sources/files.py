@@ -41,7 +41,7 @@ _HIDDEN: Final = (".", "_")
 _MAX_COPIED: Final = 100 << 30
 _KEPT_SECONDS: Final = 86_400
 _PARSED: Final = 256
-"""Queries whose tables are remembered: each relation comes with every question."""
+"""Size of the cache of parsed queries: each relation is part of every question."""
 
 
 class FilesSource(Source):

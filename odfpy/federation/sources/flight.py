@@ -25,7 +25,7 @@ _CONNECT: Final = "adbc.flight.sql.rpc.timeout_seconds.connect"
 _QUEUE: Final = "adbc.rpc.result_queue_size"
 _CONNECT_SECONDS: Final = "10"
 _FEW: Final = 4
-"""Batches that the driver fetches ahead; it would take two hundred of each endpoint."""
+"""Batches that the driver prefetches; by default two hundred per endpoint."""
 
 
 class FlightSource(Source):

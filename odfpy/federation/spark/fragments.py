@@ -23,10 +23,10 @@ DIALECT: Final = "spark"
 
 
 def fragment_of(options: WebOptions, entities: Mapping[str, pa.Schema]) -> Fragment:
-    """The fragment whose rows are asked for.
+    """Return the fragment of the requested rows.
 
     Args:
-        options: what is asked for.
+        options: options of the request.
         entities: names and schemas of the relay's model.
 
     Raises:

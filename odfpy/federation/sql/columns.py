@@ -13,7 +13,7 @@ from odfpy.federation.sql.expressions import Column, Expression
 from odfpy.federation.sql.types import UNKNOWN, plain
 
 Columns: TypeAlias = Callable[[str], Expression]
-"""Finds what a name stands for."""
+"""Resolves a column name."""
 
 Types: TypeAlias = "pa.Schema | Mapping[str, pa.DataType]"
 

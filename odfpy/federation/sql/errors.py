@@ -6,7 +6,7 @@ from odfpy.errors import UsageError
 
 
 class InvalidFragment(UsageError, code="E777"):
-    """A part of a question has something whose meaning differs between data sources, or is too large."""
+    """A part of a question is too large, or has different meanings in different data sources."""
 
 
 class InvalidTransformation(UsageError, code="E778"):

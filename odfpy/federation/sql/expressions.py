@@ -18,7 +18,7 @@ from odfpy.federation.sql.errors import InvalidFragment
 
 MAX_NODES: Final = 20_000
 MAX_DEPTH: Final = 100
-"""Levels of what others send; what is made of it here may have half as many more."""
+"""Maximum depth of received expressions; derived ones may be half as deep again."""
 AGGREGATES: Final = frozenset(("count_all", "count", "sum", "min", "max"))
 
 
@@ -51,7 +51,7 @@ class Constant:
 
     def __post_init__(self) -> None:
         if isinstance(self.value, float) and math.isnan(self.value):
-            object.__setattr__(self, "value", math.nan)  # always the same NaN object: two different ones are not equal
+            object.__setattr__(self, "value", math.nan)  # always the same NaN object: others are not equal
 
 
 @dataclass(frozen=True, slots=True)

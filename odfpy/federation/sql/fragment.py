@@ -1,7 +1,7 @@
 """Fragments: subqueries about one entity, which travel from relay to relay and are rewritten in each one's schema.
 
 Whether a fragment comes from a query or from a peer, it consists of `expressions`; so the result of `parse` can be
-written as SQL safely, whoever has sent it.
+written as SQL safely, whatever its sender.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Fragment:
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the schema of the rows, which is the same from any source."""
+        """The schema of the rows, which is the same from any source."""
         return pa.schema([pa.field(one.name, one.type) for one in self.outputs])
 
     @property

@@ -19,10 +19,10 @@ HARMLESS: Final = {
     "Literal": ("is_string",),
     "Column": ("table", "db", "catalog"),
 }
-"""Parts that say nothing which is not known here."""
+"""Arguments of nodes that may be ignored."""
 
 COMPARING: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "between", "nullif"))
-"""Operators whose sides are compared."""
+"""Comparison operators."""
 
 OWN: Final[dict[str, tuple[str, ...]]] = {
     "Column": ("this",),
@@ -73,7 +73,7 @@ OPERATORS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "Min": ("min", ("this",)),
     "Max": ("max", ("this",)),
 }
-"""Trees that are an operator with its arguments: its name, and the parts that these are."""
+"""Nodes that represent operators: the operator's name, and the arguments of the node."""
 
 
 TYPES: Final = {

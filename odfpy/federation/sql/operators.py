@@ -59,7 +59,7 @@ def retyped(expression: Expression, column: Callable[[str], Expression]) -> Expr
 
 
 def called_again(node: Call, arguments: Sequence[Expression]) -> Expression:
-    """Apply the same operator to other arguments, whose types determine its own anew."""
+    """Apply the same operator to other arguments; its type is derived from theirs."""
     return cast(arguments[0], node.dtype) if node.operator == "cast" else call(node.operator, *arguments)
 
 

@@ -177,7 +177,7 @@ class _Asked:
         return rebuilt(expression, lambda column: column, guard)
 
     def _of_shown(self, value: Expression) -> Expression:
-        """Return the value in visible rows, else NULL; what can fail is already NULL there."""
+        """Return the value in visible rows, else NULL; operations that may fail are already NULL there."""
         if can_fail(value) or _holds_aggregate(value):
             return value
         return call("case", Column(self._cells.name, BOOL, _VISIBLE), value, NULL)

@@ -19,7 +19,7 @@ from odfpy.errors import OdfError
 from odfpy.federation.sql.errors import InvalidFragment
 
 UNKNOWN: Final = pa.null()
-"""The type of a column of somebody else, and of NULL alone."""
+"""The type of columns of other relays, and of NULL alone."""
 
 BOOL: Final = pa.bool_()
 INT: Final = pa.int64()
@@ -29,7 +29,7 @@ DATE: Final = pa.date32()
 
 MAX_DIGITS: Final = 38
 DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
-"""Digits of a decimal number that holds every integer with so many bits."""
+"""Decimal digits that hold every integer with a number of bits."""
 
 _MAX_LENGTH: Final = 16 << 10
 _SIMPLE: Final = {

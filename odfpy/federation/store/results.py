@@ -63,7 +63,7 @@ class Results:
         """Record that a result was requested, and return whether that is new. The same id refers to the same result.
 
         Args:
-            result_id: of the result.
+            result_id: id of the result.
             owner: fingerprint of the caller.
             detail: a JSON tree.
             until: when it expires.
@@ -88,7 +88,7 @@ class Results:
         return self.get(result_id, owner), row is None
 
     def get(self, result_id: str, owner: str) -> Result:
-        """Return a result of an owner; those of others do not exist for them.
+        """Return a result of an owner. Results of others do not exist for it.
 
         Raises:
             WebObjectNotFound: the owner has no such result.
@@ -127,7 +127,7 @@ class Results:
         """Move a result to another state; returns whether it was unfinished. Final states never change.
 
         Args:
-            result_id: of the result.
+            result_id: id of the result.
             to: the new state.
             detail: a JSON tree that replaces the previous one; None to leave that.
         """
@@ -144,7 +144,7 @@ class Results:
         return self._found(sa.select(RESULTS).where(RESULTS.c.state.in_(under_way)).order_by(RESULTS.c.created_at))
 
     def old(self, now: Timestamp | None = None) -> list[Result]:
-        """Return all expired results: their files are removed first, then their rows."""
+        """Return all expired results. Remove their files first, then their rows."""
         when = (now or Timestamp.now()).nanos
         return self._found(sa.select(RESULTS).where(RESULTS.c.expires_at < when))
 
@@ -152,7 +152,7 @@ class Results:
         """Remove the row of a result.
 
         Args:
-            result_id: of the result.
+            result_id: id of the result.
         """
         with self._database.writing() as connection:
             connection.execute(sa.delete(RESULTS).where(RESULTS.c.id == result_id))

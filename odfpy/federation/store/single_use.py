@@ -19,7 +19,7 @@ from odfpy.sharing.store.database import Database
 
 _MAX_LENGTH: Final = 128
 _BETWEEN: Final = 60 * 1_000_000_000
-"""Nanoseconds after which what is over is removed again, at least."""
+"""Minimum nanoseconds between two removals of expired entries."""
 
 
 class SingleUse:

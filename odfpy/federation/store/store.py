@@ -1,4 +1,4 @@
-"""The state of a workspace's relay: one object for all components that use it."""
+"""The state of a workspace's relay: one object for all components."""
 
 from __future__ import annotations
 

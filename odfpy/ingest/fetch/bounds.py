@@ -18,7 +18,7 @@ from odfpy.ingest.templates import variables_of
 from odfpy.values import dataclass
 
 Patterns: TypeAlias = "tuple[str, ...] | None"
-"""Patterns of what is allowed; None for anything."""
+"""Patterns of permitted values; None for any."""
 
 
 class SourceOutOfBounds(FetchError, code="E431"):
@@ -45,7 +45,7 @@ class SourceBounds:
         """Check that a step uses only allowed variables.
 
         Raises:
-            SourceOutOfBounds: it uses another one.
+            SourceOutOfBounds: the step uses another variable.
         """
         for name in sorted({name for text in _texts_of(step) for name in variables_of(text)}):
             _require(name, self.variables, f"the environment variable {name}", "sources.variables", name)

@@ -1,8 +1,8 @@
 """Downloads of files: each version once, despite interruptions, complete or not at all.
 
-1. ask      whether the source has another version than the one that is known, or kept from an earlier pull
-2. receive  block by block into a kept file; what the source announces is shown, and never relied on
-3. repeat   after an interruption: with the rest, if the source proves that it belongs to what is here, else anew
+1. ask      whether the source has a different version than the known or stored one
+2. receive  block by block into a stored file; the announced size is displayed, but never relied on
+3. repeat   after an interruption: continue if the source proves that the rest belongs to the same version, else restart
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from odfpy.ingest.fetch.retry import wait_or_give_up
 from odfpy.ingest.fetch.version import SourceVersion
 
 BLOCK = 1 << 20
-"""Bytes that are asked for at once."""
+"""Bytes per request."""
 
 _FRESH = 24 * 3600 * NANOS_PER_SECOND  # a file without a version is used again for a day
 
@@ -51,10 +51,10 @@ class PartialFile(Protocol):
     def length(self) -> int | None: ...
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes, at most `size`; none at the end, and only there.
+        """Return the next bytes, at most `size`; none only at the end.
 
         Raises:
-            FetchError: no more bytes will come before the end.
+            FetchError: the connection ends before the end of the file.
         """
 
     def close(self) -> None:
@@ -127,9 +127,9 @@ def download(source: RemoteFile, name: str, context: FetchContext) -> PendingFil
 
 @contextmanager
 def asked(source: RemoteFile, kept: PendingFile, known: SourceVersion) -> Iterator[PartialFile | None]:
-    """Ask the source for the file, or the rest of it; None if that is the stored version or the known one.
+    """Request the file, or the rest of it; None if it is the stored version or the known one.
 
-    A stored file that is complete but outdated is forgotten.
+    A complete but outdated stored file is discarded.
 
     Args:
         source: where the file is.

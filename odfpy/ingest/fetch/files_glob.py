@@ -150,7 +150,7 @@ def _event_time(file: FolderFile, step: FetchFilesGlob, context: FetchContext) -
 
 
 def _check_readable(folder: Path, shown: str) -> None:
-    """Check that a folder is readable: one that is not, like an unmounted share, would seem empty."""
+    """Check that a folder is readable: an unreadable one, like an unmounted share, would seem empty."""
     try:
         next(folder.iterdir(), None)
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -41,7 +41,7 @@ class _Session(ftplib.FTP):
         self._lines = 0
 
     def getline(self) -> str:
-        """The next line of an answer."""
+        """Return the next line of an answer."""
         self._lines += 1
         if self._lines > _MAX_LINES:
             raise ftplib.error_proto("its answers do not end")  # noqa: S321 (plain FTP is what the URL says)
@@ -74,14 +74,14 @@ class _SecureSession(_Session, ftplib.FTP_TLS):
         return answer
 
     def ntransfercmd(self, cmd: str, rest: int | str | None = None) -> tuple[socket.socket, int | None]:
-        """The connection of a file; many servers want it to be of the same TLS session."""
+        """Return the connection of a file; many servers want it to be of the same TLS session."""
         plain, size = ftplib.FTP.ntransfercmd(self, cmd, rest)  # noqa: S321 (it is made secure below)
         session = self._secured.session if isinstance(self._secured, ssl.SSLSocket) else None
         return self.context.wrap_socket(plain, server_hostname=self.host, session=session), size
 
 
 class FtpFile:
-    """A file received over a connection of its own; complete only if the server confirms it at the end."""
+    """A file received over its own connection; complete only if the server confirms it at the end."""
 
     def __init__(
         self, source: FtpSource, session: _Session, version: SourceVersion, size: int | None, offset: int
@@ -96,7 +96,7 @@ class FtpFile:
         self._bytes = MinimumRateReader(raw, limit=None)
 
     def read(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         with self._source.errors("broken off"):
             data = self._bytes.read(size) or b""
             if data:
@@ -108,7 +108,7 @@ class FtpFile:
             return b""
 
     def close(self) -> None:
-        """Give up the rest."""
+        """Discard the rest."""
         self._bytes.close()
         self._data.close()
         self._session.close()
@@ -119,7 +119,7 @@ class FtpSource:
 
     Attributes:
         shown: the URL for messages.
-        path: of the file.
+        path: path of the file.
     """
 
     def __init__(self, url: SplitResult, shown: str, *, now: Timestamp, timeout: float) -> None:
@@ -137,7 +137,7 @@ class FtpSource:
         """Do nothing: each file has its own connections."""
 
     def open(self, unless: SourceVersion, rest: ResumePoint | None) -> FtpFile | None:
-        """Ask for the file; see `download.RemoteFile`."""
+        """Request the file; see `download.RemoteFile`."""
         session = self._session(self._timeout)
         try:
             with self.errors("cannot be read"):
@@ -155,7 +155,7 @@ class FtpSource:
             raise
 
     def look(self, session: _Session) -> tuple[SourceVersion, int | None]:
-        """Version and size of the file, as far as the server tells them."""
+        """Return version and size of the file, as far as the server reports them."""
         time = _MODIFIED.fullmatch(_answer(session, f"MDTM {self.path}"))
         found = _SIZE.fullmatch(_answer(session, f"SIZE {self.path}"))
         size = int(found[1]) if found else None
@@ -171,7 +171,7 @@ class FtpSource:
 
     @contextmanager
     def errors(self, what: str) -> Iterator[None]:
-        """Turn errors of the standard library into ours."""
+        """Convert errors of the standard library."""
         try:
             yield
         except (ftplib.error_perm, ftplib.error_reply, ftplib.error_proto) as error:

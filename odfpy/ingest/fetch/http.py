@@ -78,7 +78,7 @@ class HttpSource:
         self._now = now
         self._client = HttpClient(FetchError, interrupted=FetchInterrupted, timeout=timeout, admit=admit)
         path = re.split(r"[?#]", url, maxsplit=1)[0]
-        # Some servers declare compression as an encoding: such a file is wanted as it is.
+        # Some servers declare compression as an encoding: such a file is fetched unchanged.
         self._encodings: Collection[str] = _GZIP if path.lower().endswith((".gz", ".tgz")) else ()
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class HttpSource:
         self._client.close()
 
     def open(self, unless: SourceVersion, rest: ResumePoint | None) -> HttpFile | None:
-        """Ask for the file; see `download.RemoteFile`."""
+        """Request the file; see `download.RemoteFile`."""
         conditions = {**_unless(unless), **({} if rest is None else _only(rest))}
         ours = {name.lower() for name in conditions}
         headers = {name: value for name, value in self._headers.items() if name.lower() not in ours} | conditions
@@ -132,7 +132,7 @@ class HttpSource:
         return FetchError(message, hint=hint)
 
     def _retry_after(self, headers: Message) -> float | None:
-        """Return how many seconds the server asks to wait."""
+        """Return the number of seconds that the server asks to wait."""
         text = _text(headers, "Retry-After") or ""
         if re.fullmatch("[0-9]{1,9}", text):
             return float(text)
@@ -144,7 +144,7 @@ class HttpSource:
 
 
 def request_headers(step: FetchUrl, shown: str, context: FetchContext) -> dict[str, str]:
-    """Return what the manifest adds to a request, with its templates expanded.
+    """Return the headers from the manifest, with their templates expanded.
 
     Args:
         step: the fetch step.
@@ -152,7 +152,7 @@ def request_headers(step: FetchUrl, shown: str, context: FetchContext) -> dict[s
         context: the context of the fetch.
 
     Raises:
-        FetchError: a variable is not set, or holds what HTTP does not allow.
+        FetchError: a variable is not set, or has a value that HTTP does not permit.
     """
     headers = {header.name: expand(header.value, context.environment) for header in step.headers or ()}
     for name, value in headers.items():

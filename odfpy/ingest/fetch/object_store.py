@@ -1,7 +1,7 @@
 """Objects in stores, through fsspec: S3, Google Cloud Storage, Azure.
 
-Credentials are taken from where the store's own tools have them: the environment, a profile, the machine's role. The
-libraries of the stores are extras of the distribution, and retry by themselves when a store does not answer.
+Credentials come from the same places as for the store's own tools: the environment, a profile, the machine's role. The
+libraries of the stores are extras of the distribution, and retry by themselves if a store does not respond.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Store:
 
     Attributes:
         protocol: fsspec's name for it.
-        extra: the extra that brings its library.
+        extra: the extra that installs its library.
         hint: where account and credentials can be given.
     """
 
@@ -61,7 +61,7 @@ for _library in ("adlfs", "aiobotocore", "azure", "botocore", "fsspec", "gcsfs",
 
 
 def object_source(url: str, scheme: str, shown: str, *, now: Timestamp, timeout: float) -> ObjectSource:
-    """The object at a URL.
+    """Return the object at a URL.
 
     Args:
         url: address of the object.
@@ -109,7 +109,7 @@ class ObjectFile:
         self._file.seek(offset)
 
     def read(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         with self._source.errors():
             data = bytes(self._file.read(size))
             if not data and self._source.look() != (self.version, self.length):
@@ -117,7 +117,7 @@ class ObjectFile:
             return data
 
     def close(self) -> None:
-        """Give up the rest."""
+        """Discard the rest."""
         self._file.close()
 
 
@@ -127,7 +127,7 @@ class ObjectSource:
     Attributes:
         shown: the URL for messages.
         files: the store.
-        path: of the object, as the store has it.
+        path: path of the object in the store.
     """
 
     def __init__(
@@ -146,14 +146,14 @@ class ObjectSource:
         self._anonymous = anonymous
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         client = getattr(self.files, "_s3", None)
         if client is not None:
             with suppress(Exception):
                 self.files.close_session(self.files.loop, client)
 
     def open(self, unless: SourceVersion, rest: ResumePoint | None) -> ObjectFile | None:
-        """Ask for the object; see `download.RemoteFile`."""
+        """Request the object; see `download.RemoteFile`."""
         with self.errors():
             try:
                 version, size = self.look()
@@ -168,7 +168,7 @@ class ObjectSource:
             return ObjectFile(self, version, size, offset)
 
     def look(self) -> tuple[SourceVersion, int]:
-        """Version and size of the object, as the store has it now."""
+        """Return the current version and size of the object."""
         info = self.files.info(self.path)
         if info.get("type", "file") != "file":
             raise FetchError(f"{self.shown} is not an object, but a folder", hint="Name one object.")
@@ -184,7 +184,7 @@ class ObjectSource:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Turn errors of libraries into ours; their texts may contain the path, and with it secrets."""
+        """Convert errors of libraries; their texts may contain the path, and with it secrets."""
         try:
             yield
         except FetchError:

@@ -14,16 +14,16 @@ class SourceOptions:
     """Settings of sources; the defaults are those of the reference.
 
     Attributes:
-        batch_size: rows after which a source that can go on later is asked to stop, so that they are committed.
+        batch_size: number of rows after which a resumable source is asked to stop, so that they are committed.
         container_engine: `podman`, `docker`, or `auto` for the first of them that is installed.
-        container_timeout: seconds that one run of a container may take, None for any time.
+        container_timeout: maximum seconds of one container run, None for no limit.
         mqtt_idle_millis: milliseconds without a message after which a broker has no more for now.
         ethereum_nodes: nodes by chain id, as `1=https://node.example.com 3338=https://...`, with templates.
-        ethereum_blocks_per_request: blocks that a node is asked to look through at once.
+        ethereum_blocks_per_request: number of blocks per query to a node.
         ethereum_blocks_per_commit: blocks after which the progress is committed, however few logs there were.
-        ethereum_confirmations: blocks to stay behind the newest one, since the chain may still replace those.
-        ethereum_ask_times: ask for each block with logs when it was made, if the node does not tell with the logs.
-        bounds: what sources may reach.
+        ethereum_confirmations: number of newest blocks to skip, since the chain may still replace them.
+        ethereum_ask_times: whether to query the time of each block with logs, if the logs do not contain it.
+        bounds: limits on what sources may access.
     """
 
     batch_size: int = FetchSection.batch_size

@@ -1,7 +1,7 @@
-"""Pending files: what has been fetched is stored until it is committed, so that it is not fetched twice.
+"""Pending files: fetched data is stored until it is committed, so that it is not fetched twice.
 
 input        the bytes
-input.json   what they are: of which source and version, how many of them are safely on the disk, whether these are all
+input.json   their metadata: source, version, number of bytes safely on the disk, whether they are complete
 
 A pending file survives any end of the process: the note is replaced atomically, and only after the bytes that it
 describes are on the disk. If the two do not match, the file is ignored. There is one writer, who holds the dataset's
@@ -57,12 +57,12 @@ class PendingFile:
 
     @property
     def can_go_on(self) -> bool:
-        """True if there is a beginning to which the rest may be fetched."""
+        """True if there is a beginning that can be continued."""
         return bool(self.received and not self.is_complete and self.version.proof)
 
     @property
     def needs_no_asking(self) -> bool:
-        """True if it is complete and recent, and its source cannot tell whether it has changed."""
+        """True if it is complete and recent, and its source cannot report changes."""
         return self.is_complete and not self.version.is_known
 
     def forget(self) -> None:
@@ -77,11 +77,11 @@ class PendingFile:
                 path.unlink()
 
     def start(self, version: SourceVersion, length: int | None, now: Timestamp) -> None:
-        """Begin anew, with the first byte of a version.
+        """Start a new file of a version.
 
         Args:
             version: the version that begins to arrive.
-            length: its size in bytes, None if the source does not tell.
+            length: size in bytes, None if the source does not report it.
             now: the time of this fetch.
 
         Raises:
@@ -94,7 +94,7 @@ class PendingFile:
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
-        """Append bytes; what was appended is stored however this ends.
+        """Append bytes; appended bytes are stored even after an error.
 
         Raises:
             OSError: the disk is full, or something of that kind.
@@ -109,7 +109,7 @@ class PendingFile:
                 writer.make_safe()
 
     def finish(self) -> None:
-        """Declare that all bytes are there.
+        """Mark the file as complete.
 
         Raises:
             OSError: as for `writing`.
@@ -166,7 +166,7 @@ class Writer:
             self.make_safe()
 
     def make_safe(self) -> None:
-        """Sync what was appended to the disk, and update the note."""
+        """Sync appended bytes to the disk, and update the metadata."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._unsafe = 0

@@ -1,4 +1,4 @@
-"""Keeping secrets out of what other programs print, before it becomes part of an error."""
+"""Removal of secrets from the output of other programs, before it becomes part of an error."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _SHOWN_CHARACTERS = 2000
 
 
 def secrets_of(templates: Iterable[str], environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what the variables stand for that templates name, longest first."""
+    """Return the values of the variables named in templates, longest first."""
     names = {name for text in templates for name in _VARIABLE.findall(text)}
     return tuple(sorted({environment[name] for name in names if environment.get(name)}, key=len, reverse=True))
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with every secret replaced by three stars."""
+    """Return the text with every secret replaced by three stars."""
     for secret in secrets:
         text = text.replace(secret, "***")
     return text
 
 
 def last_words(output: bytes, secrets: Iterable[str]) -> str:
-    """The end of what a program printed, fit for an error: without secrets and control characters."""
+    """Return the end of a program's output for an error message: without secrets and control characters."""
     text = redact(output.decode("utf-8", "replace"), secrets)
     lines = [line.rstrip() for line in _CONTROL.sub("", text).splitlines() if line.strip()]
     return "\n".join(lines[-_SHOWN_LINES:])[-_SHOWN_CHARACTERS:]

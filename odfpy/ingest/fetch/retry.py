@@ -6,23 +6,23 @@ from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.ingest.fetch.context import FetchContext
 
 MAX_WAIT = 120.0
-"""Seconds that are waited for a source that says when it will be ready."""
+"""Maximum seconds to wait for a source that states when it will be ready."""
 
 PASSING = (408, 425, 429, 500, 502, 503, 504)
-"""Answers of web servers after which another try may succeed."""
+"""Statuses of web servers after which a retry may succeed."""
 
 
 def wait_or_give_up(error: FetchInterrupted, failures: int, shown: str, context: FetchContext) -> None:
-    """Wait as long as the source asks for, else twice as long each time.
+    """Wait as long as the source requests, else twice as long each time.
 
     Args:
-        error: why the last try failed.
+        error: error of the last attempt.
         failures: how many have, one after the other.
-        shown: what to call the source in messages.
-        context: says how many tries there may be.
+        shown: name of the source in messages.
+        context: has the maximum number of attempts.
 
     Raises:
-        FetchError: there have been enough, or the source asks for too long a time.
+        FetchError: all attempts failed, or the source requests too long a wait.
     """
     if failures > context.retries:
         times = "" if failures == 1 else f" (tried {failures} times)"

@@ -1,7 +1,7 @@
 """Fetching one file at a URL (ODF specification, "FetchStep: Url").
 
-`file:` reads a file where it is; everything else is downloaded, each scheme by a module of its own. Whether it is new,
-the source state says: the ETag that the server gave, else the time of the last modification.
+`file:` reads a file in place; everything else is downloaded, each scheme by its own module. The source state tells
+whether it is new: the ETag of the server, else the modification time.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _DOWNLOADED = ("http", "https", "ftp", "ftps")
 
 
 def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
-    """The file, if it is new.
+    """Yield the file, if it is new.
 
     Raises:
-        FetchError: the URL cannot be reached or read, or its scheme is not known.
+        FetchError: the URL cannot be reached or read, or its scheme is unknown.
     """
     shown = without_secrets(step.url)
     text = expand(step.url, context.environment)
@@ -58,17 +58,17 @@ def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
 
 
 def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str], context: FetchContext) -> _Closing:
-    """Return where the file is downloaded from, by the scheme of its URL; to be closed. Nothing is asked for yet.
+    """Return the download source for the scheme of a URL; must be closed. Nothing is requested yet.
 
     Args:
         text: the URL.
-        url: the URL, taken apart.
+        url: the parsed URL.
         shown: the URL as messages show it, without secrets.
         headers: headers of the request.
         context: the context of the fetch.
 
     Raises:
-        SourceOutOfBounds: the server may not be asked.
+        SourceOutOfBounds: access to the server is not permitted.
         FetchError: nothing is known of the scheme.
     """
     context.options.bounds.require_host(text)
@@ -93,14 +93,14 @@ def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str]
 
 
 def check_url(text: str, shown: str) -> None:
-    """Look at a URL before anything is asked for.
+    """Validate a URL before anything is requested.
 
     Args:
-        text: the URL, with something in the place of its templates.
-        shown: what to call it.
+        text: the URL, with placeholders for its templates.
+        shown: name of the URL in messages.
 
     Raises:
-        FetchError: it is invalid, or of a scheme that is not known, or a file of another machine.
+        FetchError: the URL is invalid, has an unknown scheme, or is a file of another machine.
     """
     from odfpy.ingest.fetch.object_store import STORES
 
@@ -134,10 +134,10 @@ def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: PendingFile, co
 
 
 def split_url(url: str, shown: str) -> SplitResult:
-    """The parts of a URL, whose templates are expanded.
+    """Parse a URL whose templates are expanded.
 
     Raises:
-        FetchError: it is invalid.
+        FetchError: the URL is invalid.
     """
     try:
         parts = urlsplit(url)

@@ -1,1 +1,1 @@
-"""Inference: from some data to what a manifest has to say of its source."""
+"""Inference: from sample data to the manifest of its source."""

@@ -50,10 +50,10 @@ class Column:
     """A column of the source.
 
     Attributes:
-        name: as the dataset has it.
+        name: name in the dataset.
         type: as the schema declares it.
         remark: why, where that is not plain.
-        origin: its name in the file, where that is another.
+        origin: name in the file, if it differs.
     """
 
     name: str
@@ -86,9 +86,9 @@ class FoundColumns:
 
     Attributes:
         read: the read step, with times and nulls as they are written, still without a schema.
-        columns: in the order of the file, all optional unless the file says otherwise.
-        left_out: what no column can hold.
-        part: the part of the file that was looked at.
+        columns: columns in the order of the file, all optional unless the file says otherwise.
+        left_out: fields that cannot become columns.
+        part: the inspected part of the file.
     """
 
     read: ReadStep
@@ -98,14 +98,14 @@ class FoundColumns:
 
 
 def find_columns(step: ReadStep, sample: Sample) -> FoundColumns:
-    """The columns of a sample.
+    """Return the columns of a sample.
 
     Args:
         step: how to read it, without a schema.
         sample: the sample.
 
     Raises:
-        IngestError: it cannot be read, or has no columns.
+        IngestError: the file cannot be read, or has no columns.
     """
     if isinstance(step, ReadCsv):
         found = _csv_columns(step, sample)
@@ -147,7 +147,7 @@ def _csv_columns(step: ReadCsv, sample: Sample) -> FoundColumns:
 
 
 def _mixed(texts: pa.ChunkedArray, guess: InferredType) -> InferredType:
-    """The guess, with a remark where only a word for null keeps texts from being numbers or times."""
+    """Return the guess, with a remark if only a marker of null keeps texts from being numbers or times."""
     if not isinstance(guess.type, odf.String) or guess.remark is not None:
         return guess
     marker = marker_in(texts)
@@ -198,7 +198,7 @@ def _json_columns(step: ReadStep, sample: Sample) -> FoundColumns:
 
 
 def _time_or_text(texts: pa.ChunkedArray) -> InferredType:
-    """A text of JSON is a time or a text: whoever meant a number would have left out the quotes."""
+    """Infer the type of JSON strings: a time or a string. Numbers would have been written without quotes."""
     guess = guess_type(texts)
     is_time = isinstance(guess.type, odf.Date | odf.Timestamp)
     return guess if is_time or texts.null_count == len(texts) else InferredType(odf.String())
@@ -224,7 +224,7 @@ def _records(step: ReadStep, sample: Sample) -> Iterator[Records]:
 
 
 def _parquet_columns(step: ReadParquet, sample: Sample) -> FoundColumns:
-    parts = parts_of(step, sample.path, name=sample.name, size=_PARQUET_BYTES)  # a damaged file is refused here
+    parts = parts_of(step, sample.path, name=sample.name, size=_PARQUET_BYTES)  # a damaged file is rejected here
     columns, left_out = [], []
     fields: Sequence[Any] = pq.read_schema(sample.path)
     for field in fields:
@@ -242,7 +242,7 @@ def _require_storable(field: pa.Field) -> None:
     """Check that a slice can hold a column.
 
     Raises:
-        SchemaError: it cannot.
+        SchemaError: the type cannot be stored.
     """
     if pa.types.is_null(field.type):
         raise SchemaError(f"Column {field.name!r} has no type, since it has only nulls")

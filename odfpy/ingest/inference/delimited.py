@@ -1,4 +1,4 @@
-"""The dialect of a delimited text: separator, quote, and whether the first record has names."""
+"""The dialect of a delimited text: separator, quote, and whether the first record is a header."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from odfpy.data.schemas import schema as odf
 from odfpy.ingest.inference.types import guess_type
 from odfpy.ingest.read.csv_text import Dialect, Record, records
 
-_LOOKED_AT: Final = 256 << 10  # bytes; Python takes them apart
+_LOOKED_AT: Final = 256 << 10  # bytes; parsed by Python
 _MAX_RECORDS: Final = 500
 _SEPARATORS: Final = ("\t", ";", "|", ",")
-"""In this order: commas and spaces stand in values, too, as decimal commas for example."""
+"""In this order: commas and spaces also occur in values, for example as decimal commas."""
 
 _YEAR: Final = re.compile(r"(?:19|20|21)\d\d")
 _MIN_YEARS: Final = 3
@@ -28,7 +28,7 @@ _OPENING: Final = re.compile(rb'^"', re.MULTILINE)
 
 
 def dialect_of(text: bytes) -> ReadCsv:
-    """The read step, still without a schema, that takes a text apart most evenly.
+    """Return the read step, still without a schema, that splits a text most evenly.
 
     Args:
         text: the beginning of a file, as UTF-8 without byte order mark, which ends with a line.
@@ -41,16 +41,16 @@ def dialect_of(text: bytes) -> ReadCsv:
 
 
 def _readings(text: bytes) -> Iterator[ReadCsv]:
-    """The ways to read a text in which all records have the same number of values, the likely ones first."""
+    """Yield the dialects in which all records have the same number of values, most likely first."""
     yield from _even(text, '"')
     if b'"' not in text:
         yield from _even(text, "'")
     if not _OPENING.search(text):
-        yield from _even(text, "")  # quotes that are not quotes: inches, for one
+        yield from _even(text, "")  # quotes that are not quotes, such as inch marks
 
 
 def _alone(text: bytes) -> Iterator[ReadCsv]:
-    """The ways to read a text as a single column."""
+    """Yield the ways to read a text as a single column."""
     yield from _even(text, '"', is_alone=True)
     yield from _even(text, "", is_alone=True)
 
@@ -67,19 +67,19 @@ def _some(text: bytes, step: ReadCsv) -> list[Record]:
 
 
 def _even(text: bytes, quote: str, *, is_alone: bool = False) -> Iterator[ReadCsv]:
-    """The separators by which all records have the same number of values: several, or one where it is alone."""
+    """Yield the separators by which all records have the same number of values: several, or one where it is alone."""
     for separator in reversed(_SEPARATORS) if is_alone else _SEPARATORS:
         step = ReadCsv(separator=separator, quote=None if quote == '"' else quote)
         found = _some(text, step)
         if len(found) > 1 and not found[-1].is_closed and len(text) >= _LOOKED_AT // 2:
-            found = found[:-1]  # the text may be cut within it
+            found = found[:-1]  # the text may be cut within the last record
         widths = {len(record.cells) for record in found}
         if len(widths) == 1 and (widths == {1}) is is_alone and all(record.is_closed for record in found):
             yield step
 
 
 def _uneven(text: bytes) -> ReadCsv | None:
-    """The separator by which most records have the same number of values; what is wrong with others, a reader says."""
+    """Return the separator by which most records have the same number of values; a reader reports the other records."""
     shares = {}
     for separator in reversed(_SEPARATORS):
         step = ReadCsv(separator=separator)
@@ -109,7 +109,7 @@ def _is_quoted(text: bytes, step: ReadCsv) -> bool:
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first record has names: none of its cells is a number, a truth value or a time.
 
-    Years are names where several of them follow each other, as in the tables of statistical offices.
+    Years are names if several of them are consecutive, as in the tables of statistical offices.
     """
     if not rows or not any(cell.strip() for cell in rows[0]):
         return False
@@ -121,7 +121,7 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
         return False
     if any(any(map(_is_value, column)) for column in zip(*rows[1:], strict=False)):
         return True
-    # All is text. Names are told apart, and are not also values of their own columns.
+    # All values are text. Names are distinct, and do not occur as values of their own columns.
     repeated = len(set(first)) < len(first)
     among_values = any(
         cell and cell in column for cell, column in zip(first, zip(*rows[1:], strict=False), strict=False)
@@ -134,9 +134,9 @@ def _is_value(cell: str) -> bool:
 
 
 def names_of(cells: Sequence[str]) -> list[str]:
-    """Names of columns for the cells of a header: each of its own, and none empty.
+    """Return names of columns for the cells of a header: each of its own, and none empty.
 
-    A name that is made up is that of no other cell: the reader would refuse it there, in the wrong place.
+    Generated names differ from those of all other cells: otherwise the reader would reject the other cell.
     """
     names: list[str] = []
     taken = {cell.strip().casefold() for cell in cells}

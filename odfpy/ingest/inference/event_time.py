@@ -1,4 +1,4 @@
-"""The event time of a source: the column that says when something happened, by its type and its name."""
+"""The event time of a source: the column with the time of an event, chosen by type and name."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _OF_OTHER_THINGS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FoundEventTime:
-    """The event time of a source, as far as its columns tell.
+    """The event time of a source, as far as its columns show.
 
     Attributes:
-        column: the one to take; None if there is none.
-        others: names of the other columns of dates and timestamps, the better ones first.
-        nulls: rows among those seen where the chosen column has no value.
+        column: the chosen column; None if there is none.
+        others: names of other columns of dates and timestamps, better candidates first.
+        nulls: number of sampled rows where the chosen column is null.
     """
 
     column: Column | None = None
@@ -46,8 +46,8 @@ def find_event_time(columns: Sequence[Column], rows: pa.Table) -> FoundEventTime
     Times of other things (birthdays, deadlines) and columns that are mostly null are never chosen, only listed.
 
     Args:
-        columns: of the source.
-        rows: the rows seen, in their types.
+        columns: columns of the source.
+        rows: the sampled rows, in their types.
     """
     times = [one for one in columns if isinstance(one.plain, odf.Date | odf.Timestamp)]
     ranked = sorted(times, key=lambda one: (_rank(one.name), rows.column(one.name).null_count > 0))
@@ -55,7 +55,7 @@ def find_event_time(columns: Sequence[Column], rows: pa.Table) -> FoundEventTime
     names = [column.name for column in columns]
     reserved = DEFAULT_VOCABULARY.event_time_column
     if reserved in names and any(one.name == reserved for one in times):
-        fit = [one for one in times if one.name == reserved]  # by its name it is taken for that anyway
+        fit = [one for one in times if one.name == reserved]  # its name makes it the event time anyway
     if not fit:
         return FoundEventTime(None, tuple(one.name for one in ranked))
     best = fit[0]
@@ -64,7 +64,7 @@ def find_event_time(columns: Sequence[Column], rows: pa.Table) -> FoundEventTime
 
 
 def is_of_changes(name: str) -> bool:
-    """Return whether a time by its name says when a row was last changed, so that each change has another."""
+    """Return whether the name of a time suggests that it is the time of a row's last change, which varies by change."""
     return bool(set(words_of(name)) & _OF_CHANGES)
 
 

@@ -53,12 +53,12 @@ _OBJECT: Final = re.compile(r"\s*\{")
 
 @dataclass(frozen=True, slots=True)
 class FoundFormat:
-    """The way to read a sample.
+    """The read step for a sample.
 
     Attributes:
         read: the read step, still without a schema.
         sample: cut to whole records.
-        remarks: what is not certain about it.
+        remarks: uncertainties.
     """
 
     read: ReadStep
@@ -71,7 +71,7 @@ def find_format(sample: Sample, scratch: Path) -> FoundFormat:
 
     Args:
         sample: unpacked, if it was packed.
-        scratch: a folder for its beginning, where it is too large.
+        scratch: a folder for its beginning, if it is too large.
 
     Raises:
         IngestError: there is nothing in it, or it is in none of the formats that can be read.
@@ -114,10 +114,10 @@ def _text_format(sample: Sample, head: bytes, scratch: Path) -> FoundFormat:
 
 
 def _encoding(head: bytes, name: str, *, is_whole: bool) -> tuple[str | None, tuple[str, ...]]:
-    """The encoding to name in the read step, None for UTF-8, and remarks.
+    """Return the encoding to name in the read step, None for UTF-8, and remarks.
 
     Raises:
-        IngestError: it is not text.
+        IngestError: the sample is not text.
     """
     for mark, encoding in _MARKS:
         if head.startswith(mark):
@@ -160,10 +160,10 @@ def _step_for(text: bytes, sample: Sample, *, is_whole: bool) -> ReadStep:
 
 
 def _json_step(text: bytes, name: str, *, is_whole: bool) -> ReadStep | None:
-    """The read step of a document in JSON, None if it is none.
+    """Return the read step of a document in JSON, None if it is none.
 
     Raises:
-        IngestError: it has no objects that could be rows.
+        IngestError: the document has no objects that could be rows.
     """
     document = text.decode()
     first = document.lstrip()
@@ -188,7 +188,7 @@ def _json_step(text: bytes, name: str, *, is_whole: bool) -> ReadStep | None:
 
 
 def _refuse_other_items(document: str, name: str) -> None:
-    """Refuse an array of something else than objects; what is not JSON may be CSV."""
+    """Reject an array of items other than objects; text that is not JSON may be CSV."""
     try:
         json.loads(document)
     except (ValueError, RecursionError):
@@ -200,7 +200,7 @@ def _refuse_other_items(document: str, name: str) -> None:
 
 
 def _step_of_beginning(text: bytes, *, is_whole: bool) -> ReadStep | None:
-    """The step for a document whose first value does not end in its beginning, or is broken."""
+    """Return the step for a document whose first value is truncated or broken."""
     if is_whole:
         return ReadNdJson() if text.lstrip()[1:].lstrip()[:1] in (b'"', b"}") else None
     if re.search(rb'"type"\s*:\s*"FeatureCollection"', text[:4096]):
@@ -210,8 +210,8 @@ def _step_of_beginning(text: bytes, *, is_whole: bool) -> ReadStep | None:
 
 
 def _way_to_first_rows(document: str) -> str | None:
-    """Return the keys, joined by dots, that lead to the first array of objects in an object that breaks off."""
-    keys: list[str] = []  # of the objects around the place
+    """Return the keys, joined by dots, of the path to the first array of objects in a truncated object."""
+    keys: list[str] = []  # of the enclosing objects
     arrays = 0
     last = ""
     for token in _TOKEN.finditer(document):
@@ -231,7 +231,7 @@ def _way_to_first_rows(document: str) -> str | None:
 
 
 def _way_to_rows(document: dict[str, Any]) -> str | None:
-    """Return the keys, joined by dots, that lead to the longest array of objects, two levels down at most."""
+    """Return the keys, joined by dots, of the path to the longest array of objects, at most two levels deep."""
     places: list[tuple[int, str]] = []
     for key, value in document.items():
         inside = {f"{key}.{one}": two for one, two in value.items()} if isinstance(value, dict) else {}
@@ -246,13 +246,13 @@ def _way_to_rows(document: dict[str, Any]) -> str | None:
 
 
 def _cut(step: ReadStep, text: bytes, path: Path, name: str) -> bytes:
-    """The whole records at the beginning of a text, as a file of the same format; nothing if there is none.
+    """Return the complete records at the beginning of a text, as a file of the same format; nothing if there are none.
 
     Args:
         step: the format.
         text: as UTF-8.
         path: a file with the text.
-        name: what messages call it.
+        name: name of the file in messages.
     """
     if isinstance(step, ReadCsv):
         return text[: cut_at_record(text, Dialect.of(step))]

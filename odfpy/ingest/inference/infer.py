@@ -1,10 +1,10 @@
-"""Inference of a whole source, step by step, and the rows that it would give.
+"""Inference of a whole source, step by step, and the resulting rows.
 
 1. take a sample of the first input, and unpack it (`sample`)
 2. find its format (`formats`, `delimited`)
 3. find the columns and their types (`columns`, `types`, `times`)
-4. choose the event time (`event_time`), look for keys (`keys`), choose a merge strategy (`strategy`)
-5. give the system columns names that the data does not have
+4. choose the event time (`event_time`), find keys (`keys`), choose a merge strategy (`strategy`)
+5. rename system columns whose names occur in the data
 """
 
 from __future__ import annotations
@@ -60,24 +60,24 @@ _DATED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All that is known of a source after a look at its first rows.
+    """All findings about a source from its first rows.
 
     Attributes:
-        fetch: where its data comes from.
+        fetch: the fetch step.
         prepare: how it is unpacked.
         read: format and schema.
-        columns: of the data, in their order.
-        left_out: what no column can hold.
-        rows: how many rows were seen.
-        sample: the rows seen, as a file.
+        columns: data columns, in order.
+        left_out: fields that cannot become columns.
+        rows: number of sampled rows.
+        sample: the sampled rows, as a file.
         part: the part of that file.
-        is_whole: whether these are all rows of the input.
-        event_time: the column that says when something happened.
+        is_whole: whether the sample is the whole input.
+        event_time: the column with the time of an event.
         keys: candidates for primary keys.
         choice: the merge strategy.
-        others: the other strategies.
+        others: the alternative strategies.
         vocabulary: names of system columns that are not the usual ones.
-        remarks: what is not certain.
+        remarks: uncertainties.
     """
 
     fetch: FetchUrl | FetchFilesGlob
@@ -98,15 +98,15 @@ class Findings:
 
 
 def infer(step: FetchUrl | FetchFilesGlob, context: FetchContext, limits: UnpackLimits) -> Findings:
-    """Look at the first rows of a source.
+    """Infer a source from its first rows.
 
     Args:
-        step: where the data comes from.
+        step: the fetch step.
         context: the circumstances; its scratch folder has the sample afterwards.
-        limits: how much may come out of a packed file.
+        limits: limits on unpacked output.
 
     Raises:
-        IngestError: it cannot be fetched, unpacked or read, or nothing can be inferred from it.
+        IngestError: the source cannot be fetched, unpacked or read, or nothing can be inferred from it.
     """
     fetched = take_sample(step, context)  # (1)
     prepare, sample = unpacked(fetched, context.scratch, limits)
@@ -142,7 +142,7 @@ def infer(step: FetchUrl | FetchFilesGlob, context: FetchContext, limits: Unpack
 
 
 def _remarks_on_last(read: ReadStep, fetched: Sample, context: FetchContext, limits: UnpackLimits) -> tuple[str, ...]:
-    """Return what keeps the last of several files from being read like the first: sources change over the years."""
+    """Return why the last of several files cannot be read like the first: sources change over the years."""
     if fetched.last is None:
         return ()
     scratch = context.scratch / "last"
@@ -160,12 +160,12 @@ def _remarks_on_last(read: ReadStep, fetched: Sample, context: FetchContext, lim
 def first_rows(
     source: SetPollingSource, vocabulary: DatasetVocabulary, found: Findings, now: Timestamp, scratch: Path
 ) -> pa.Table:
-    """The first rows that a new dataset would have, by way of all steps of an ingest but the commit.
+    """Return the first rows of a new dataset, through all steps of an ingest except for the commit.
 
     Args:
-        source: the source, as its manifest has it.
+        source: the source from its manifest.
         vocabulary: names of the system columns.
-        found: what was inferred; the sample is still there.
+        found: the findings; the sample still exists.
         now: the time of the ingest.
         scratch: a folder for the slice that is never committed.
 
@@ -193,7 +193,7 @@ def _with_schema(step: ReadStep, columns: Sequence[Column]) -> ReadStep:
 
 
 def _declared(found: FoundColumns, event_time: FoundEventTime, choice: Choice) -> tuple[Column, ...]:
-    """The columns as the schema declares them: keys and complete event times are required."""
+    """Return the columns as the schema declares them: keys and complete event times are required."""
     keys = () if isinstance(choice.strategy, MergeAppend) else choice.strategy.primary_key
     complete = event_time.column.name if event_time.column is not None and not event_time.nulls else None
     required = {*keys, complete}
@@ -231,7 +231,7 @@ def _timed(step: FetchUrl | FetchFilesGlob, sample: Sample, now: Timestamp) -> S
 
 
 def _vocabulary(names: Sequence[str], event_time: str | None) -> SetVocab | None:
-    """Names for system columns where the data has them already, and the name of its event time."""
+    """Return names for system columns where the data has them already, and the name of its event time."""
     usual = DEFAULT_VOCABULARY
     wanted = {
         "offset_column": usual.offset_column,

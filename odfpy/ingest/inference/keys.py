@@ -1,4 +1,4 @@
-"""Candidates for primary keys: columns, alone or together, that tell all rows of a sample apart."""
+"""Candidates for primary keys: single or combined columns that distinguish all rows of a sample."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWN: Final = frozenset({"id", "uuid", "guid"})
 _EVENTS: Final = frozenset(
     {"event", "transaction", "tx", "trade", "order", "message", "log", "row", "record", "invoice", "payment", "booking"}
 )
-_MAX_COLUMNS: Final = 16  # that are tried in pairs
+_MAX_COLUMNS: Final = 16  # maximum number of columns combined in pairs
 _MAX_KEYS: Final = 6
 _IDS: Final = frozenset({"id", "uuid", "guid", "key", "code", "isin", "iban", "sku", "ean", "isbn", "hash", "number"})
 _NAMES: Final = frozenset({"name", "symbol", "ticker", "slug", "email", "login", "username", "iso", "abbreviation"})
@@ -26,11 +26,11 @@ _NAMES: Final = frozenset({"name", "symbol", "ticker", "slug", "email", "login",
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Columns that tell the rows seen apart.
+    """Columns that distinguish the sampled rows.
 
     Attributes:
-        columns: their names; more than one where a part of them does not, or may do so by chance.
-        is_named: whether the name of one says that it identifies something.
+        columns: names of the columns; several if fewer do not suffice, or only by chance.
+        is_named: whether the name of one suggests an identifier.
     """
 
     columns: tuple[str, ...]
@@ -38,11 +38,11 @@ class Key:
 
 
 def find_keys(columns: Sequence[Column], rows: pa.Table, event_time: str | None) -> tuple[Key, ...]:
-    """The candidates, the better ones first: columns that are called like identifiers before others.
+    """Return the candidates, best first: columns named like identifiers precede others.
 
     Args:
-        columns: of the source.
-        rows: the rows seen, in their types.
+        columns: columns of the source.
+        rows: the sampled rows, in their types.
         event_time: the column of the event time, None if there is none.
     """
     if not rows.num_rows:
@@ -82,13 +82,13 @@ def names_events(name: str) -> bool:
 
 
 def _may_be_key(column: Column, values: pa.ChunkedArray) -> bool:
-    """Return whether values are there and compare exactly; amounts of money are not names of anything."""
+    """Return whether values are non-null and compare exactly; amounts of money are no identifiers."""
     kinds = odf.Float16 | odf.Float32 | odf.Float64 | odf.List | odf.Struct | odf.Map | odf.Bool | odf.Binary
     return not values.null_count and not isinstance(column.plain, kinds) and not is_money(column.name)
 
 
 def _together(rows: pa.Table, names: Sequence[str], event_time: str | None) -> Iterator[Key]:
-    """Pairs that are unique, those with the event time first; then the event time with two others."""
+    """Yield unique pairs, those with the event time first; then the event time with two others."""
     times = [event_time] if event_time in names else []
     others = [name for name in names if name != event_time]
     pairs = [*((str(time), name) for time in times for name in others), *combinations(others, 2)]

@@ -1,4 +1,4 @@
-"""A sample of a source: its first input, of a large one as much as is needed to see what is in it."""
+"""A sample of a source: its first input, or a sufficient part of a large one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from odfpy.ingest.prepare.decompress import decompress
 from odfpy.ingest.templates import expand, without_secrets
 
 SAMPLE_BYTES: Final = 8 << 20
-"""Bytes of text that are looked at; types and keys follow from these alone."""
+"""Bytes of text that are inspected; types and keys are inferred from these alone."""
 
 _BLOCK: Final = 1 << 20
 _MAX_FILES: Final = 10_000
@@ -48,9 +48,9 @@ class Sample:
 
     Attributes:
         path: where the bytes are.
-        name: what messages call the input; without secrets.
-        event_time: event time of its rows that bring none.
-        is_whole: whether nothing of the input is missing.
+        name: name of the input in messages, without secrets.
+        event_time: event time of rows without one.
+        is_whole: whether the sample is the whole input.
         names: names of all inputs, of a source that may have several.
         last: the last of several inputs.
     """
@@ -63,7 +63,7 @@ class Sample:
     last: Sample | None = None
 
     def head(self, size: int) -> bytes:
-        """The first bytes.
+        """Return the first bytes.
 
         Raises:
             FetchError: the file cannot be read.
@@ -76,14 +76,14 @@ class Sample:
 
 
 def take_sample(step: FetchUrl | FetchFilesGlob, context: FetchContext) -> Sample:
-    """The first input of a source.
+    """Return the first input of a source.
 
     Args:
-        step: where the data comes from.
-        context: the circumstances; of a file on a server only the beginning is fetched, where that will do.
+        step: the fetch step.
+        context: context of the fetch; only the beginning of a remote file is fetched, if that suffices.
 
     Raises:
-        FetchError: there is nothing, or it cannot be reached or read.
+        FetchError: there is no input, or it cannot be reached or read.
         InvalidValue: a template or a pattern cannot be used.
     """
     if isinstance(step, FetchUrl) and _scheme(step, context) != "file":
@@ -104,7 +104,7 @@ def _scheme(step: FetchUrl, context: FetchContext) -> str:
 
 
 def _fetch_beginning(step: FetchUrl, context: FetchContext) -> Sample | None:
-    """The beginning of a file on a server; None if its format cannot be read without the end."""
+    """Return the beginning of a remote file; None if its format cannot be read without the end."""
     shown = without_secrets(step.url)
     text = expand(step.url, context.environment)
     url = split_url(text, shown)
@@ -133,7 +133,7 @@ def _fetch_beginning(step: FetchUrl, context: FetchContext) -> Sample | None:
 
 
 def _receive(read: Callable[[int], bytes], file: BinaryIO) -> bool | None:
-    """Write what arrives; return whether that is all, or None where the end of the file is needed and far off."""
+    """Write received bytes; return whether they are all, or None if the end of the file is needed and far away."""
     received = 0
     needs_end = False
     while block := read(_BLOCK):
@@ -150,15 +150,15 @@ def _receive(read: Callable[[int], bytes], file: BinaryIO) -> bool | None:
 
 
 def unpacked(sample: Sample, scratch: Path, limits: UnpackLimits) -> tuple[tuple[PrepStep, ...], Sample]:
-    """The prepare steps that a compressed file needs, and the sample as they leave it.
+    """Return the prepare steps that a compressed file needs, and the sample as they leave it.
 
     Args:
         sample: as fetched.
-        scratch: a folder for what is unpacked.
-        limits: how much may come out.
+        scratch: folder for unpacked files.
+        limits: limits on unpacked output.
 
     Raises:
-        PrepareError: it is damaged, encrypted, a bomb, or an archive of several files.
+        PrepareError: the sample is damaged, encrypted, a bomb, or an archive of several files.
     """
     magic = sample.head(4)
     if magic.startswith(_GZIP):
@@ -175,10 +175,10 @@ def unpacked(sample: Sample, scratch: Path, limits: UnpackLimits) -> tuple[tuple
 
 
 def _is_for_a_reader(sample: Sample) -> bool:
-    """Return whether a zip archive is what a read step takes as it is: a shapefile.
+    """Return whether a read step can read a zip archive directly: a shapefile.
 
     Raises:
-        PrepareError: it is a workbook of a spreadsheet, or has several files.
+        PrepareError: the archive is a spreadsheet, or has several files.
     """
     with sample.path.open("rb") as file:
         names = ZipArchive(file, sample.name).names
@@ -203,14 +203,14 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _unpack_beginning(step: PrepDecompress, sample: Sample, target: Path, limits: UnpackLimits) -> bool:
-    """Unpack as much as is looked at; return whether that is all."""
+    """Unpack as much as is inspected; return whether that is all."""
     few = replace(limits, max_bytes=min(limits.max_bytes, SAMPLE_BYTES))
     try:
         decompress(step, sample.path, target, sample.name, few)
     except PrepareError:
         size = target.stat().st_size if target.exists() else 0
         is_enough = size > SAMPLE_BYTES - 2 * _BLOCK
-        # The beginning of a packed file breaks off, which is no damage.
+        # The beginning of a compressed file is truncated, not damaged.
         if not size or not (is_enough or not sample.is_whole):
             raise
     else:

@@ -1,4 +1,4 @@
-"""The merge strategy for a source, with the reason, and the others that could be meant."""
+"""The merge strategy for a source, with reasons and alternatives."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Choice:
 def choose_strategy(
     keys: Sequence[Key], columns: Sequence[Column], rows: int, event_time: FoundEventTime
 ) -> tuple[Choice, tuple[Choice, ...]]:
-    """The strategy to take, and others.
+    """Return the chosen strategy and the alternatives.
 
-    A ledger where rows have a key and an event time, a snapshot where they have a key and no event time, and Append
-    where nothing tells rows apart.
+    A ledger if rows have a key and an event time, a snapshot if they have a key but no event time, and Append
+    if nothing distinguishes rows.
 
     Args:
         keys: candidates, the better ones first.
-        columns: of the source.
-        rows: how many rows were seen.
+        columns: columns of the source.
+        rows: number of sampled rows.
         event_time: the column of the event time, if there is one.
     """
     key = _chosen(keys, columns, rows, event_time)
@@ -62,7 +62,7 @@ def choose_strategy(
 def _chosen(
     keys: Sequence[Key], columns: Sequence[Column], rows: int, event_time: FoundEventTime
 ) -> tuple[str, ...] | None:
-    """The first key by name. Otherwise events are told apart by their time, and one row tells nothing."""
+    """Return the first key with a suitable name. Otherwise time distinguishes events; a single row proves nothing."""
     named = next((key.columns for key in keys if key.is_named), None)
     if named is not None:
         return named if event_time.column is None or event_time.nulls else _of_events(named, event_time.column.name)
@@ -72,19 +72,19 @@ def _chosen(
         first = columns[0].name if columns else None
         return next((key.columns for key in keys if len(key.columns) > 1 or key.columns[0] == first), None)
     if event_time.nulls:
-        return None  # what may be null is not part of a key
+        return None  # a key must not be null
     time = event_time.column.name
     with_time = [key.columns for key in keys if time in key.columns and len(key.columns) > 1]
     alone = [key.columns[0] for key in keys if len(key.columns) == 1 and key.columns[0] != time]
     by_time = any(key.columns == (time,) for key in keys)
-    # Few rows have times of their own by chance, and a ledger drops what it takes for known: rather a column more.
+    # Times of few rows are distinct by chance, and a ledger drops rows with known keys: rather use one column more.
     if by_time and (rows >= _MANY_ROWS or not (alone or with_time)):
         return (time,)
     return with_time[0] if with_time else (time, alone[0]) if alone else None
 
 
 def _of_events(key: tuple[str, ...], time: str) -> tuple[str, ...]:
-    """The key with the time, unless it names events: what names a thing comes again with whatever happens to it."""
+    """Return the key with the time, unless it identifies events: identifiers of things recur with each event."""
     if time in key or (all(map(names_events, key)) and not is_of_changes(time)):
         return key
     return (time, *key)

@@ -1,4 +1,4 @@
-"""Dates and times that are not written as RFC 3339 has them: one format for all columns of a file, if it is certain."""
+"""Dates and times not in RFC 3339: one format for all columns of a file, if it is unambiguous."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _MOMENTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WrittenTimes:
-    """Columns of text that turn out to be dates or timestamps.
+    """Text columns that contain dates or timestamps.
 
     Attributes:
-        date_format: for all dates of the file; None for RFC 3339.
-        timestamp_format: for all timestamps.
+        date_format: format of all dates in the file; None for RFC 3339.
+        timestamp_format: format of all timestamps.
         guesses: new guesses, by column.
     """
 
@@ -49,8 +49,8 @@ class WrittenTimes:
 def written_times(texts: Mapping[str, pa.ChunkedArray], known: Mapping[str, InferredType]) -> WrittenTimes:
     """Find the times among columns of text.
 
-    A format is taken if every value of a column has it, and no other reading gives other days. A file has one format
-    for dates and one for timestamps, so that one column may settle what another leaves open.
+    A format is chosen if every value of a column matches it, and no other format gives other days. A file has one
+    format for dates and one for timestamps, so one column may resolve an ambiguity in another.
 
     Args:
         texts: columns of text, by name.
@@ -87,7 +87,7 @@ def _zone_remark(form: str | None) -> str | None:
 
 
 def _may_be_times(column: pa.ChunkedArray) -> bool:
-    """Return whether all texts are short and have digits: trying all formats takes its time."""
+    """Return whether all texts are short and have digits: trying all formats is slow."""
     if column.null_count == len(column) or not pc.all(pc.match_substring_regex(column, "[0-9]")).as_py():
         return False
     return bool(pc.max(pc.utf8_length(column)).as_py() <= 40 and pc.min(pc.utf8_length(column)).as_py() >= 6)
@@ -102,7 +102,7 @@ def _fitting(column: pa.ChunkedArray, wanted: DataType, candidates: tuple[str, .
 
 
 def _chosen(texts: Mapping[str, pa.ChunkedArray], possible: Mapping[str, list[str]], wanted: DataType) -> str | None:
-    """The format that most columns have, among those that are the only reading of some column."""
+    """Return the format that most columns have, among those that are the only reading of some column."""
     certain = Counter(
         form for name, found in possible.items() if _is_one_reading(texts[name], found, wanted) for form in found[:1]
     )

@@ -1,4 +1,4 @@
-"""Types of columns of text: the narrowest that all texts fit, unless it would lose something of them."""
+"""Types of text columns: the narrowest that fits all values without loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odfpy.data.schemas.arrow import to_arrow_type
 from odfpy.data.schemas.schema import DataType
 from odfpy.ingest.read.text import DEFAULT_FORMATS, CastFailed, TimeFormats, parse_texts
 
-_FIRST: Final = 20  # most types are out after so many texts
+_FIRST: Final = 20  # most types are excluded after so many values
 _LEADING: Final = r"^(?:\+[0-9]|[+-]?0[0-9])"
 _LONG: Final = r"^[+-]?[0-9]{16,}"
 _DECIMAL: Final = r"^[+-]?[0-9]+\.([0-9]{1,4})$"
@@ -29,12 +29,12 @@ _MONEY_DIGITS: Final = 18
 _CENTS: Final = 2
 
 MOMENT: Final = odf.Timestamp(odf.TimeUnit.MILLISECOND, "UTC")
-"""The type of event times, and what other times of a text become."""
+"""The type of event times, and of other times in text."""
 
 
 @dataclass(frozen=True, slots=True)
 class InferredType:
-    """The type of a column, as far as its values tell.
+    """The type of a column, as far as its values show.
 
     Attributes:
         type: never an Option.
@@ -46,7 +46,7 @@ class InferredType:
 
 
 def words_of(name: str) -> list[str]:
-    """The words that a name is made of, in small letters."""
+    """Split a name into words, in lower case."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
@@ -56,11 +56,11 @@ def is_money(name: str) -> bool:
 
 
 def guess_type(texts: pa.ChunkedArray, name: str = "") -> InferredType:
-    """The type that some texts fit; times only where they are written as RFC 3339 has them.
+    """Return the type that all texts fit; times only in RFC 3339.
 
     Args:
         texts: strings and nulls.
-        name: name of the column, which tells of money.
+        name: name of the column, which may suggest money.
     """
     if texts.null_count == len(texts):
         return InferredType(odf.String(), "no value among the rows seen")
@@ -85,7 +85,7 @@ def guess_type(texts: pa.ChunkedArray, name: str = "") -> InferredType:
 
 
 def _is_fractional(texts: pa.ChunkedArray) -> bool:
-    """Return whether texts are numbers of which a float keeps all digits; words such as `inf` alone are none."""
+    """Return whether texts are numbers that floats represent exactly; words such as `inf` alone are none."""
     return fits(texts, odf.Float64()) and _any(texts, "[0-9]") and not _any(texts, _LONG)
 
 
@@ -105,7 +105,7 @@ def fits(texts: pa.ChunkedArray, wanted: DataType, formats: TimeFormats = DEFAUL
     Args:
         texts: strings and nulls.
         wanted: a type that is not nested.
-        formats: of dates and timestamps.
+        formats: formats of dates and timestamps.
     """
     arrow = to_arrow_type(wanted)
     try:
@@ -118,9 +118,9 @@ def fits(texts: pa.ChunkedArray, wanted: DataType, formats: TimeFormats = DEFAUL
 
 
 def null_marker(columns: Iterable[pa.ChunkedArray]) -> str | None:
-    """The word that stands for null in a file, if it makes columns of numbers or times of columns of text.
+    """Return the marker of null in a file, if it turns text columns into columns of numbers or times.
 
-    A file has one such text, so there is none where the empty text already is it.
+    A file has only one marker, so there is none if the empty text is already used as such.
     """
     columns = list(columns)
     if any(column.null_count for column in columns):
@@ -129,7 +129,7 @@ def null_marker(columns: Iterable[pa.ChunkedArray]) -> str | None:
 
 
 def marker_in(column: pa.ChunkedArray) -> str | None:
-    """The word without which a column of text is one of numbers or times."""
+    """Return the text without which a text column has numbers or times."""
     if column.null_count == len(column):
         return None
     for marker in _MARKERS:

@@ -1,4 +1,4 @@
-"""The Spark lane as the coordinator sees it: a request goes to the engine's worker, slices come back as files."""
+"""The coordinator's side of the Spark lane: a request goes to the engine's worker, slices are returned as files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ JOB = "odfpy.ingest.lanes.spark:ingest"
 
 
 def ingest_on_spark(engine: SparkEngine, request: LaneRequest, folder: Path) -> IngestedData:
-    """Turn a file into data slices, in the engine's worker.
+    """Convert a file to data slices in the engine's worker.
 
     Args:
         engine: where to.
-        request: what.
-        folder: that of `request.out`, which is emptied if the worker breaks down.
+        request: the request.
+        folder: folder of `request.out`, which is emptied if the worker crashes.
 
     Raises:
         OdfError: as `odfpy.ingest.pipeline.ingest_rows` and `odfpy.ingest.read.read`.
@@ -34,7 +34,7 @@ def ingest_on_spark(engine: SparkEngine, request: LaneRequest, folder: Path) -> 
 
 
 def ingested_data(result: LaneResult, request: LaneRequest) -> IngestedData:
-    """The result of the lane in the form of the local one."""
+    """Return the result of the lane in the form of the local one."""
     files = slice_files(Path(request.out), len(result.slices))
     slices = tuple(map(WrittenSlice, files, result.slices))
     changed = result.schema is not None and (

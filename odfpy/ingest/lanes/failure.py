@@ -1,4 +1,4 @@
-"""Our errors on their way out of a Spark task, as values: Spark would make text of them."""
+"""Errors returned by a Spark task, as values: Spark would convert them to text."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ class Failure:
     """An error of a task.
 
     Attributes:
-        error: what to raise; None if the part it read ends within a record.
+        error: the error to raise; None if the part ends within a record.
     """
 
     error: RaisedError | None
 
     @classmethod
     def of(cls, error: OdfError) -> Failure:
-        """An error as a value."""
+        """Return an error as a value."""
         return cls(as_value(error))
 
     def raised(self) -> OdfError:
-        """The error again."""
+        """Return the error again."""
         if self.error is None:
             return OdfError("A part of the input ends within a record")
         return error_of(self.error)

@@ -105,7 +105,7 @@ class MergeHere:
         )
 
     def _history(self, schema: pa.Schema) -> Iterator[pa.Table]:
-        """All rows of the dataset, batch by batch, with the columns of the input."""
+        """Yield all rows of the dataset, batch by batch, with the columns of the input."""
         for path in self.request.slices:
             present = [name for name in schema.names if name in slice_schema(path).names]
             for batch in iter_slice(path, columns=present, vocab=self.request.vocab):

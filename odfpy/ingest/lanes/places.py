@@ -44,7 +44,7 @@ class MergedPlaces:
         return pa.concat_tables(parts)
 
     def first_of(self, operation: int, most: int) -> pa.Array:
-        """The positions of the first rows with an operation, that many at most."""
+        """Return the positions of the first rows with an operation, that many at most."""
         found: list[pa.Array] = []
         for path in self.paths:
             places = open_table(path)
@@ -55,7 +55,7 @@ class MergedPlaces:
         return pa.concat_arrays(found) if found else pa.array([], pa.int64())
 
     def operation_at(self, rank: int) -> int:
-        """The operation of one row."""
+        """Return the operation of one row."""
         operation: int = self.between(rank, rank + 1).column("op")[0].as_py()
         return operation
 

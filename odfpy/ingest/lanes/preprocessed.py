@@ -55,7 +55,7 @@ def preprocess_input(
 
 
 def _rows(request: LaneRequest, folder: Path) -> Iterator[pa.Table]:
-    """The rows of an input as read, part by part; at least one table."""
+    """Yield the rows of an input as read, part by part; at least one table."""
     source = SplittableInput.of(request, folder)
     rows = 0
     for part in source.parts:

@@ -23,10 +23,10 @@ class LaneRequest:
     Attributes:
         read: how to read the file; None for an Arrow file of rows that have been read and preprocessed.
         path: the file.
-        name: what it is called in messages.
-        part_bytes: the file is read in parts of about so many bytes.
-        partitions: of Spark's shuffles; makes no difference to the result.
-        one_machine: whether all tasks run on one machine, where Spark need not merge; makes no difference either.
+        name: name of the file in messages.
+        part_bytes: approximate bytes of the parts in which the file is read.
+        partitions: number of Spark's shuffle partitions; does not affect the result.
+        one_machine: whether all tasks run on one machine, so that Spark need not merge; does not affect the result.
     """
 
     read: ReadStep | None

@@ -67,8 +67,8 @@ def make_run(request: LaneRequest, source: SplittableInput, part: FilePart, path
 
     Args:
         request: the ingest.
-        source: its input.
-        part: what to read.
+        source: input of the run.
+        part: the part to read.
         path: file to write.
         first_row: rows of the input before the part, for messages.
     """
@@ -123,7 +123,7 @@ def write_table(table: pa.Table, path: str) -> None:
     """Write rows to an Arrow file, in as few batches as possible.
 
     Raises:
-        OdfError: it cannot be written.
+        OdfError: the file cannot be written.
     """
     whole = pa.table([combine(column) for column in table.columns], schema=table.schema)
     write_batches(whole.schema, whole.to_batches(), path)
@@ -138,10 +138,10 @@ def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: st
         path: the Arrow file.
 
     Raises:
-        OdfError: it cannot be written.
+        OdfError: the file cannot be written.
     """
     try:
-        # Spark may run a task twice: each attempt writes under a name of its own, and nobody sees half of a file.
+        # Spark may run a task twice: each attempt writes under its own name, and no reader sees an incomplete file.
         with (
             written_aside(Path(path)) as own,
             pa.OSFile(str(own), "wb") as sink,
@@ -171,8 +171,8 @@ def gather_runs(runs: list[Run], positions: npt.NDArray[np.int64], names: list[s
 
     Args:
         runs: all, in the order of the input, not sorted.
-        positions: places in the input.
-        names: columns wanted.
+        positions: positions in the input.
+        names: names of the requested columns.
     """
     starts = np.cumsum([0, *(run.rows for run in runs)])
     run_of = np.searchsorted(starts, positions, side="right") - 1

@@ -21,13 +21,13 @@ _Places = npt.NDArray[np.int64]
 
 
 class SortedRuns:
-    """The rows of sorted runs by rank; of rows with the same time, those of the earlier run come first."""
+    """The rows of sorted runs by rank; of rows with equal times, those of the earlier run come first."""
 
     def __init__(self, runs: Sequence[Run], event_time: str) -> None:
         """The runs.
 
         Args:
-            runs: in the order of the input, none empty.
+            runs: non-empty runs, in the order of the input.
             event_time: name of its column.
         """
         self._runs = runs
@@ -63,7 +63,7 @@ class SortedRuns:
             places: _Places = starts + np.array(found, np.int64)
             return places
 
-        while low < high:  # the least time up to which there are enough rows
+        while low < high:  # the minimum time up to which there are enough rows
             middle = (low + high) // 2
             if before(middle, "right").sum() >= rank:
                 high = middle

@@ -1,7 +1,7 @@
 """The input of the lane, so that tasks can read parts of it by themselves.
 
-What follows from a file as a whole is found out first, once: text in another encoding is written again as UTF-8 beside
-the slices to be, and types that are inferred become a schema.
+Properties of the whole file are determined once at the start: text in another encoding is rewritten as UTF-8 beside
+the future slices, and inferred types become a schema.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class SplittableInput:
     """An input that can be read in parts.
 
     Attributes:
-        step: how to read it; None for an Arrow file of rows, whose parts are ranges of rows.
+        step: the read step; None for an Arrow file of rows, whose parts are ranges of rows.
         path: the file.
-        parts: of it, in order.
+        parts: its parts, in order.
     """
 
     step: ReadStep | None
@@ -36,11 +36,11 @@ class SplittableInput:
 
     @classmethod
     def of(cls, request: LaneRequest, folder: Path) -> SplittableInput:
-        """The input of an ingest.
+        """Return the input of an ingest.
 
         Args:
             request: the ingest.
-            folder: where the tasks find what is written again.
+            folder: folder for rewritten files, accessible to the tasks.
 
         Raises: as `odfpy.ingest.read.read`.
         """
@@ -60,7 +60,7 @@ class SplittableInput:
         return cls(step, path, tuple(parts_of(step, path, name=request.name, size=size)))
 
     def rows(self, request: LaneRequest, part: FilePart, first_row: int) -> pa.Table:
-        """The rows of a part.
+        """Return the rows of a part.
 
         Args:
             request: the ingest.
@@ -80,6 +80,6 @@ class SplittableInput:
 
 
 def open_table(path: str) -> pa.Table:
-    """The rows of an Arrow file, of which only what is looked at gets into memory."""
+    """Memory-map the rows of an Arrow file: only accessed parts are loaded."""
     with pa.memory_map(path) as source, pa.ipc.open_file(source) as reader:
         return reader.read_all()

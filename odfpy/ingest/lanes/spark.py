@@ -2,8 +2,8 @@
 
 1. cut     the input into parts that can be read by themselves
 2. read    one task a part: read, check, make uniform, write a run (`runs`)
-3. merge   for strategies with a key, in Spark SQL: which rows, as what, in which order (`spark_merge`)
-4. write   one task a slice: its rows from all runs and, for retractions and corrections, from the dataset's slices
+3. merge   for strategies with a key, in Spark SQL: which rows, with which operations, in which order (`spark_merge`)
+4. write   one task per slice: its rows from all runs and, for retractions and corrections, from the dataset's slices
 
 Rows never pass through Spark: they go from Arrow files to Arrow files, so that every value stays unchanged. No task
 holds more than its part, or a few row groups of its slice.
@@ -68,7 +68,7 @@ _ROWS_AT_ONCE = 1 << 17
 
 
 def ingest(spark: SparkSession, arguments: str) -> str:
-    """The job: a `LaneRequest` as JSON, answered by a `LaneResult`.
+    """Return the job: a `LaneRequest` as JSON, answered by a `LaneResult`.
 
     Raises:
         OdfError: as `odfpy.ingest.pipeline.ingest_rows`.
@@ -123,7 +123,7 @@ class _Lane:
             if isinstance(result, Run):
                 runs.append(result)
                 continue
-            # The following part was cut in the wrong place; or the message needs the number of the rows before.
+            # The following part was cut at the wrong position; or the message needs the number of preceding rows.
             again = FilePart(part.start) if result.error is None else part
             rows = sum(run.rows for run in runs)
             (repeated,) = self._tasks(read, [(at, again, rows)])
@@ -185,7 +185,7 @@ class _Lane:
         return LaneResult(slices=slices, schema=schema, statistics=statistics, warnings=warnings)
 
     def _retracted_keys(self, places: MergedPlaces, schema: DataSchema, most: int) -> list[dict[str, Any]]:
-        """The primary keys of the first retracted rows."""
+        """Return the primary keys of the first retracted rows."""
         found = places.first_of(int(OperationType.RETRACT), most)
         return self._once(partial(_keys_at, self._request, schema, found))
 
@@ -257,7 +257,7 @@ class _Read:
 
 
 def _keys_at(request: LaneRequest, schema: DataSchema, positions: pa.Array) -> list[dict[str, Any]]:
-    """The primary keys of rows of the dataset."""
+    """Return the primary keys of rows of the dataset."""
     state = ScannedState([Path(path) for path in request.slices], schema, request.vocab)
     keys: list[dict[str, Any]] = state.rows(positions).select(list(primary_key(request.strategy))).to_pylist()
     return keys
@@ -320,7 +320,7 @@ class _WritePicked:
 
 
 def made_columns(vocab: DatasetVocabulary) -> set[str]:
-    """Columns of a slice that the input does not have."""
+    """Return columns of a slice that the input does not have."""
     return set(vocab.changelog_columns)
 
 

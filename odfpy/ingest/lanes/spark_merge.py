@@ -52,9 +52,9 @@ class SparkMerge:
         Args:
             spark: a session of its own.
             request: the ingest.
-            runs: in the order of the input.
-            schema: of the dataset with these rows in it.
-            plan: of the merge.
+            runs: runs in the order of the input.
+            schema: schema of the dataset with these rows.
+            plan: plan of the merge.
             folder: where the tasks write.
         """
         self._spark = spark
@@ -83,7 +83,7 @@ class SparkMerge:
         merged = self._spark.sql(f"SELECT * FROM ({merge.sql(shape)}) AS merged {order_clause(merge, shape)}")
         write = _PlaceWriter(str(self._folder))
         found = merged.select("op", "pos").mapInArrow(write, _spark_schema(_COUNTS)).collect()
-        # Sorted by partition: their rows follow each other in that order, and offsets are assigned along it.
+        # Sorted by partition: their rows are in that order, and offsets are assigned along it.
         written = sorted(tuple(row) for row in found)
         return MergedPlaces(
             paths=tuple(write.path(partition) for partition, *_ in written),
@@ -135,7 +135,7 @@ class _History:
 
 
 def _roles(plan: MergePlan, request: LaneRequest) -> dict[str, str]:
-    """Names of columns by role."""
+    """Return names of columns by role."""
     return {
         "pos": request.vocab.offset_column,
         "op": request.vocab.operation_type_column,
@@ -149,7 +149,7 @@ def _history(table: pa.Table, columns: dict[str, str], schema: DataSchema) -> pa
     types = to_arrow(schema)
     found = {}
     for role, name in columns.items():
-        wanted = _SYSTEM_TYPES.get(role) or types.field(name).type  # others may have recorded unsigned types
+        wanted = _SYSTEM_TYPES.get(role) or types.field(name).type  # other writers may have recorded unsigned types
         known = table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(table.num_rows)])
         found[role] = comparable(known.cast(wanted))
     return _in_spark_types(pa.table(found))
@@ -168,13 +168,13 @@ class _Reader:
 
 
 class _PlaceWriter:
-    """Writes the places of a partition and gives back how many there are."""
+    """Writes the positions of a partition, and returns their number."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
     def path(self, partition: int) -> str:
-        """The file of a partition."""
+        """Return the file of a partition."""
         return f"{self._folder}/places-{partition}"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -194,7 +194,7 @@ class _PlaceWriter:
 
 
 def _in_spark_types(table: pa.Table) -> pa.Table:
-    """Values in types of Spark's, one to one and of the same order."""
+    """Return values in Spark's types, one to one and in the same order."""
     columns = []
     for column in table.columns:
         wanted = _spark_type(column.type)

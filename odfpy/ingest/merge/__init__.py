@@ -29,5 +29,5 @@ MERGES: dict[type[MergeStrategy], Merge] = {
 
 
 def merge_of(strategy: MergeStrategy) -> Merge:
-    """The implementation of a strategy."""
+    """Return the implementation of a strategy."""
     return MERGES[type(strategy)]

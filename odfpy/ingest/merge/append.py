@@ -14,10 +14,10 @@ class AppendMerge:
     takes_operations: bool = False
 
     def sql(self, shape: MergeShape) -> str:
-        """All of `new`."""
+        """Return the query that selects every row of `new`."""
         columns = ("0 AS op", *(f"new.{column}" for column in ("pos", "t", *shape.carried_columns)))
         return f"SELECT\n  {select(columns)}\nFROM new"
 
     def order(self, shape: MergeShape) -> tuple[str, ...]:  # noqa: ARG002  (others need the shape)
-        """Event time, then place in the input."""
+        """Order by event time, then position in the input."""
         return order_by_time()

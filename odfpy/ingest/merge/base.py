@@ -1,16 +1,16 @@
 """The interface of merge strategies, and the SQL that they share (ODF specification, "Merge Strategies").
 
-A merge is one SELECT in the subset of SQL that duckdb and Spark SQL have in common, over two relations. Columns go by
-their *role*, so that no name needs quoting and no vocabulary is wired in; a lane gives its columns these names and
-takes them off again:
+A merge is one SELECT in the common subset of duckdb's and Spark's SQL, over two relations. Columns are named by
+their *role*, so that no name needs quoting and no vocabulary is hard-coded; a lane renames its columns accordingly,
+and back afterwards:
 
 | relation | column | what it is |
 |---|---|---|
-| `new` | `pos` | place of the row in the input, unique |
+| `new` | `pos` | position of the row in the input, unique |
 | | `op` | operation type of the row, for strategies that take operations |
-| | `t` | event time, the source's where the row had none |
-| | `given` | whether the row brought its own event time |
-| `state` | `pos` | what the lane finds the old row by, such as its offset, unique |
+| | `t` | event time; that of the source if the row had none |
+| | `given` | whether the row has its own event time |
+| `state` | `pos` | identifies the old row for the lane, such as its offset, unique |
 | | `t` | event time |
 | both | `k0`, `k1`... | the primary key |
 | | `v0`, `v1`... | other columns to compare |
@@ -35,7 +35,7 @@ from odfpy.values import dataclass
 
 
 class StateNeed(Enum):
-    """The parts of a dataset's history that a strategy may look up."""
+    """The part of a dataset's history that a strategy may look up."""
 
     NOTHING = "nothing"
     SEEN_KEYS = "seen keys"
@@ -48,7 +48,7 @@ class MergeShape:
 
     Attributes:
         keys: columns of the primary key.
-        compared: columns to compare apart from key and event time.
+        compared: columns to compare besides key and event time.
         compares_event_time: whether a changed event time is a change.
         carried: columns that the result repeats.
     """
@@ -86,19 +86,19 @@ class Merge(Protocol):
         """True if the input may state operations, in its `op` column."""
 
     def sql(self, shape: MergeShape) -> str:
-        """The merge as a query over `new` and `state`, in no particular order."""
+        """Return the merge as a query over `new` and `state`, in no particular order."""
 
     def order(self, shape: MergeShape) -> tuple[str, ...]:
-        """Columns of the result that new offsets follow, ascending; together they are unique."""
+        """Return columns of the result that new offsets follow, ascending; together they are unique."""
 
 
 def select(columns: Iterable[str]) -> str:
-    """A list of expressions, one a line."""
+    """Return a list of expressions, one a line."""
     return ",\n  ".join(columns)
 
 
 def equal_keys(shape: MergeShape, left: str, right: str) -> str:
-    """The join condition of two relations.
+    """Return the join condition of two relations.
 
     Args:
         shape: the number of key columns.
@@ -111,7 +111,7 @@ def equal_keys(shape: MergeShape, left: str, right: str) -> str:
 def is_changed(shape: MergeShape) -> str:
     """Return the condition that `new` differs from `state`, in parentheses: precedence differs between engines.
 
-    An event time that the row did not bring is no change.
+    A default event time is no change.
     """
     changes = [f"(new.{value} IS DISTINCT FROM state.{value})" for value in shape.value_columns]
     if shape.compares_event_time:
@@ -120,7 +120,7 @@ def is_changed(shape: MergeShape) -> str:
 
 
 APPEND, RETRACT, CORRECT = 0, 1, 2
-"""Kinds of change: a new row, the end of a row, an old row that becomes a new one."""
+"""Kinds of change: a new row, a removed row, a changed row."""
 
 
 def changes_to_operations(shape: MergeShape, kind: str, join: str) -> str:
@@ -161,12 +161,12 @@ ON changes.kind = operations.kind"""
 
 
 def order_by_key(shape: MergeShape) -> tuple[str, ...]:
-    """Key, then operation, which puts each -C just before its +C; ties by place in the input."""
+    """Order by key, then operation, so that each -C is just before its +C; ties by position in the input."""
     return (*shape.key_columns, "op", "pos")
 
 
 def order_by_time() -> tuple[str, ...]:
-    """Event time; ties by place in the input."""
+    """Order by event time; ties by position in the input."""
     return ("t", "pos")
 
 

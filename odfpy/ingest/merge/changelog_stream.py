@@ -14,10 +14,10 @@ class ChangelogStreamMerge:
     takes_operations: bool = True
 
     def sql(self, shape: MergeShape) -> str:
-        """All of `new`."""
+        """Return the query that selects every row of `new`."""
         columns = ("op", "pos", *shape.key_columns, *shape.carried_columns)
         return f"SELECT\n  {select(f'new.{column}' for column in columns)}\nFROM new"
 
     def order(self, shape: MergeShape) -> tuple[str, ...]:
-        """Key, then operation, then place in the input."""
+        """Order by key, then operation, then position in the input."""
         return order_by_key(shape)

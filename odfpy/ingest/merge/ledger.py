@@ -13,12 +13,12 @@ from odfpy.values import dataclass
 class LedgerMerge(AppendMerge):
     """Keeps rows with unseen keys as +A, in order of event time.
 
-    A key that comes twice in one batch is kept twice: rows are compared with history only.
+    A key that occurs twice in one batch is kept twice: rows are only compared with history.
     """
 
     needs_state: StateNeed = StateNeed.SEEN_KEYS
 
     def sql(self, shape: MergeShape) -> str:
-        """Return what is in `new` and not in `state`."""
+        """Return the query for rows in `new` that are not in `state`."""
         every_row = AppendMerge.sql(self, shape)
         return f"{every_row}\nWHERE NOT EXISTS (SELECT 1 FROM state WHERE {equal_keys(shape, 'state', 'new')})"

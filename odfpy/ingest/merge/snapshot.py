@@ -18,13 +18,13 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SnapshotMerge:
-    """Keys that came are +A, keys that went are -R, rows that changed are -C +C. Each key occurs once in `new`."""
+    """New keys are +A, missing keys are -R, changed rows are -C +C. Each key occurs once in `new`."""
 
     needs_state: StateNeed = StateNeed.CURRENT_ROWS
     takes_operations: bool = False
 
     def sql(self, shape: MergeShape) -> str:
-        """The full outer join of both states, where they differ."""
+        """Return the full outer join of both states, where they differ."""
         return changes_to_operations(
             shape,
             f"CASE WHEN state.pos IS NULL THEN {APPEND} WHEN new.pos IS NULL THEN {RETRACT} ELSE {CORRECT} END",

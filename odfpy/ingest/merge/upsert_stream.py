@@ -1,4 +1,4 @@
-"""UpsertStream: the last row of a key replaces what was known of it."""
+"""UpsertStream: the last row of a key replaces its current row."""
 
 # ruff: noqa: S608  (SQL is made of roles and quoted names)
 
@@ -29,7 +29,7 @@ class UpsertStreamMerge:
     takes_operations: bool = True
 
     def sql(self, shape: MergeShape) -> str:
-        """The last row of each key beside its current state, where that makes a difference."""
+        """Return the last row of each key beside its current state, if they differ."""
         keys = ", ".join(shape.key_columns)
         return changes_to_operations(
             shape,

@@ -1,7 +1,7 @@
-"""Preparation: from fetched bytes to those that can be read (ODF specification, "PrepStep").
+"""Preparation: from fetched bytes to readable ones (ODF specification, "PrepStep").
 
-Steps go from file to file, in the scratch folder of the ingest: each one streams, so memory use is small whatever the
-size, and a file between two steps is deleted as soon as the second is done. Kinds of steps are imported on demand: most
+Steps go from file to file, in the scratch folder of the ingest. Each one streams, so memory use is small whatever the
+size; an intermediate file is deleted as soon as the next step is done. Kinds of steps are imported on demand: most
 sources have none.
 """
 
@@ -24,9 +24,9 @@ class PrepareContext:
     """The circumstances of preparing a file.
 
     Attributes:
-        scratch: folder for what the steps make; the caller clears it.
-        limits: of every file that a step makes.
-        timeout: seconds that a command may take, None for any time.
+        scratch: folder for output files; the caller clears it.
+        limits: limits of every output file.
+        timeout: maximum seconds of a command, None for no limit.
     """
 
     scratch: Path
@@ -38,7 +38,7 @@ def check_steps(steps: Sequence[PrepStep] | None) -> None:
     """Check the steps before there is a file.
 
     Raises:
-        PrepareError: a step cannot be carried out, whatever the file.
+        PrepareError: a step is invalid, whatever the file.
     """
     for step in steps or ():
         if isinstance(step, PrepPipe):
@@ -52,7 +52,7 @@ def check_steps(steps: Sequence[PrepStep] | None) -> None:
 
 
 def commands_of(steps: Sequence[PrepStep] | None) -> tuple[str, ...]:
-    """The commands that steps run, as a person types them."""
+    """Return the commands of steps, as users type them."""
     return tuple(shlex.join(step.command) for step in steps or () if isinstance(step, PrepPipe))
 
 
@@ -60,10 +60,10 @@ def prepare(steps: Sequence[PrepStep] | None, path: Path, context: PrepareContex
     """Return the file to read: without steps, the fetched one itself.
 
     Args:
-        steps: in the order in which they are carried out.
+        steps: steps, in order of execution.
         path: the file as fetched; it is left as it is.
         context: where to work, and how far to go.
-        name: what to call the file in errors; its path if not given.
+        name: name of the file in errors; by default its path.
 
     Raises:
         PrepareError: a step failed; nothing is left of it.

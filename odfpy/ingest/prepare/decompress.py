@@ -13,10 +13,10 @@ _GZIP = b"\x1f\x8b"
 
 
 def check_decompress(step: PrepDecompress) -> None:
-    """Look at the step before there is a file.
+    """Validate the step before there is a file.
 
     Raises:
-        PrepareError: it has a `subPath` where nothing is below.
+        PrepareError: it has a `subPath` in a format without files.
     """
     if step.format is CompressionFormat.GZIP and step.sub_path is not None:
         raise PrepareError(
@@ -26,17 +26,17 @@ def check_decompress(step: PrepDecompress) -> None:
 
 
 def decompress(step: PrepDecompress, source: Path, target: Path, name: str, limits: UnpackLimits) -> None:
-    """Write what a compressed file holds.
+    """Write the content of a compressed file.
 
     Args:
         step: format, and which file of an archive.
         source: the compressed file.
         target: the file to make.
-        name: what the compressed file is called in errors.
-        limits: how much may come out.
+        name: name of the compressed file in errors.
+        limits: limits on the output.
 
     Raises:
-        PrepareError: it is not in the format, damaged, encrypted, ambiguous or a bomb.
+        PrepareError: the file has another format, or is damaged, encrypted, ambiguous or a bomb.
         OSError: a file cannot be read or written.
     """
     with source.open("rb") as packed, target.open("xb") as unpacked:

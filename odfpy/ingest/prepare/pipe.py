@@ -1,8 +1,8 @@
 """Piping through a command (ODF specification, "PrepStep: Pipe").
 
 The command reads the file from standard input and writes the prepared one to standard output, streaming. There is no
-shell. It runs in a process group of its own, which is killed as a whole: when it ends, when it takes too long or writes
-too much, and when the pull is interrupted or killed.
+shell. It runs in its own process group, which is killed as a whole: when the command exits, exceeds a limit of time or
+output, and when the pull is interrupted or killed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from odfpy.ingest.fetch.redact import last_words
 from odfpy.sandbox.command import environment, isolation, only_files, tether
 
 _BLOCK = 1 << 16
-_GRACE = 1.0  # seconds in which output may still come from what outlived its process group
+_GRACE = 1.0  # seconds in which processes outside of its group may still write output
 _TAIL = 1 << 14  # bytes of standard error that are kept
 _MAX_LENGTH = 200  # characters of a command in a message
 
 
 def check_pipe(step: PrepPipe) -> None:
-    """Look at the step before there is a file.
+    """Validate the step before there is a file.
 
     Raises:
         PrepareError: there is no such command on this machine.
@@ -58,19 +58,19 @@ def pipe(
     timeout: float | None,
     limits: UnpackLimits,
 ) -> None:
-    """Write what a command makes of a file.
+    """Write the output of a command.
 
     Args:
         step: the command.
         source: its standard input.
         target: the file to make.
-        name: what the input is called in errors.
+        name: name of the input in errors.
         folder: a folder to be made for it, and deleted.
-        timeout: seconds it may take, None for any time.
-        limits: how much may come.
+        timeout: maximum seconds, None for no limit.
+        limits: limits on the output.
 
     Raises:
-        PrepareError: it fails, takes too long or gives too much; the message has the end of its standard error.
+        PrepareError: it fails, or exceeds a limit; the message has the end of its standard error.
         OSError: a file cannot be read or written.
     """
     folder.mkdir()
@@ -104,7 +104,7 @@ def _running(step: PrepPipe, stdin: BinaryIO, folder: Path) -> Iterator[subproce
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill all processes that the command has started; only valid before it is waited for: its id may be reused."""
+    """Kill all processes of the command; only valid before it is waited for: its id may be reused."""
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -114,7 +114,7 @@ class _Command:
     """A command at work.
 
     Attributes:
-        title: what it is called in errors.
+        title: name of the command in errors.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], title: str) -> None:
@@ -124,7 +124,7 @@ class _Command:
         self._has_ended = False
 
     def collect(self, output: BinaryIO, timeout: float | None, max_bytes: int) -> None:
-        """Write its standard output until it has ended well."""
+        """Write its standard output until it exits successfully."""
         deadline = float("inf") if timeout is None else time.monotonic() + timeout
         stdout, stderr = cast("IO[bytes]", self._process.stdout), cast("IO[bytes]", self._process.stderr)
         end = os.pidfd_open(self._process.pid)
@@ -137,7 +137,7 @@ class _Command:
                     for key in self._wait(selector, deadline, timeout):
                         if key.fileobj == end:
                             self._has_ended = True
-                            _kill_group(self._process)  # what it may have left behind
+                            _kill_group(self._process)  # processes that it may have left behind
                             selector.unregister(end)
                             continue
                         block = os.read(key.fd, _BLOCK)
@@ -157,7 +157,7 @@ class _Command:
     def _wait(
         self, selector: selectors.BaseSelector, deadline: float, timeout: float | None
     ) -> list[selectors.SelectorKey]:
-        """Return what can be read; once the command has ended, all there is if nothing comes any more."""
+        """Return the readable streams; after the command has exited, all that are left if nothing more arrives."""
         patience = deadline - time.monotonic()
         if self._has_ended:
             patience = min(patience, _GRACE)

@@ -1,6 +1,6 @@
 """Reading: from bytes to typed rows (ODF specification, "ReadStep").
 
-A schema is enforced strictly: a value that does not fit is an error that names file, line, column, value and wanted
+A schema is enforced strictly: a value that does not fit is an error that names file, line, column, value and expected
 type; nothing is rounded, truncated or silently replaced by null, and there are as many rows as records.
 """
 
@@ -33,16 +33,16 @@ __all__ = ["FilePart", "inferred_schema", "parts_of", "read", "read_part", "sche
 
 
 def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
-    """The rows of a file, in its order.
+    """Return the rows of a file, in its order.
 
     Args:
         step: format and schema.
         path: a regular file, which does not change while it is read.
-        name: what to call the file in errors; its path if not given.
+        name: name of the file in errors; by default its path.
 
     Returns:
-        A table whose Arrow schema is that of the step, with nullability; without one it is what the file says, or
-        what can be inferred. A file without anything in it gives no rows, and without a schema no columns.
+        A table with the Arrow schema of the step, including nullability; without one the schema of the file, or an
+        inferred one. An empty file gives no rows, and without a schema no columns.
 
     Raises:
         BadValue: a value does not fit.
@@ -56,7 +56,7 @@ def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
 
 
 def schema_of(step: ReadStep) -> DataSchema | None:
-    """The schema that a read step enforces, given as `schema` or as `ddlSchema`.
+    """Return the schema that a read step enforces, given as `schema` or as `ddlSchema`.
 
     Raises:
         SchemaError: both are given, or the definitions do not parse.
@@ -78,7 +78,7 @@ def schema_of(step: ReadStep) -> DataSchema | None:
 def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) -> list[FilePart]:
     """Parts of a file that can be read side by side; together they are the file.
 
-    Text in another encoding than UTF-8 is one part, and so is a file whose schema is inferred from all of it.
+    Text in an encoding other than UTF-8 is a single part, and so is a file whose schema is inferred from all of it.
 
     Args:
         step: format and schema.
@@ -92,29 +92,29 @@ def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) 
 
 
 def read_part(step: ReadStep, path: Path, part: FilePart, *, name: str | None = None) -> pa.Table:
-    """The rows of a part of a file, see `read`.
+    """Return the rows of a part of a file, see `read`.
 
     Args:
         step: the read step.
         path: the file.
         part: the part to read.
-        name: what messages call the file; its name by default.
+        name: name of the file in messages; by default its own.
 
     Raises:
-        Incomplete: the part ends within a record; it has to be read together with all that follows.
+        Incomplete: the part ends within a record; it has to be read together with the rest of the file.
     """
     rows: pa.Table = _format_of(step).read(step, schema_of(step), path, name or str(path), part)
     return rows
 
 
 def inferred_schema(step: ReadStep, path: Path, *, name: str | None = None) -> DataSchema | None:
-    """The schema that is inferred from all of a file, with which it can be read in parts; None if there is one, if the
-    format tells it everywhere, or if the file tells none. Only some megabytes of the file are held at a time.
+    """Return the schema inferred from a whole file, for reading it in parts; None if the schema is given, part of the
+    format, or cannot be inferred. Only some megabytes of the file are held in memory at a time.
 
     Args:
         step: the read step.
         path: the file.
-        name: what messages call the file; its name by default.
+        name: name of the file in messages; by default its own.
 
     Raises: as `read`.
     """
@@ -133,7 +133,7 @@ class _Format:
     Attributes:
         read: reads the rows of a part of a file.
         parts: cuts a file into parts.
-        infer: tells the schema that is inferred from all of a file; None where there is nothing to infer.
+        infer: infers the schema from a whole file; None if nothing has to be inferred.
     """
 
     read: Callable[[Any, DataSchema | None, Path, str, FilePart], pa.Table]

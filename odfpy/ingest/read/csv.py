@@ -1,8 +1,8 @@
 """Reading CSV (ODF specification, "ReadStep: Csv").
 
-Columns are taken by position, so that a schema may rename them; but a header that has exactly the names of the schema
-in another order is taken by name, and one that has some of them in other places is refused. All columns are first read
-as text, by Arrow and in parallel, then given their types column by column: as fast as reading them typed, but exact.
+Columns are matched by position, so that a schema may rename them. But a header with exactly the names of the schema
+in another order is matched by name, and one with some of them in other positions is rejected. All columns are first
+read as text, by Arrow and in parallel, and then converted column by column: as fast as reading them typed, but exact.
 Only when that fails are lines counted.
 
 Without a schema all columns are optional: strings, or with `inferSchema` the first of Bool, Int64, Float64, Date,
@@ -47,22 +47,22 @@ _INFERRED = (pa.bool_(), pa.int64(), pa.float64(), pa.date32(), pa.timestamp("ms
 _SAMPLE = 20
 _MAX_NAMES = 10  # of columns in a message
 _MAX_BLOCK_SIZE = 2**31 - 1
-_END = "\0end"  # what a record of our own has, put after the last to see whether its quotes are closed
+_END = "\0end"  # a record of ours, appended to detect whether the quotes of the last record are closed
 
 
 def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
-    """The rows of a CSV file, or of a part of it.
+    """Return the rows of a CSV file, or of a part of it.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         part: the part to read; all of the file by default.
 
     Raises:
-        BadValue: a value or a line does not fit; the message names it.
-        IngestError: the file cannot be read, or its columns are not those of the schema, or in other places.
+        BadValue: a value or a line is invalid; the message names it.
+        IngestError: the file cannot be read, or its columns differ from those of the schema.
         SchemaError: the schema has a type that CSV cannot hold.
         InvalidValue: an option of the step cannot be used.
     """
@@ -81,15 +81,15 @@ def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, pa
 
 
 def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:
-    """Parts of a CSV file that can be read by themselves, if their ends are where they seem to be; errors as above.
+    """Return the parts of a CSV file that can be read separately, if their ends are as guessed; errors as above.
 
-    Types that are inferred follow from the whole file, and another encoding is only seen through as a whole.
+    Inferred types depend on the whole file, and another encoding can only be converted as a whole.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         size: wanted size of a part in bytes.
     """
     if (schema is None and step.infer_schema) or not is_utf8(step.encoding):
@@ -98,12 +98,12 @@ def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, s
 
 
 def csv_schema(step: ReadCsv, path: Path, name: str) -> pa.Schema | None:
-    """The schema that is inferred for a file, if one is; errors as above.
+    """Return the schema that is inferred for a file, if one is; errors as above.
 
     Args:
         step: the read step.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
     """
     if not step.infer_schema:
         return None
@@ -125,7 +125,7 @@ class _CsvText:
         self._order = _order(first.cells if first is not None and has_header else None, self.names, name)
 
     def each(self, work: Callable[[Sequence[pa.ChunkedArray], Piece], _T], part: FilePart = WHOLE) -> list[_T]:
-        """Return what `work` makes of the columns, some rows at a time."""
+        """Apply `work` to the columns, piece by piece, and return the results."""
 
         def read(piece: Piece) -> _T:
             columns = _texts(piece, self.dialect, len(self.names))
@@ -135,15 +135,15 @@ class _CsvText:
         return map_pieces(pieces, read, is_part=part.has_end)
 
     def parts(self, size: int) -> list[FilePart]:
-        """Parts of about so many bytes."""
+        """Return parts of approximately `size` bytes."""
         return parts_between(self._file.bounds(self._start, self._cut, size))
 
 
 def first_record(file: TextFile, dialect: Dialect) -> Record | None:
-    """The header, or where there is none the first row; None in a file without records.
+    """Return the header, or without one the first row; None in a file without records.
 
     Raises:
-        BadValue: it is not UTF-8, or has a quote that is never closed.
+        BadValue: the text is not UTF-8, or has an unclosed quote.
     """
     size = PIECE_SIZE
     while True:
@@ -152,7 +152,7 @@ def first_record(file: TextFile, dialect: Dialect) -> Record | None:
         if head.is_last or (first is not None and first.is_closed and first.end < len(head.text)):
             break
         size *= 8
-    # More than the record is for its own piece to check: the head may end within a character.
+    # Text beyond the record is checked with its own piece: the head may end within a character.
     (head if first is None else replace(head, text=head.text[: first.end])).check_utf8()
     if first is not None and not first.is_closed:
         raise problem_in(head, dialect, len(first.cells))
@@ -173,7 +173,7 @@ def _without_nested(schema: pa.Schema) -> pa.Schema:
 
 
 def _names(first: Record | None, dialect: Dialect, name: str) -> list[str]:
-    """Names of the columns where there is no schema."""
+    """Return names of the columns where there is no schema."""
     if first is None:
         return []
     if not dialect.header:
@@ -186,7 +186,7 @@ def _names(first: Record | None, dialect: Dialect, name: str) -> list[str]:
 
 
 def _order(header: Sequence[str] | None, names: Sequence[str], name: str) -> list[int]:
-    """Return which column of the file is taken for each name."""
+    """Return the index of the file's column for each name."""
     if header is None:
         return list(range(len(names)))
     if len(header) != len(names):
@@ -205,7 +205,7 @@ def _order(header: Sequence[str] | None, names: Sequence[str], name: str) -> lis
 
 
 def _check_places(header: Sequence[str], names: Sequence[str], name: str) -> None:
-    """Check that a header taken by position has no name of the schema in another place: values would be mixed up."""
+    """Check that a header matched by position has no name of the schema elsewhere: values would be mixed up."""
     found = [alike_name(text) for text in header]
     for at, wanted in enumerate(names):
         if header[at].strip() == wanted:
@@ -247,9 +247,9 @@ class _Evidence:
     """Evidence for the type of a column, from some of its texts.
 
     Attributes:
-        fits: types that fit all of them.
-        has_texts: whether there are any that are not null.
-        has_digits: whether any that may be a float has digits; words like `inf` alone make no column of numbers.
+        fits: types that fit all values.
+        has_texts: whether there are non-null values.
+        has_digits: whether any possible float has digits; words like `inf` alone make no column of numbers.
     """
 
     fits: tuple[pa.DataType, ...]
@@ -271,7 +271,7 @@ class _Evidence:
 
     @property
     def type(self) -> pa.DataType:
-        """The first type that fits, else text; none yet for nulls."""
+        """The first type that fits, else text; the null type for nulls."""
         if not self.has_texts:
             return pa.null()
         if not self.fits or (pa.types.is_floating(self.fits[0]) and not self.has_digits):
@@ -296,7 +296,7 @@ def _fits(column: pa.ChunkedArray, wanted: pa.DataType, formats: TimeFormats) ->
 
 
 def _texts(piece: Piece, dialect: Dialect, width: int) -> Sequence[pa.ChunkedArray]:
-    """The columns of a piece as strings, with nulls where the dialect has them.
+    """Return the columns of a piece as strings, with nulls where the dialect has them.
 
     Raises:
         BadValue: a record has another number of values, quotes that are not closed, or bytes that are not UTF-8.

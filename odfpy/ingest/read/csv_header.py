@@ -1,9 +1,9 @@
-"""Detection of headers in CSV files, where the first row, or all of them, might be lost in silence.
+"""Detection of missing headers in CSV files: without it, the first row or all rows might be lost silently.
 
-A file without anything in it has no header. Of one that has rows but no header, the first row would be taken for it:
-that is so where its values fit the types of the schema, for names of columns are not numbers or days. Years
-do not count on their own, since they may be names of columns; nor do numbers that count the columns, such as those of
-hours; nor do texts, so that a file of texts only cannot be told apart.
+An empty file has no header. In a file with rows but without a header, the first row would be taken for it. This is
+detected if its values fit the types of the schema, since names of columns are not numbers or dates. Years alone do not
+count, since they may be names of columns; nor do numbers that count the columns, such as hours; nor do texts, so that a
+missing header in a file of texts only cannot be detected.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def require_header(
 
     Args:
         step: how to read it.
-        schema: what the step declares.
+        schema: schema of the step.
         keys: columns of the primary key.
         path: the file.
-        name: what it is called in messages.
-        may_be_empty: whether a file with nothing in it is fine, since nothing is lost by it.
+        name: name of the file in messages.
+        may_be_empty: whether an empty file is permitted, since nothing can be lost.
 
     Raises:
-        HeaderMissing: it has none.
-        BadValue, IngestError, InvalidValue: it cannot be read; as `read_csv`.
+        HeaderMissing: the file has no header.
+        BadValue, IngestError, InvalidValue: the file cannot be read; as `read_csv`.
     """
     dialect = Dialect.of(step)
     if not dialect.header:

@@ -1,8 +1,8 @@
-"""The text of CSV files: dialect, records, where they end (ODF specification, "ReadStep: Csv").
+"""The text of CSV files: dialect and records (ODF specification, "ReadStep: Csv").
 
-A value is quoted if its first character is the quote. In a quoted value the quote is written twice or after the
-escape character, the escape character after itself; before any other character it stands for itself, as it does in
-values without quotes. Lines end with LF, CR or CRLF. Empty lines are not records.
+A value is quoted if its first character is the quote. In a quoted value, a quote is doubled or escaped, and the escape
+character is escaped by itself; before any other character it is literal, as it is in unquoted values. Lines end with
+LF, CR or CRLF. Empty lines are not records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Dialect:
     Attributes:
         quote: empty where quotes have no meaning.
         escape: empty where there is no such character.
-        null_value: the text that stands for null, quoted or not.
+        null_value: text that represents null, quoted or not.
     """
 
     separator: bytes = b","
@@ -67,12 +67,12 @@ def _character(option: str, value: str | None, default: str) -> bytes:
 
 
 class Record(NamedTuple):
-    """A record as it stands in the text.
+    """A record and its position in the text.
 
     Attributes:
         start: offset of its first byte.
         end: offset of the first byte after its line.
-        cells: its values.
+        cells: values of the record.
         is_closed: whether all quotes are closed.
     """
 
@@ -83,7 +83,7 @@ class Record(NamedTuple):
 
 
 def records(text: bytes, dialect: Dialect) -> Iterator[Record]:
-    """The records of a text, slowly: for headers, and for finding what is wrong and where."""
+    """Yield the records of a text. Slow: for headers, and for locating errors."""
     cell = _patterns(dialect).cell
     at, first, cells, closed = 0, 0, [], True
     while match := cell.match(text, at):
@@ -102,7 +102,7 @@ def records(text: bytes, dialect: Dialect) -> Iterator[Record]:
 
 
 def with_doubled_quotes(text: bytes, dialect: Dialect) -> bytes:
-    """The same records without use of the escape character."""
+    """Return the same records without the escape character."""
     if not dialect.escape or dialect.escape not in text or dialect.quote not in text:
         return text
 
@@ -114,14 +114,14 @@ def with_doubled_quotes(text: bytes, dialect: Dialect) -> bytes:
 
 
 def cut_at_record(text: bytes, dialect: Dialect) -> int:
-    """Length of the longest prefix that seems to end with a record.
+    """Return the length of the longest prefix that seems to end with a record.
 
-    A line break is taken for one inside of quotes if the number of quotes before it is odd. Quotes in the middle of
-    values may make that wrong, but then the prefix ends within a quoted value, which its reader finds out.
+    A line break counts as quoted if the number of quotes before it is odd. Quotes in the middle of values may make this
+    wrong, but then the prefix ends within a quoted value, which its reader detects.
     """
     if not dialect.quote or dialect.quote not in text:
         return cut_at_line(text)
-    if dialect.escape and dialect.escape in text:  # hide what is escaped, keep offsets
+    if dialect.escape and dialect.escape in text:  # mask escaped characters, keep offsets
         text = _patterns(dialect).escaped.sub(b"..", text)
     end = cut_at_line(text)
     quotes = text.count(dialect.quote, 0, end)
@@ -145,7 +145,7 @@ def row_place(piece: Piece, dialect: Dialect, row: int) -> str:
 
 
 def problem_in(piece: Piece, dialect: Dialect, width: int) -> BadValue:
-    """Return what is wrong with the first record of a piece that is not UTF-8, not closed, or has not `width` values.
+    """Return the error in the first record of a piece that is not UTF-8, not closed, or does not have `width` values.
 
     Args:
         piece: some whole records of the file.
@@ -206,7 +206,7 @@ def _patterns(dialect: Dialect) -> _Patterns:
 
 
 def _unescaped(quoted: bytes, dialect: Dialect) -> bytes:
-    """The value between quotes."""
+    """Return the value between quotes."""
     if dialect.escape and dialect.escape in quoted:
         return re.sub(_patterns(dialect).escaped.pattern + b"|" + re.escape(dialect.quote * 2), _last_byte, quoted)
     return quoted.replace(dialect.quote * 2, dialect.quote)

@@ -1,4 +1,4 @@
-"""Text in other encodings, as UTF-8 in a file that has no name: read piece by piece, gone with whoever holds it."""
+"""Text in other encodings, converted to UTF-8 in an unnamed file: read by pieces, and deleted with its last user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCK = 1 << 20
 _BOTH_ORDERS = ("utf-16", "utf-32")
 HEAD_SIZE = 8
 _STEP = "let the source do so, if it is a polling source: `prepare: [{%s}]`"
-_PACKED = (  # by their first bytes: what it is called, and how a source unpacks it
+_PACKED = (  # compressed formats by magic number: their name, and how a source unpacks them
     (b"\x1f\x8b", "gzip", _STEP % "kind: Decompress, format: Gzip"),
     (b"PK\x03\x04", "zip", _STEP % "kind: Decompress, format: Zip"),
     (b"\x28\xb5\x2f\xfd", "zstd", _STEP % "kind: Pipe, command: [zstd, -dc]"),
@@ -48,7 +48,7 @@ class Utf8Copy:
             convert(source, target, codec, name)
 
     def open(self) -> BinaryIO:
-        """The text from its beginning; each that is opened has a position of its own."""
+        """Open the text; each stream has its own position."""
         return Path(f"/proc/self/fd/{self._file}").open("rb")
 
 
@@ -57,9 +57,9 @@ def convert(source: BinaryIO, target: BinaryIO, codec: str, name: str) -> None:
 
     Args:
         source: the text in its own encoding.
-        target: where the UTF-8 goes.
+        target: target of the UTF-8 text.
         codec: name of the encoding.
-        name: what messages call the file.
+        name: name of the file in messages.
 
     Raises:
         BadValue: the text is not in the encoding; the message names the line.
@@ -89,14 +89,14 @@ def convert(source: BinaryIO, target: BinaryIO, codec: str, name: str) -> None:
 
 
 def not_encoded(place: str, raw: bytes, at: int, codec: str, head: bytes) -> BadValue:
-    """The error for bytes that are not in an encoding.
+    """Return the error for bytes that are not in an encoding.
 
     Args:
         place: file and line.
         raw: the bytes around them.
         at: offset of the first one in `raw`.
         codec: name of the encoding.
-        head: the first bytes of the file, `HEAD_SIZE` of them, which may tell what it is instead.
+        head: the first `HEAD_SIZE` bytes of the file, which may reveal its actual format.
     """
     wrong = f"byte 0x{raw[at]:02x}" if at < len(raw) else "the text from here on"
     message = f"{place}: {wrong} is not {codec}"
@@ -112,7 +112,7 @@ def not_encoded(place: str, raw: bytes, at: int, codec: str, head: bytes) -> Bad
 
 
 def codec_of(encoding: str | None) -> str:
-    """The codec of an encoding; UTF-8 if none is named.
+    """Return the codec of an encoding; UTF-8 if none is named.
 
     Raises:
         InvalidValue: no such encoding.

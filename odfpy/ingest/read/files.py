@@ -1,8 +1,8 @@
 """Text files in pieces: whole records of about a megabyte each, read in parallel, with few pieces in memory at a time.
 
-The format determines from the bytes alone where a record ends, and sometimes it has to guess (a line break in a CSV
-file may be inside of quotes). A piece that turns out to end within a record is read again, together with all that
-follows. Since every piece before it was right, it began at the start of a record.
+The format determines the ends of records from the bytes alone, and sometimes it has to guess (a line break in a CSV
+file may be quoted). A piece that turns out to end within a record is read again, together with the rest of the
+file. Since every piece before it was correct, it began at the start of a record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Incomplete(Exception):
 
 @contextmanager
 def opening(name: str) -> Iterator[None]:
-    """Turn errors of the operating system into ours.
+    """Convert errors of the operating system.
 
     Raises:
         IngestError: there is no such file, or it cannot be read.
@@ -47,7 +47,7 @@ def opening(name: str) -> Iterator[None]:
 
 
 class TextFile:
-    """A text file, seen as UTF-8 without byte order mark. UTF-8 itself is taken as it is, not checked.
+    """A text file, as UTF-8 without byte order mark. UTF-8 input is used unchanged, without validation.
 
     Raises:
         InvalidValue: no such encoding.
@@ -64,18 +64,18 @@ class TextFile:
             self._mark = 3 * (self._copy is None and file.read(3) == codecs.BOM_UTF8)
 
     def head(self, size: int) -> Piece:
-        """The first bytes of the text."""
+        """Return the first bytes of the text."""
         with opening(self.name), self._open(0) as file:
             text = file.read(size)
             return Piece(self, 0, text, is_last=not file.read(1))
 
     def pieces(self, start: int, cut: Callable[[bytes], int], stop: int | None = None) -> Iterator[Piece]:
-        """The text from an offset on, in pieces.
+        """Yield the text from an offset on, in pieces.
 
         Args:
             start: offset of the first byte.
-            stop: offset to end before, where a record seems to end; the end of the text if not given.
-            cut: gives the length of the longest prefix that seems to end with a record, 0 if there is none.
+            stop: offset of the end, where a record seems to end; by default the end of the text.
+            cut: returns the length of the longest prefix that seems to end with a record, 0 if there is none.
         """
         size = PIECE_SIZE
         with opening(self.name), self._open(start) as file:
@@ -86,16 +86,16 @@ class TextFile:
                     start += end
                     size = PIECE_SIZE
                 else:
-                    size *= 2  # or a record as long as the file would be looked through again and again
+                    size *= 2  # otherwise a record as long as the file would be scanned again and again
                 file.seek(self._mark + start)
             yield Piece(self, start, block, is_last=stop is None)
 
     def bounds(self, start: int, cut: Callable[[bytes], int], size: int) -> list[int]:
-        """Offsets where the text from an offset on can be cut into parts of about so many bytes, in order.
+        """Return offsets that divide the text from `start` into parts of approximately `size` bytes.
 
         Args:
-            start: where the records begin, in bytes.
-            cut: returns the length of the longest prefix of some bytes that ends with a record.
+            start: offset of the first record.
+            cut: returns the length of the longest prefix that ends with a record.
             size: wanted size of a part in bytes.
         """
         found = []
@@ -111,12 +111,12 @@ class TextFile:
         return found
 
     def rest(self, start: int) -> Piece:
-        """All the text from an offset on."""
+        """Return all the text from an offset on."""
         with opening(self.name), self._open(start) as file:
             return Piece(self, start, file.read(), is_last=True)
 
     def lines_before(self, offset: int) -> int:
-        """Physical lines that end before an offset; they end with LF, CR or CRLF."""
+        """Return the number of physical lines that end before an offset, with LF, CR or CRLF."""
         count, last = 0, b""
         with opening(self.name), self._open(0) as file:
             while offset > 0 and (block := file.read(min(offset, PIECE_SIZE))):
@@ -136,7 +136,7 @@ class Piece:
 
     Attributes:
         start: offset of the piece in the file.
-        is_last: whether nothing follows.
+        is_last: whether it is the last piece of the file.
     """
 
     file: TextFile
@@ -152,7 +152,7 @@ class Piece:
         """Check that the text is UTF-8.
 
         Raises:
-            BadValue: it is not; the message names the line.
+            BadValue: the text is not UTF-8; the message names the line.
         """
         if self.text.isascii():
             return
@@ -164,13 +164,13 @@ class Piece:
 
 
 def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: bool = False) -> list[T]:
-    """Return what `work` makes of each piece, in order, by several threads.
+    """Apply `work` to each piece in several threads, and return the results in order.
 
     Args:
-        pieces: of one file.
+        pieces: pieces of one file.
         work: may raise `Incomplete` for a piece that is not the last; it is then given that piece and all that
             follows as one.
-        is_part: the pieces are not all of the file's; what follows is not known then, and `Incomplete` is raised.
+        is_part: whether the pieces are only a part of the file: the rest is unknown then, and `Incomplete` is raised.
     """
     results: list[T] = []
     rows = 0
@@ -201,7 +201,7 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: 
 
 
 def _count(rows: int, result: object) -> int:
-    """Rows so far, with those of one more result, if it has any."""
+    """Return rows so far, with those of one more result, if it has any."""
     more: int = getattr(result, "num_rows", 0)
     if more:
         tell_rows(rows + more)
@@ -209,14 +209,14 @@ def _count(rows: int, result: object) -> int:
 
 
 def in_turn(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: bool = False) -> Iterator[T]:
-    """Yield what `work` makes of each piece, one after the other.
+    """Apply `work` to each piece sequentially, and yield the results.
 
     Like `map_pieces`, but only one piece is held at a time. It is faster for work in pure Python, where threads only
     wait for each other.
 
     Args:
         pieces: the pieces of a file, in order.
-        work: what is done with each of them.
+        work: function to apply.
         is_part: whether more of the file may follow the last piece.
     """
     rows = 0
@@ -233,14 +233,14 @@ def in_turn(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: boo
 
 
 def count_lines(text: bytes) -> int:
-    """Line ends in a text: LF, CR or CRLF."""
+    """Count line ends in a text: LF, CR or CRLF."""
     if b"\r" not in text:
         return text.count(b"\n")
     return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
 
 
 def cut_at_line(text: bytes) -> int:
-    """Length of the longest prefix that ends with a line."""
+    """Return the length of the longest prefix that ends with a line."""
     return text.rfind(b"\n") + 1
 
 
@@ -249,7 +249,7 @@ def rewrite_as_utf8(path: Path, name: str, encoding: str | None, target: Path) -
 
     Args:
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         encoding: name of the encoding, None for UTF-8.
         target: the file to write.
 

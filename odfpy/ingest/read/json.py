@@ -1,8 +1,8 @@
 """Reading JSON and newline-delimited JSON (ODF specification, "ReadStep: Json" and "ReadStep: NdJson").
 
 Fields that the schema lacks are ignored, missing ones are null. Without a schema, it is inferred from the whole file.
-Arrow's reader is tried first, on several pieces at once; what it refuses, or might not read exactly, is read again by
-Python, record by record, and that result counts. Arrow's result is only used where both agree.
+Arrow's reader is tried first, in parallel. Pieces that it rejects, or might not read exactly, are read again by Python,
+record by record, and that result is final. Arrow's result is only used if both agree.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from odfpy.ingest.read.part import WHOLE, FilePart, parts_between
 from odfpy.ingest.read.text import TimeFormats
 from odfpy.ingest.read.typed import Misfit, fit_table
 
-# Arrow 26 crashes where a text begins with `null`, and when it infers very deep nesting; it miscounts decimals with
-# very many places, and overlooks a byte order mark where a piece begins.
+# Arrow 26 crashes if a text begins with `null`, and when it infers very deep nesting; it miscounts decimals with
+# very many digits, and overlooks a byte order mark at the beginning of a piece.
 _STRAY_NULL = r"(?:\A|[}\n\r])[ \t\n\r]*null"
 _EXTREME_DECIMAL = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{19}"
 _MAX_DEPTH = 100
@@ -42,13 +42,13 @@ _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
 def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
-    """The rows of a file with one JSON object a line, or of a part of it.
+    """Return the rows of a file with one JSON object a line, or of a part of it.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         part: the part to read; all of the file by default.
 
     Raises:
@@ -75,13 +75,13 @@ def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: s
 
 
 def ndjson_parts(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:
-    """Parts of a file that can be read by themselves, if their ends are where they seem to be; errors as above.
+    """Return the parts of a file that can be read separately, if their ends are as guessed; errors as above.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         size: wanted size of a part in bytes.
     """
     if schema is None or not is_utf8(step.encoding):
@@ -90,13 +90,13 @@ def ndjson_parts(step: ReadNdJson, schema: DataSchema | None, path: Path, name: 
 
 
 def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
-    """The rows of a file that has a JSON array of objects, possibly below `subPath`, or of a part of it.
+    """Return the rows of a file that has a JSON array of objects, possibly below `subPath`, or of a part of it.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         part: the part to read; all of the file by default.
 
     Raises:
@@ -125,7 +125,7 @@ def json_parts(step: ReadJson, schema: DataSchema | None, path: Path, name: str,
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         size: wanted size of a part in bytes.
     """
     if schema is None or not is_utf8(step.encoding):
@@ -136,12 +136,12 @@ def json_parts(step: ReadJson, schema: DataSchema | None, path: Path, name: str,
 
 
 def json_schema(step: ReadJson | ReadNdJson, path: Path, name: str) -> pa.Schema:
-    """The schema that is inferred for a file, of which only pieces are held.
+    """Infer the schema of a file; only pieces of it are held in memory.
 
     Args:
         step: the read step.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
 
     Raises:
         BadValue: a record is not a JSON object, or no type fits all values of a column; the message names the line.
@@ -171,7 +171,7 @@ def _inferred_from(file: TextFile, array: JsonArray) -> pa.Schema:
 def _read_pieces(
     file: TextFile, array: JsonArray, wanted: pa.Schema | None, formats: TimeFormats, part: FilePart
 ) -> pa.Table:
-    """The rows of a large document, or of a part of it, of which only pieces are held."""
+    """Return the rows of a large document, or of a part of it; only pieces are held in memory."""
     schema = _inferred_from(file, array) if wanted is None else wanted
 
     def fit(piece: Piece) -> pa.Table:
@@ -193,11 +193,11 @@ def _read_pieces(
 
 
 def table_of(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table:
-    """The rows that records make, with the wanted schema or one that fits all of them.
+    """Convert records to rows, with the given schema or one that fits all of them.
 
     Args:
         records: the records.
-        wanted: the schema to give them, None to infer one.
+        wanted: the schema of the rows, None to infer one.
         formats: how times are written.
 
     Raises:
@@ -220,7 +220,7 @@ def table_of(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -
 
 
 def _series_by_arrow(text: bytes, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table | None:
-    """The rows, or None if Arrow's reader cannot be trusted with them."""
+    """Return the rows, or None if Arrow's reader cannot be trusted with them."""
     if not text.strip() or (b"null" in text and _has(text, _STRAY_NULL)) or text.startswith(codecs.BOM_UTF8):
         return None
     try:
@@ -234,7 +234,7 @@ def _series_by_arrow(text: bytes, wanted: pa.Schema | None, formats: TimeFormats
 
 
 def _array_by_arrow(text: bytes, keys: Sequence[str], wanted: pa.Schema, formats: TimeFormats) -> pa.Table | None:
-    """The same for an array: the document is read as one record, in which the array is a list of structs."""
+    """Return the same for an array: the document is read as one record, in which the array is a list of structs."""
     try:
         rows = pa.list_(pa.struct([_source_field(field) for field in wanted]))
         path = list(keys) or ["rows"]
@@ -281,12 +281,12 @@ def _is_risky(text: bytes, source: pa.Schema) -> bool:
 
 
 def _has(text: bytes, pattern: str) -> bool:
-    """By Arrow, which is ten times as fast at this as Python, and lets other threads run."""
+    """Search with Arrow, which is ten times as fast as Python, and lets other threads run."""
     return bool(pc.match_substring_regex(pa.array([text], pa.large_binary()), pattern)[0].as_py())
 
 
 def _inferred_schema(text: bytes) -> pa.Schema:
-    """Return what Arrow infers, but text stays text.
+    """Return the schema that Arrow infers, but keep text as text.
 
     Raises:
         ArrowNotImplementedError: the text is for Python to judge.
@@ -333,10 +333,10 @@ def _source_type(wanted: pa.DataType) -> pa.DataType:
 
 
 def _is_safe(array: pa.Array, *, inferred: bool) -> bool:
-    """Return whether floats are what the text says.
+    """Return whether floats have exactly the value of the text.
 
-    Arrow takes spellings that JSON does not have, gives infinity for what is out of range, and infers floats for large
-    integers.
+    Arrow accepts notations that JSON does not have, returns infinity for values out of range, and infers floats for
+    large integers.
     """
     if pa.types.is_struct(array.type):
         return all(_is_safe(array.field(i), inferred=inferred) for i in range(array.type.num_fields))

@@ -1,7 +1,7 @@
-"""An array of records in a JSON document, read in pieces: what stands before it, its items, what stands after it.
+"""An array of records in a JSON document, read in pieces: the text before it, its items, the text after it.
 
-Items are told apart by counting brackets outside of quotes, which is right as long as the document is JSON. If it is
-not, the parser of a piece finds out, since every piece before it was right and so it began between two items.
+Items are separated by counting brackets outside of quotes, which is correct for valid JSON. In an invalid document, the
+parser of a piece detects the error: every piece before it was correct, so it began between two items.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def cut_at_item(text: bytes) -> int:
-    """Length of the longest prefix that ends with an item, given text that begins between two items."""
+    """Return the length of the longest prefix that ends with an item, for text that begins between two items."""
     codes = np.frombuffer(_ESCAPED.sub(b"..", text) if b"\\" in text else text, "uint8")
     depth = quotes = end = 0
     for start in range(0, len(codes), PIECE_SIZE):
@@ -52,14 +52,14 @@ def cut_at_item(text: bytes) -> int:
 
 
 def find_in_head(file: TextFile, find: Callable[[Piece], T]) -> T:
-    """Return what is found in the first bytes of a file, as many of them as are needed.
+    """Search the first bytes of a file, as many as needed.
 
     Args:
-        file: where to look.
+        file: the file.
         find: is given a piece that claims to be the last; raises BadValue if it does not find anything.
 
     Raises:
-        BadValue: it is not in the file, or not within 64 MiB.
+        BadValue: nothing is found in the file, or in its first 64 MiB.
     """
     size = PIECE_SIZE
     while True:
@@ -78,7 +78,7 @@ def find_in_head(file: TextFile, find: Callable[[Piece], T]) -> T:
 
 
 def _whole_characters(text: bytes) -> int:
-    """Length of a prefix of UTF-8 that does not end within a character."""
+    """Return the length of the longest prefix of UTF-8 that does not end within a character."""
     end = len(text)
     while end and end > len(text) - 4 and text[end - 1] & 0xC0 == 0x80:
         end -= 1
@@ -102,13 +102,13 @@ class JsonArray:
         """Find it; None in a file with nothing in it.
 
         Raises:
-            BadValue: there is none.
+            BadValue: there is no such array.
         """
         start = find_in_head(file, lambda head: ArrayParser(head).header(keys))
         return None if start is None else cls(start, keys)
 
     def parse(self, piece: Piece) -> Records:
-        """The items in a piece of the file that `cut_at_item` has cut.
+        """Return the items in a piece of the file that `cut_at_item` has cut.
 
         Raises:
             BadValue: the piece is not JSON, or has something that is not an object.
@@ -124,7 +124,7 @@ class JsonArray:
 
 
 class ArrayBegins(Exception):
-    """The array has been found, at an offset in the text."""
+    """The array was found at an offset in the text."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -135,7 +135,7 @@ class ArrayParser(Parser):
     """A document in parts."""
 
     def header(self, keys: Sequence[str]) -> int | None:
-        """Return where the items begin: an offset in bytes; None if there is nothing in the document."""
+        """Return the offset of the items in bytes; None if the document is empty."""
         at = self._skip(0)
         if at == len(self._text):
             return None
@@ -146,12 +146,12 @@ class ArrayParser(Parser):
         raise self._nothing_under(keys)
 
     def items(self, tail: Callable[[int], None], *, is_first: bool, is_last: bool) -> Records:
-        """The items of a piece.
+        """Return the items of a piece.
 
         Args:
-            tail: looks at what follows after the array, from a position on.
-            is_first: whether the array begins with the piece.
-            is_last: whether nothing of the document follows.
+            tail: parses the text after the array, from a position on.
+            is_first: whether the array begins in the piece.
+            is_last: whether the piece is the last of the document.
         """
         at = self._skip(0)
         while at < len(self._text) or is_last:

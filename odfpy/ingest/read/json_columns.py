@@ -1,4 +1,4 @@
-"""Columns of JSON values: which values each type takes.
+"""Columns of JSON values: the accepted values of each type.
 
 | type | JSON that fits |
 |---|---|
@@ -36,13 +36,13 @@ MAX_DIGITS = 40  # more than any integer type has
 
 
 def to_array(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeFormats) -> pa.Array:
-    """Values as an array that `fit_array` can take: booleans as they are, other leaves as text, the rest in shape.
+    """Return values as an array for `fit_array`: booleans unchanged, other leaves as text, with the same nesting.
 
     Args:
         values: parsed JSON, numbers as `Number`.
-        wanted: the type that they are going to have.
+        wanted: the final type.
         path: name of the column.
-        formats: of dates and timestamps.
+        formats: formats of dates and timestamps.
 
     Raises:
         Misfit: a value is of the wrong kind.
@@ -122,7 +122,7 @@ def _check_kind(values: Sequence[Any], kinds: tuple[type, ...], wanted: pa.DataT
 
 
 def _integer(number: Number) -> str:
-    """A number without its fractional part, if that is zero."""
+    """Return a number without its fractional part, if that is zero."""
     if number.lstrip("-").isdigit():
         return number
     try:
@@ -135,7 +135,7 @@ def _integer(number: Number) -> str:
 
 
 def _moment(number: Number, nanos: int) -> str:
-    """A count of a unit since 1970 as text."""
+    """Return a count of a unit since 1970 as text."""
     whole = _integer(number)
     try:
         return str(Timestamp(int(whole) * nanos)) if len(whole) < MAX_DIGITS else number
@@ -153,7 +153,7 @@ def is_encodable(text: str) -> bool:
 
 
 def to_json(value: Any) -> str:
-    """A value as it stood in the file, white space aside."""
+    """Return a value as it stood in the file, white space aside."""
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, Repeated):

@@ -1,8 +1,8 @@
-"""The schema of JSON records when nobody says: gathered record by record, so that a file need not be held as a whole.
+"""Inference of the schema of JSON records: record by record, so that a file need not be held in memory.
 
-All columns are optional, in order of first appearance. Integers are Int64; with other numbers among them all are
-Float64. A column, or a member of an object, that is null everywhere has no type yet, which is Arrow's null; what lists
-hold is String then, since a list without items is a value.
+All columns are optional, in order of first appearance. Integers are Int64; together with other numbers all are
+Float64. A column, or a member of an object, that is null everywhere has no type yet: its type is Arrow's null. Lists
+without non-null items have String items, since an empty list is a value.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _KINDS = {str: "String", Number: "number", bool: "Bool", dict: "object", list: "
 
 
 def infer_schema(objects: Sequence[Mapping[str, Any]], unknown: pa.DataType = UNKNOWN) -> pa.Schema:
-    """The schema of some records.
+    """Return the schema of some records.
 
     Args:
         objects: the records.
-        unknown: the type of what is null everywhere.
+        unknown: type of values that are null everywhere.
 
     Raises:
-        Misfit: values of a column have nothing in common, or an integer is beyond Int64.
+        Misfit: values of a column have no common type, or an integer is beyond Int64.
     """
     evidence = Evidence(unknown)
     for row, members in enumerate(objects):
@@ -41,14 +41,14 @@ def infer_schema(objects: Sequence[Mapping[str, Any]], unknown: pa.DataType = UN
 def infer_in_turn(
     records: Callable[[], Iterator[Records]], view: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda it: it
 ) -> pa.Schema:
-    """The schema of records that come some at a time.
+    """Return the schema of records that arrive in batches.
 
     Args:
-        records: gives all of them, from the beginning, whenever it is called.
-        view: makes of a record the one to look at, for example with its members in another order.
+        records: returns all records from the beginning, whenever it is called.
+        view: transforms a record before inspection, for example reordering its members.
 
     Raises:
-        BadValue: values of a column have nothing in common, or an integer is beyond Int64; the message names the line.
+        BadValue: values of a column have no common type, or an integer is beyond Int64; the message names the line.
     """
     evidence = Evidence()
     count = 0
@@ -80,10 +80,10 @@ class Evidence:
         self._unknown = unknown
 
     def add(self, row: int, members: Mapping[str, Any]) -> None:
-        """Take in a record.
+        """Add a record.
 
         Args:
-            row: its number, for errors.
+            row: number of the record, for errors.
             members: parsed JSON, numbers as `Number`.
 
         Raises:
@@ -93,7 +93,7 @@ class Evidence:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema that all records fit.
+        """The schema that fits all records.
 
         Raises:
             Misfit: there is none, since an integer is too large or an object is empty.
@@ -103,13 +103,13 @@ class Evidence:
 
 @dataclass(slots=True)
 class _Values:
-    """Evidence for the type of the values in one place.
+    """Evidence for the type of the values at one path.
 
     Attributes:
-        path: name of the column, with the way to the value inside it.
-        row: of the first value that is not null.
-        kind: of all of them, None while there is none.
-        has_fractions: whether some are numbers other than integers.
+        path: path of the value, beginning with the name of the column.
+        row: row of the first non-null value.
+        kind: common kind of the values, None while there is none.
+        has_fractions: whether some numbers are not integers.
         too_large: the first integer beyond Int64, with its row.
         inexact: the first integer that is not a valid Float64, with its row.
     """

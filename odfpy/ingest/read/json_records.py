@@ -1,8 +1,8 @@
-"""The records of JSON documents: slowly, but with every number as it was written and every record's place.
+"""The records of JSON documents: slow, but with the original notation of numbers and the position of every record.
 
-A document is a series of objects (NdJson: one a line, but any white space between them will do), or has an array of
-objects (Json), possibly below a path of keys. A key that an object has twice does not fit any type, since one of its
-values would be lost.
+A document is a series of objects (NdJson: one per line, though any white space may separate them), or has an array of
+objects (Json), possibly below a path of keys. A duplicate key in an object fits no type, since one of its values would
+be lost.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from odfpy.values import dataclass
 
 _FIRST: Final = 100
 _HEAD: Final = 1 << 16
-"""Records, and bytes, that are looked at for the names of members."""
+"""Records, and bytes, that are inspected for the names of members."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class Number(str):
-    """A number as it is written, to be told from a string."""
+    """A number in its original notation, distinct from a string."""
 
     __slots__ = ()
 
 
 class Repeated:
-    """Stands for the values of a key that an object has more than once."""
+    """Represents the values of a duplicate key in an object."""
 
 
 REPEATED = Repeated()
@@ -43,11 +43,11 @@ REPEATED = Repeated()
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Objects with the places where they begin.
+    """Objects with their positions.
 
     Attributes:
         objects: members by key; numbers are `Number`.
-        place: gives file and line of the record of that index.
+        place: returns file and line of the record with an index.
     """
 
     objects: Sequence[dict[str, Any]]
@@ -65,7 +65,7 @@ def member_names(path: Path) -> frozenset[str]:
 
 
 def parse_series(piece: Piece) -> Records:
-    """All objects of a series.
+    """Return all objects of a series.
 
     Raises:
         BadValue: a record is not JSON, or not an object; the message names its line.
@@ -75,7 +75,7 @@ def parse_series(piece: Piece) -> Records:
 
 
 def parse_array(piece: Piece, keys: Sequence[str]) -> Records:
-    """All objects of the array that the document is, or has under these keys.
+    """Return all objects of the array that the document is, or has under these keys.
 
     Raises:
         BadValue: the document is not JSON, has no such array, or an item is not an object.
@@ -84,7 +84,7 @@ def parse_array(piece: Piece, keys: Sequence[str]) -> Records:
 
 
 class Parser:
-    """One pass over a document. Values are left to Python's decoder; what leads to them is walked here."""
+    """One pass over a document. Python's decoder parses the values; this class parses the path to them."""
 
     def __init__(self, piece: Piece) -> None:
         self._piece = piece
@@ -119,7 +119,7 @@ class Parser:
         return Records(self._objects, lambda row: self._place(self._starts[row]))
 
     def _record(self, at: int) -> int:
-        """Keep the object at a position; returns where it ends."""
+        """Add the object at a position; return its end."""
         value, end = self._value(at)
         if not isinstance(value, dict):
             raise self._error(at, f"{shorten(self._text[at:end])} is not an object", "Each record is a JSON object.")
@@ -138,7 +138,7 @@ class Parser:
             raise self._error(at, "values are nested too deeply") from error
 
     def _descend(self, at: int, keys: Sequence[str], path: list[str]) -> int:
-        """Walk to the array below the keys and keep its items; returns where the value at the position ends."""
+        """Descend to the array below the keys and add its items; return the end of the value at the position."""
         if not keys:
             return self._items(at, path)
         self._expect(at, "{", f"{_say(path)} is not an object", "Correct `subPath`.")
@@ -153,8 +153,8 @@ class Parser:
         return self._members(at, take)
 
     def _members(self, at: int, take: Callable[[str, int], int]) -> int:
-        """Walk the object at a position; `take` is given each key with the position of its value, and returns where
-        the value ends. Returns where the object ends.
+        """Parse the object at a position; `take` is called with each key and the position of its value, and returns the
+        end of the value. Return the end of the object.
         """
         end = self._skip(at + 1)
         if self._text[end : end + 1] == "}":
@@ -170,7 +170,7 @@ class Parser:
             end = self._expect(end, ",", "a comma or the end of the object is missing")
 
     def _open_array(self, at: int, path: list[str]) -> int:
-        """The position of the first item of an array."""
+        """Return the position of the first item of an array."""
         return self._expect(
             at,
             "[",
@@ -211,7 +211,7 @@ class Parser:
 
 
 def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of an object by key; `REPEATED` stands for the values of a key that occurs twice."""
+    """Return the members of an object by key; `REPEATED` represents the values of a duplicate key."""
     members = dict(pairs)
     if len(members) < len(pairs):
         counts = Counter(key for key, _ in pairs)

@@ -1,8 +1,8 @@
 """Reading Parquet (ODF specification, "ReadStep: Parquet").
 
-With a schema, columns are taken by name and cast exactly; columns that the schema does not have are left out, absent
-ones are null. Without one the file says what the columns are, and whether they may be null. Layouts that mean the same
-(views, dictionaries, names of list items) come out as one.
+With a schema, columns are selected by name and cast exactly; columns that the schema lacks are ignored, missing ones
+are null. Without one, the file defines the columns and their nullability. Equivalent layouts (views, dictionaries,
+names of list items) give the same result.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ def read_parquet(
     name: str,
     part: FilePart = WHOLE,
 ) -> pa.Table:
-    """The rows of a Parquet file, or of some of its row groups.
+    """Return the rows of a Parquet file, or of some of its row groups.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         part: the part to read; all of the file by default.
 
     Raises:
         BadValue: a value does not fit; the message names the row, counted from 1.
         IngestError: the file cannot be read.
-        SchemaError: a column has a type that ODF does not have, or that cannot become the wanted one.
+        SchemaError: a column has a type that ODF does not have, or that cannot be converted to the expected one.
     """
     before, table = _read_table(path, name, None if schema is None else schema.names, part)
     repeated = [column for column, count in Counter(table.column_names).items() if count > 1]
@@ -59,13 +59,13 @@ def read_parquet(
 
 
 def parquet_parts(step: ReadParquet, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:  # noqa: ARG001
-    """Parts of about so many bytes before compression; errors as above.
+    """Return parts of approximately `size` uncompressed bytes; errors as above.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         size: wanted size of a part in bytes.
     """
     with _opened(path, name) as file:
@@ -81,21 +81,21 @@ def parquet_parts(step: ReadParquet, schema: DataSchema | None, path: Path, name
 
 
 def column_names(path: Path, name: str) -> tuple[str, ...] | None:
-    """The names of the columns of a file; None if it has no rows.
+    """Return the names of the columns of a file; None if it has no rows.
 
     Args:
         path: the file.
-        name: what messages call it.
+        name: name of the file in messages.
 
     Raises:
-        IngestError: it cannot be read.
+        IngestError: the file cannot be read.
     """
     with _opened(path, name) as file:
         return None if file is None or not file.metadata.num_rows else tuple(file.schema_arrow.names)
 
 
 def _read_table(path: Path, name: str, columns: tuple[str, ...] | None, part: FilePart) -> tuple[int, pa.Table]:
-    """Rows before the part, and its rows."""
+    """Return rows before the part, and its rows."""
     with _opened(path, name) as file:
         if file is None:
             return 0, pa.table({})
@@ -111,7 +111,7 @@ def _read_table(path: Path, name: str, columns: tuple[str, ...] | None, part: Fi
 
 @contextmanager
 def _opened(path: Path, name: str) -> Iterator[pq.ParquetFile | None]:
-    """The file, None if there is nothing in it; errors inside the block are turned into ours."""
+    """Open the file, None if it is empty; convert errors inside the block."""
     with opening(name), path.open("rb") as source:
         if not source.read(1):
             yield None
@@ -120,7 +120,7 @@ def _opened(path: Path, name: str) -> Iterator[pq.ParquetFile | None]:
         try:
             with pq.ParquetFile(source, page_checksum_verification=True) as file:
                 yield file
-        except MemoryError as error:  # also of pyarrow; a damaged file may ask for any amount
+        except MemoryError as error:  # also raised by pyarrow; a damaged file may request any amount
             raise IngestError(
                 f"Not enough memory to read {name}: {error}",
                 hint="End other programs. If it asks for more than there is in the file, the file is damaged.",

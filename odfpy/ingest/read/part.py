@@ -1,4 +1,4 @@
-"""Parts of a file, which several readers take in side by side."""
+"""Parts of a file, for several concurrent readers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FilePart:
     """A part of a file that begins where a record begins.
 
     Attributes:
-        start: its first byte, row group (Parquet) or row (shapefiles); 0 is where the records begin.
+        start: its first byte, row group (Parquet) or row (shapefiles); 0 is the first record.
         stop: the first byte, row group or row after it; None for the end of the file.
     """
 
@@ -23,7 +23,7 @@ class FilePart:
 
     @property
     def has_end(self) -> bool:
-        """True if it ends before the file does: what it ends with cannot be read together with what follows."""
+        """True if it ends before the file does: an incomplete last record cannot be completed then."""
         return self.stop is not None
 
 
@@ -31,5 +31,5 @@ WHOLE = FilePart()
 
 
 def parts_between(bounds: Sequence[int]) -> list[FilePart]:
-    """The parts of a file that is cut at some places."""
+    """Return the parts of a file between given bounds."""
     return [FilePart(start or 0, stop) for start, stop in pairwise([0, *bounds, None])]

@@ -1,4 +1,4 @@
-"""Counts of rows read so far, for whoever listens, without every reader having to pass them on."""
+"""Counts of rows read so far, reported to a listener without passing it through every reader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _listener: ContextVar[Callable[[int], None] | None] = ContextVar("_listener", de
 
 @contextmanager
 def telling_rows(listener: Callable[[int], None]) -> Iterator[None]:
-    """Let a listener know, while something is read in this thread, how many rows of a file there are by now."""
+    """Report the number of rows of a file read so far in this thread to a listener."""
     token = _listener.set(listener)
     try:
         yield
@@ -20,7 +20,7 @@ def telling_rows(listener: Callable[[int], None]) -> Iterator[None]:
 
 
 def tell_rows(count: int) -> None:
-    """Say how many rows of the file have been read."""
+    """Report the number of rows read from the file."""
     listener = _listener.get()
     if listener is not None:
         listener(count)

@@ -1,14 +1,14 @@
 """Parsers from text to typed values, exact and vectorized, one for each type (ODF specification, "Read").
 
-A text either names a value of the type or does not fit; no value is rounded or truncated, times finer than a
-millisecond apart, which slices do not store. Whether a text fits depends on that text alone.
+A text either represents a value of the type or is invalid. No value is rounded or truncated, except for times finer
+than a millisecond, which slices do not store. Whether a text is valid depends on that text alone.
 
-| type | texts that fit |
+| type | valid texts |
 |---|---|
 | Bool | `true`, `false`, in any case |
 | integers | decimal digits with a sign, within range; no spaces, no fraction |
-| floats | decimal or scientific notation within range, `NaN`, `inf`, `infinity`; the nearest value is taken |
-| Decimal | decimal or scientific notation that needs no more digits than the type has |
+| floats | decimal or scientific notation within range, `NaN`, `inf`, `infinity`; rounded to the nearest value |
+| Decimal | decimal or scientific notation that fits into the digits of the type |
 | Date, Timestamp | the format of the step, and the day must exist; without a zone it is UTC |
 | Time | `12:34`, `12:34:56`, `12:34:56.789` |
 | Duration | an integer, counted in the unit of the type |
@@ -32,13 +32,13 @@ from odfpy.values import dataclass
 
 _SPECIAL_FLOATS = pa.array(["nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"])
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, which is as far as other tools can go
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, the limits of other tools
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": NANOS_PER_SECOND}
 _MAX_INT64 = 2**63 - 1
 
 
 class CastFailed(Exception):
-    """Some value does not fit; which one is found by `first_unfit`."""
+    """Some value is invalid; `first_unfit` finds which one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +62,15 @@ DEFAULT_FORMATS = TimeFormats(time_format(None), time_format(None))
 
 
 def parse_texts(texts: pa.Array, wanted: pa.DataType, formats: TimeFormats = DEFAULT_FORMATS) -> pa.Array:
-    """The values that texts name; nulls stay null.
+    """Return the values that texts name; nulls stay null.
 
     Args:
         texts: an array of strings.
         wanted: a type that is not nested.
-        formats: of dates and timestamps.
+        formats: formats of dates and timestamps.
 
     Raises:
-        Unfit: at least one text does not fit.
+        Unfit: at least one text is invalid.
     """
     parser = next((parse for applies, parse in _PARSERS if applies(wanted)), None)
     if parser is None:
@@ -82,8 +82,8 @@ def parse_texts(texts: pa.Array, wanted: pa.DataType, formats: TimeFormats = DEF
 
 
 def first_unfit(array: pa.Array, convert: Callable[[pa.Array], object]) -> int:
-    """Index of the first value that a conversion refuses with `CastFailed`, given that it refuses the array."""
-    low, high = 0, len(array)  # all before `low` fit, not all before `high` do
+    """Return the index of the first value that a conversion rejects with `CastFailed`; it must reject the array."""
+    low, high = 0, len(array)  # all values before `low` are valid, not all before `high` are
     while high - low > 1:
         middle = (low + high) // 2
         try:
@@ -99,7 +99,7 @@ def first_unfit(array: pa.Array, convert: Callable[[pa.Array], object]) -> int:
 
 
 def _bools(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
-    if (pc.min(pc.binary_length(texts)).as_py() or 4) < 4:  # "0" and "1", which Arrow takes too
+    if (pc.min(pc.binary_length(texts)).as_py() or 4) < 4:  # "0" and "1", which Arrow accepts, too
         raise CastFailed
     return texts.cast(wanted)
 
@@ -116,7 +116,7 @@ def _integers(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
 def _floats(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
     values = texts.cast(wanted)
     special = pc.invert(pc.is_finite(values))
-    if _any(special):  # Arrow gives infinity where the number is out of range
+    if _any(special):  # Arrow returns infinity for numbers out of range
         words = pc.ascii_lower(texts.filter(special))
         if not pc.all(pc.is_in(words, _SPECIAL_FLOATS)).as_py():
             raise CastFailed
@@ -162,7 +162,7 @@ def _dates(texts: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.Arr
 
 
 def _times(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
-    if (pc.min(pc.binary_length(texts)).as_py() or 5) < 5:  # hours alone, which Arrow takes too
+    if (pc.min(pc.binary_length(texts)).as_py() or 5) < 5:  # hours alone, which Arrow accepts, too
         raise CastFailed
     moments = pc.binary_join_element_wise("1970-01-01T", texts, "").cast(pa.timestamp("ns"))
     return moments.cast(pa.time64("ns")).cast(wanted)
@@ -171,7 +171,7 @@ def _times(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
 def _timestamps(texts: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.Array:
     if formats.timestamp.is_rfc3339:
         for unit in (wanted.unit, "us", "ns"):
-            for zone in ("UTC", None):  # Arrow wants all texts with a zone or all without
+            for zone in ("UTC", None):  # Arrow requires all texts with a zone or all without
                 try:
                     return retime(texts.cast(pa.timestamp(unit, zone)), wanted)
                 except pa.ArrowInvalid:
@@ -186,10 +186,10 @@ def _timestamps(texts: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> p
 
 
 def retime(moments: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Timestamps in another unit and zone, the same instants; without a zone they are UTC.
+    """Convert timestamps to another unit and zone, keeping the instants; without a zone they are UTC.
 
     Raises:
-        ArrowInvalid: an instant is out of range, or has milliseconds where seconds are wanted.
+        ArrowInvalid: an instant is out of range, or would lose milliseconds.
     """
     naive = moments.cast(pa.timestamp(moments.type.unit))
     if _PER_SECOND[moments.type.unit] > max(_PER_SECOND[wanted.unit], 1000):
@@ -199,7 +199,7 @@ def retime(moments: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _instants(texts: pa.Array, time: TimeFormat) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Seconds since 1970, nanoseconds, and whether the text has the format and the time exists."""
+    """Return seconds since 1970, nanoseconds, and whether the text has the format and the time exists."""
     matched = pc.extract_regex(texts, f"^(?:{time.pattern})$")
     groups = dict(zip((field.name for field in matched.type), matched.flatten(), strict=True))
     numbers = {name: _numbers(group, LEFT_OUT.get(name, 0)) for name, group in groups.items() if name not in "bpfz"}
@@ -228,7 +228,7 @@ def _instants(texts: pa.Array, time: TimeFormat) -> tuple[np.ndarray, np.ndarray
 
 
 def _numbers(digits: pa.Array, left_out: int = 0) -> np.ndarray:
-    """Digits as numbers; a group that did not take part is empty and counts as what is given."""
+    """Convert digits to numbers; an unmatched group is empty and counts as the given number."""
     return _to_numpy(pc.if_else(pc.equal(pc.binary_length(digits), 0), str(left_out), digits).cast(pa.int64()))
 
 
@@ -247,10 +247,10 @@ def _with_nulls(values: np.ndarray, texts: pa.Array) -> pa.Array:
 
 
 def check_times(values: pa.Array) -> pa.Array:
-    """Values as they are, if dates and timestamps lie between the years 1 and 9999, and times of day within a day.
+    """Return values unchanged, after checking that dates are between the years 1 and 9999, and times within a day.
 
     Raises:
-        Unfit: one does not.
+        Unfit: a value is out of range.
     """
     kind = values.type
     is_date, is_time = pa.types.is_date(kind), pa.types.is_time(kind)

@@ -1,7 +1,7 @@
-"""Giving columns the exact types and nullability of a schema, or saying which value does not fit.
+"""Conversion of columns to the exact types and nullability of a schema; errors name the invalid value.
 
-Readers bring columns in whatever types are natural to their format, mostly text. Nested columns are taken apart, so
-that the same rules hold at every level: members of structs go by name, absent ones are null, others are left out.
+Readers provide columns in the natural types of their format, mostly text. Nested columns are decomposed, so that the
+same rules apply at every level: members of structs are matched by name, missing ones are null, others are ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from odfpy.ingest.read.text import (
     retime,
 )
 
-_MANY_ROWS = 100_000  # from here on threads pay
+_MANY_ROWS = 100_000  # from here on threads pay off
 _MAX_SHOWN_LENGTH = 100
 
 
@@ -37,9 +37,9 @@ class Misfit(Exception):
 
     Attributes:
         row: index of the row.
-        path: name of the column, with the way to the value inside it.
+        path: name of the column, with the path to the value inside it.
         wanted: name of the type.
-        shown: the value as a person writes it, or None when there is none where one is required.
+        shown: the value in a readable form, or None if a required value is missing.
     """
 
     def __init__(self, row: int, path: str, wanted: str, shown: str | None) -> None:
@@ -50,11 +50,11 @@ class Misfit(Exception):
         self.shown = shown
 
     def moved(self, row: int) -> Misfit:
-        """The same misfit in another row."""
+        """Return the same error for another row."""
         return Misfit(row, self.path, self.wanted, self.shown)
 
     def at(self, place: str) -> BadValue:
-        """The error to raise, given the file and the place in it."""
+        """Return the error to raise, given the file and the position in it."""
         if self.shown is None:
             return BadValue(
                 f"{place}: column {shorten(self.path)} has no value, but {self.wanted} is required",
@@ -70,7 +70,7 @@ class Misfit(Exception):
 
 
 def shorten(text: str) -> str:
-    """A value for an error message."""
+    """Return a value for an error message."""
     return repr(text if len(text) <= _MAX_SHOWN_LENGTH else text[:_MAX_SHOWN_LENGTH] + "...")
 
 
@@ -88,16 +88,16 @@ def type_name(wanted: pa.DataType) -> str:
 def fit_table(
     columns: Sequence[pa.ChunkedArray], schema: pa.Schema, formats: TimeFormats = DEFAULT_FORMATS
 ) -> pa.Table:
-    """The table that columns make under a schema.
+    """Return the table that columns make under a schema.
 
     Args:
-        columns: one for each field, in order, of the same length.
-        schema: types and nullability wanted.
+        columns: columns of equal length, one per field, in order.
+        schema: expected types and nullability.
         formats: how texts write dates and timestamps.
 
     Raises:
-        Misfit: a value does not fit; the first such row, and the first such column in it.
-        SchemaError: a column has a type that has nothing in common with the wanted one.
+        Misfit: a value is invalid; the first such row, and the first such column in it.
+        SchemaError: a column has a type that is incompatible with the expected one.
     """
 
     def fit(task: tuple[int, int, pa.Array]) -> pa.Array | Misfit:
@@ -124,15 +124,15 @@ def fit_table(
 
 
 def fit_array(array: pa.Array, field: pa.Field, formats: TimeFormats = DEFAULT_FORMATS) -> pa.Array:
-    """The array with the type of the field.
+    """Return the array with the type of the field.
 
     Args:
         array: the values.
-        field: the wanted name, type and nullability.
+        field: the expected name, type and nullability.
         formats: how times are written.
 
     Raises:
-        Misfit: a value does not fit.
+        Misfit: a value is invalid.
         SchemaError: the types have nothing in common.
     """
     return _fit(array, field, field.name, formats, None)
@@ -144,7 +144,7 @@ def _chunks(column: pa.ChunkedArray) -> list[tuple[int, pa.Array]]:
 
 
 def _fit(array: pa.Array, field: pa.Field, path: str, formats: TimeFormats, needed: pa.Array | None) -> pa.Array:
-    """`needed` says where the parent has a value, and so a required member must have one too; None is everywhere."""
+    """Convert a column; `needed` is where the parent has a value, so that required members need one; None is all."""
     wanted = field.type
     if not field.nullable and array.null_count:
         nulls = array.is_null() if needed is None else pc.and_(array.is_null(), needed)
@@ -169,7 +169,7 @@ def _fit(array: pa.Array, field: pa.Field, path: str, formats: TimeFormats, need
 
 
 def _convert(array: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.Array:
-    """One leaf. A conversion is exact when the way back gives the same values."""
+    """Convert a leaf. A conversion is exact if converting back gives the same values."""
     array = plain_array(array)
     if pa.types.is_string(array.type):
         _check_text(array)
@@ -195,7 +195,7 @@ def _convert(array: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.A
 
 
 def _check_text(array: pa.Array) -> None:
-    """Check that texts are UTF-8: a file may say that they are, and nobody could read such a slice."""
+    """Check that texts are UTF-8: a file may wrongly declare so, and readers of such a slice would fail."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -257,14 +257,14 @@ def _fit_items(lists: pa.Array, items: pa.Array, field: pa.Field, path: str, for
 
 
 def _compact(array: pa.Array) -> pa.Array:
-    """Without a slice's offset, which lists cannot be put together again with."""
+    """Return the array without the offset of a slice, which would prevent rebuilding lists from it."""
     return pa.concat_arrays([array]) if array.offset else array
 
 
 def _show(value: pa.Scalar) -> str:
     kind = value.type
     try:
-        if not pa.types.is_time(kind):  # of which Python takes what is left of whole days
+        if not pa.types.is_time(kind):  # Python accepts the remainder of whole days
             return str(value.as_py())
     except UnicodeDecodeError:
         return str(value.as_buffer().to_pybytes().decode(errors="backslashreplace"))

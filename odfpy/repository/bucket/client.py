@@ -12,7 +12,7 @@ from odfpy.errors import TransferError
 from odfpy.repository.bucket.errors import BucketNotFound, Cause, Conflict, StoreRefuses, StoreUnreachable, cause_of
 
 PART = 5 << 20
-"""Bytes that go over the network in one request."""
+"""Bytes per request."""
 
 _SENDERS = 4
 _Args = ParamSpec("_Args")

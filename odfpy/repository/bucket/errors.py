@@ -17,7 +17,7 @@ class StoreUnreachable(TransferError, code="E610"):
 
 
 class StoreRefuses(TransferError, code="E611"):
-    """An object store does not know who asks, or does not allow what was asked for."""
+    """An object store rejects the credentials, or does not permit the request."""
 
 
 class BucketNotFound(TransferError, code="E612"):
@@ -25,11 +25,11 @@ class BucketNotFound(TransferError, code="E612"):
 
 
 class Conflict(Exception):
-    """The condition of a write does not hold: somebody else was first."""
+    """The condition of a write does not hold: another writer was first."""
 
 
 class NoSuchBucket(Exception):
-    """A bucket is not there, found out by a client whose library does not say so."""
+    """A bucket does not exist; raised by clients whose library does not report it."""
 
 
 class Cause(Enum):

@@ -19,8 +19,7 @@ _OBJECT = "b/{}/o/{}"
 def gcs_client(bucket: str) -> GcsClient:
     """Create the client of a bucket; nothing is requested yet."""
     # The class for the JSON API. The one that gcsfs registers sends additional gRPC requests for each bucket, to
-    # support
-    # buckets with appendable objects.
+    # support buckets with appendable objects.
     kind = importlib.import_module("gcsfs.core").GCSFileSystem
     return GcsClient(bucket, kind(skip_instance_cache=True, use_listings_cache=False))
 

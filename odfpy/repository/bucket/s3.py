@@ -211,23 +211,23 @@ class S3Client:
         return False
 
     async def call(self, method: str, **arguments: Any) -> Any:
-        """Call a method of botocore's client for the bucket; without credentials, as somebody unknown."""
+        """Call a method of botocore's client for the bucket; without credentials, anonymously."""
         try:
             return await self._files._call_s3(method, Bucket=self._bucket, **arguments)  # noqa: SLF001 (s3fs has no other)
         except Exception as error:
             if self._is_anonymous or cause_of(error)[0] is not Cause.NO_CREDENTIALS:
                 raise
-        self._files, self._is_anonymous = self._make(anonymous=True), True  # perhaps everybody may
+        self._files, self._is_anonymous = self._make(anonymous=True), True  # perhaps the bucket is public
         return await self.call(method, **arguments)
 
     @staticmethod
     async def _read(answer: Any, limit: int | None = None) -> bytes:
         body = answer["Body"]
-        async with body:  # older releases of aiobotocore give another object here, whose `read` takes no limit
+        async with body:  # older releases of aiobotocore return another object here, whose `read` takes no limit
             if limit is None:
                 return bytes(await body.read())
             data = bytearray()
-            while len(data) < limit and (piece := await body.read(limit - len(data))):  # it gives what has come
+            while len(data) < limit and (piece := await body.read(limit - len(data))):  # it returns what has arrived
                 data += piece
             return bytes(data)
 

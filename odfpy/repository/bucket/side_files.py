@@ -17,7 +17,7 @@ class BucketSideFiles(RemoteSideFiles):
     def __init__(self, bucket: Bucket, folder: str) -> None:
         """
         Args:
-            bucket: where.
+            bucket: the bucket.
             folder: folder of the dataset; empty, or with a slash at its end.
         """
         self._bucket = bucket
@@ -27,7 +27,7 @@ class BucketSideFiles(RemoteSideFiles):
         key = self._key(path)
         try:
             return self._bucket.ask(key, self._bucket.client.get, key, 0, limit + 1)
-        except (FileNotFoundError, StoreRefuses):  # who may not list is refused what is not there
+        except (FileNotFoundError, StoreRefuses):  # without list permission, missing objects are refused
             return None
 
     def write(self, path: str, data: bytes) -> None:

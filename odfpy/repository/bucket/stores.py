@@ -1,7 +1,7 @@
 """The stores of a dataset in a bucket.
 
-Every object is there as a whole or not at all, since object stores show nothing before it is complete; here an upload
-is completed only when the hash is right. References move by conditional writes, so that of two writers one wins.
+Object stores show an object only when it is complete. Here an upload is completed only if its hash is right. References
+move by conditional writes, so only one of two concurrent writers succeeds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROUNDS = 10
 
 
 def dataset_in(bucket: Bucket, folder: str) -> DatasetLayout:
-    """The dataset in a folder of a bucket; `folder` is empty or ends in a slash."""
+    """Return the dataset in a folder of a bucket; `folder` is empty or ends in a slash."""
     return DatasetLayout(
         BucketRefStore(bucket, f"{folder}refs/"),
         BucketObjectStore(bucket, f"{folder}blocks/"),
@@ -132,7 +132,7 @@ class _Reader(io.RawIOBase):
         self._is_last = False
 
     def fetch(self) -> None:
-        """Ask for the next part."""
+        """Request the next part."""
         end = self._start + PART
         part = self._bucket.ask(self._key, self._bucket.client.get, self._key, self._start, end)
         self._is_last = len(part) < PART
@@ -163,7 +163,7 @@ class _Writer:
         self._upload: MultipartUpload | None = None
 
     def write(self, data: bytes) -> None:
-        """Take in some bytes; at least one is always kept back for the last request."""
+        """Buffer bytes; at least one is always kept back for the last request."""
         self._waiting += data
         while len(self._waiting) > PART:
             if self._upload is None:
@@ -173,7 +173,7 @@ class _Writer:
             del self._waiting[:PART]
 
     def commit(self) -> None:
-        """Let the object be there."""
+        """Complete the upload: the object then exists."""
         with self._bucket.sending if len(self._waiting) > CHUNK else nullcontext():
             if self._upload is None:
                 self._bucket.demand(self._key, self._bucket.client.put, self._key, bytes(self._waiting))
@@ -182,21 +182,21 @@ class _Writer:
                 self._upload = None
 
     def _first_part(self) -> bytes:
-        # Sliced directly, it would be copied twice. The view has to end before the buffer shrinks: a bytearray with
-        # views cannot.
+        # Slicing it directly would copy twice. The view must end before the buffer shrinks: a bytearray with views
+        # cannot shrink.
         with memoryview(self._waiting) as waiting:
             return bytes(waiting[:PART])
 
     def let_go(self) -> None:
-        """Forget what was not committed, unless somebody can go on with it."""
+        """Discard an uncommitted upload, unless it can be resumed."""
         if self._upload is not None and not self._upload.goes_on:
             self.discard()
 
     def discard(self) -> None:
-        """Forget what was not committed."""
+        """Discard an uncommitted upload."""
         if self._upload is not None:
             upload, self._upload = self._upload, None
-            with suppress(OdfError, FileNotFoundError, Conflict):  # what remains is invisible, and the error is another
+            with suppress(OdfError, FileNotFoundError, Conflict):  # the rest is invisible; another error is reported
                 self._bucket.ask(self._key, upload.abort)
 
 
@@ -218,11 +218,11 @@ class BucketRefStore(RefStore):
                 is_certain = self._bucket.write_if(self._key(name), str(new).encode("ascii"), version)
             except Conflict:
                 if self.get(name) == new:
-                    return  # by ourselves, in a try whose answer was lost; or by somebody with the same in mind
-                # Where it is expected, but of another version, as when somebody has written the same again: once more.
+                    return  # by this process, in a try whose response was lost; or by another with the same intention
+                # The expected value, but of another version, as when another process wrote the same again: retry once.
                 content = self._expect(name, expected)
             else:
-                # Without conditions, only a second look tells whether somebody else has written just after this.
+                # Without conditions, only a second read detects a concurrent write.
                 if not is_certain and (found := self.get(name)) != new:
                     raise lost_race(self.describe(name), expected, found)
                 return
@@ -232,7 +232,7 @@ class BucketRefStore(RefStore):
         content = self._expect(name, expected)
         for _ in range(_ROUNDS):
             if content is None:
-                return  # by ourselves, in a try whose answer was lost; or by somebody with the same in mind
+                return  # by this process, in a try whose response was lost; or by another with the same intention
             key = self._key(name)
             try:
                 self._bucket.ask(key, self._bucket.client.remove, key, content.version)

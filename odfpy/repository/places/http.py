@@ -34,7 +34,7 @@ _MAX_REFERENCE = 4096
 _FEW = 4
 
 SIDE_FILES = "info"
-"""Where nodes are asked for many files beside a chain at once: POST `{"paths": [...]}` gives `{"files": {...}}`."""
+"""Path for requesting many side files at once: POST `{"paths": [...]}` returns `{"files": {...}}`."""
 
 MAX_SIDE_FILES = 500
 """Files in one question."""
@@ -48,9 +48,8 @@ def http_dataset(base: str, client: HttpClient | None = None) -> DatasetLayout:
 
     Args:
         base: URL of the dataset's folder; a user name and password in it are sent with each request.
-        client: HTTP client to use; its errors must be `TransferError`, and `TransferInterrupted` for downloads that
-            can be retried. The default client sends servers the access tokens
-            that are stored for them.
+        client: HTTP client to use; its errors must be `TransferError`, and `TransferInterrupted` for downloads that can
+            be retried. The default client sends servers the access tokens that are stored for them.
     """
     client = client or HttpClient(TransferError, interrupted=TransferInterrupted, authorize=authorization)
     base = base.rstrip("/")

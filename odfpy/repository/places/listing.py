@@ -40,7 +40,7 @@ _MAX_PAGE_SIZE = 16 << 20
 
 
 class NotListable(TransferError, code="E613"):
-    """A place where datasets can be read, but which does not say what it has."""
+    """A location where datasets can be read, but not listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ def upload_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_h
         return None
     client = HttpClient(TransferError, authorize=authorization)
     there = http_dataset(base, client)
-    assert there.side is not None  # noqa: S101 - places over HTTP have room for it
+    assert there.side is not None  # noqa: S101 - locations over HTTP support side files
     if not is_head and there.side.read(path_of(head), MAX_SIZE) is not None:
         return None
     blocks = _after(source, head, _signed_head(there.side))

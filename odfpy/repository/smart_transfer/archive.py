@@ -23,7 +23,7 @@ from odfpy.repository.smart_transfer.messages import BlocksBatch
 MEDIA_TYPE = "application/tar+gzip"
 ENCODING = "raw"
 
-_MAX_END = 64 * 1024  # of zeros after the last entry; tar pads to 10 KB
+_MAX_END = 64 * 1024  # zeros after the last entry; tar pads to 10 KB
 _LEVEL = 6
 _BUFFER = 1 << 20
 

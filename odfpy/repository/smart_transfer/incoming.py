@@ -55,7 +55,7 @@ class Incoming:
     def head(self) -> Multihash:
         """Return the last block."""
         head = self.state.head
-        assert head is not None  # noqa: S101 - there is a block
+        assert head is not None  # noqa: S101 - there is at least one block
         return head
 
     def missing(self, layout: DatasetLayout) -> list[ObjectOfBlock]:

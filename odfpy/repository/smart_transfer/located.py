@@ -27,7 +27,7 @@ from odfpy.repository.smart_transfer.messages import TransferUrl
 from odfpy.repository.smart_transfer.session import Located
 
 OFFSET_HEADER = "Upload-Offset"
-"""Says how many bytes of an object a server has: HEAD of where it is put."""
+"""Header with the number of bytes of an object that a server has: HEAD of the upload URL."""
 
 _MAX_HEADERS = 50
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")

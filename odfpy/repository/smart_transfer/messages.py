@@ -30,13 +30,13 @@ VERSION = 1
 VERSION_HEADER = "x-odf-smtp-version"
 
 MAX_MESSAGE = 64 * 1024 * 1024
-"""Bytes of a message, the limit of the reference too: an archive of about 17 MB, or 100 000 blocks."""
+"""Maximum bytes of a message, as in the reference implementation: an archive of about 17 MB, or 100 000 blocks."""
 
 MAX_OBJECTS = 1000
-"""Objects that are asked for at once: what a signed URL lasts for must be enough for all of them."""
+"""Maximum objects per request: all must be transferred before their signed URLs expire."""
 
 PING_EVERY = 10.0
-"""Seconds after which a server asks how the uploads go, so that nobody between takes the connection for dead."""
+"""Seconds between progress requests of a server, so that proxies do not close the connection as idle."""
 
 _MAX_REASON = 123
 """Bytes that a WebSocket's closing frame has for its reason (RFC 6455, 5.5)."""

@@ -66,7 +66,7 @@ from odfpy.repository.transfer.signatures import CollectedSignatures
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
 
 MAX_OBJECTS_ASKED = 10_000
-"""Objects that a server lets be asked for at once."""
+"""Maximum objects that a client may request at once."""
 
 
 class IntervalRefused(TransferError, code="E626"):
@@ -183,7 +183,7 @@ def result_of(incoming: Incoming, old_head: Multihash | None, moved: Iterable[Ob
 # --- The server ---
 
 Locate = Callable[[ObjectFile], TransferUrl | None]
-"""Where an object can be had; None when the dataset does not have it."""
+"""Returns the URL of an object; None if the dataset does not have it."""
 
 
 def serve_pull(

@@ -35,14 +35,14 @@ from odfpy.repository.transfer.linked import LinkedResult, WantedFiles, lacking,
 from odfpy.repository.transfer.linked_names import linked_in
 
 TAKES_LINKS = "linked-objects"
-"""The word for taking part, in the handshake of a server."""
+"""The extension's name in the handshake of a server."""
 
 MAX_ROUND = 4 * 1024**3
-"""Bytes of the objects that are asked for at once: their URLs last for a while only."""
+"""Maximum bytes of objects requested at once: their URLs expire."""
 
 
 def pull_links(incoming: Incoming, target: DatasetLayout, files: WantedFiles) -> Conversation[LinkedResult]:
-    """Download the objects that the new rows link to, when their slices are here.
+    """Download the objects that the new rows link to, after their slices have arrived.
 
     Args:
         incoming: the received blocks.

@@ -68,7 +68,7 @@ from odfpy.repository.transfer.linked import NO_FILES, LinkedResult, WantedFiles
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
 
 _MAX_QUESTIONS: Final = 1_000
-"""So many questions how the uploads go may have been on their way; a server that goes on after that is at fault."""
+"""Maximum number of progress requests in transit; a server that sends more violates the protocol."""
 
 
 def push(

@@ -24,7 +24,7 @@ from odfpy.repository.transfer.linked import WantedFiles, lacking, require_colum
 from odfpy.repository.transfer.linked_names import linked_in
 
 LINKS_HEADER: Final = "odf-linked-objects"
-"""Says in the handshake of a client whether it has all objects that rows link to: `all`, or `some`."""
+"""Header in the handshake of a client: whether it has `all` objects that rows link to, or `some`."""
 
 HAS_ALL: Final = "all"
 HAS_SOME: Final = "some"

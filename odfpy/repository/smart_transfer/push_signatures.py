@@ -55,7 +55,7 @@ def upload_signatures(
     if side is None or not has_signatures(side) or TAKES_SIGNATURES not in (yield FetchCapabilities()):
         return None
     data = side.read(HEAD_PATH, MAX_SIZE)
-    assert data is not None  # noqa: S101 - it says signed
+    assert data is not None  # noqa: S101 - signed entries have data
     dataset_id = decode(data, HEAD_SIGNATURES, side.describe(HEAD_PATH)).dataset_id
     found = read_all_signatures(side, dataset_id, blocks)
     signed: dict[str, SignedBlock | None] = {

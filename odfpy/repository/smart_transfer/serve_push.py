@@ -130,8 +130,7 @@ def serve_push(
         target: the target of the push.
         may_force: whether this client may replace existing blocks.
         may_bring_future: whether this client may force blocks whose time is in the future.
-        clock: current time; blocks must not be far ahead of it unless they are forced; None for no
-            check.
+        clock: current time; blocks must not be far ahead of it unless they are forced; None for no check.
         limits: limits on received blocks.
         max_object_size: maximum size of a file.
         revoked: keys that are known to be revoked or expired.
@@ -173,8 +172,7 @@ def serve_push(
             phase = PushPhase.COMPLETE_REQUEST
             given = yield from take_signatures(incoming, here, staged, revoked or KnownRevocations(), clock)
             # Locked only for the commit: uploads may take hours. If another process has committed in the meantime, the
-            # swap of
-            # the head fails.
+            # swap of the head fails.
             with target.writing(dataset_id):
                 require_files(incoming, staged)
                 lacking = links.lacking(has_all=has_all_files)

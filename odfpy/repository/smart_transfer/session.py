@@ -48,7 +48,7 @@ FAILED = 1011
 AnyError: TypeAlias = (
     Internal | InvalidHead | InvalidInterval | NameCollision | RefCollision | SeedBlockOverwriteRestricted
 )
-"""Whatever a message can say no with. Which of them may come where is the other side's business: no is no."""
+"""Any error message. The sides do not distinguish where each may occur."""
 
 
 # --- Steps ---
@@ -176,8 +176,8 @@ class PeerClosed(ConnectionLost, code="E627"):
     """The other side has closed the connection.
 
     Attributes:
-        close_code: of the closing frame; 1006 when there was none.
-        reason: of the closing frame.
+        close_code: code of the close frame; 1006 if there was none.
+        reason: reason in the close frame.
     """
 
     close_code: int
@@ -191,10 +191,10 @@ class PeerClosed(ConnectionLost, code="E627"):
 
 
 class Refusal(PeerFailed, code="E628"):
-    """The server gives up, and the client is to be told why, in a closing frame.
+    """The server rejects the request, and reports why in a close frame.
 
     Attributes:
-        said: what to say, as a message.
+        said: the error message.
     """
 
     said: str
@@ -205,7 +205,7 @@ class Refusal(PeerFailed, code="E628"):
 
     @property
     def error(self) -> AnyError:
-        """Return what to say."""
+        """The error message."""
         found: AnyError = decode_result(Confirmed, AnyError, self.said)[1]
         return found
 
@@ -221,7 +221,7 @@ _HINTS = {
     DatasetLocked.code: "Run the command again in a moment. Nothing was changed there.",
     DatasetsDiverged.code: "Who may overwrite what is there decides whoever runs the server: `odf token new --scope`.",
 }
-"""What to try, by the code that servers of ours begin their reasons with."""
+"""Hints, by the error code at the beginning of a reason from an odfpy server."""
 
 
 # --- Sending and receiving messages ---

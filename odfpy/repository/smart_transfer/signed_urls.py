@@ -17,7 +17,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.repository.objects import ObjectKind
 
 LIFETIME = 3600
-"""Seconds; within these a request has to begin, however long it takes then."""
+"""Seconds within which a request must begin; it may take longer."""
 
 FOLDERS = {ObjectKind.DATA_SLICE: "signed-data", ObjectKind.CHECKPOINT: "signed-checkpoints"}
 KINDS = {folder: kind for kind, folder in FOLDERS.items()}

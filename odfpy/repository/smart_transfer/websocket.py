@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 PATIENCE = 300.0
-"""Seconds that a server may take for an answer; whether it is alive is asked more often (RFC 6455, 5.5.2)."""
+"""Maximum seconds for a response; pings check more often that the server is alive (RFC 6455, 5.5.2)."""
 
 _OPEN_TIMEOUT, _CLOSE_TIMEOUT = 30.0, 5.0
 _FRAGMENT = 1 << 20  # characters; the reference implementation accepts frames of up to 16 MB
@@ -162,7 +162,7 @@ class _Talk:
             while True:
                 try:
                     outcome = self._do(step)
-                except Exception as error:  # noqa: BLE001 - the conversation knows what it is about
+                except Exception as error:  # noqa: BLE001 - the conversation decides what an error means
                     step = conversation.throw(error)
                 else:
                     step = conversation.send(outcome)
@@ -252,11 +252,11 @@ class _Talk:
                 return None
             where = without_user(self._base)
             raise ConnectionLost(f"{where} has not answered for {PATIENCE:.0f} seconds") from None
-        assert isinstance(news, _Message)  # noqa: S101 - nothing is being given
+        assert isinstance(news, _Message)  # noqa: S101 - no uploads are running
         return news.text
 
     def _receive_while_uploading(self) -> UploadProgress:
-        assert self._uploading  # noqa: S101 - the conversation has begun to give
+        assert self._uploading  # noqa: S101 - the conversation has started uploads
         news = self._next(None)
         text = news.text if isinstance(news, _Message) else None
         return UploadProgress(text, self._uploading.count, self._uploading.seconds)
@@ -270,7 +270,7 @@ class _Talk:
             self._is_reading = False
         if isinstance(news, _Message) or (isinstance(news, _Given) and news.error is None):
             return news
-        assert news.error is not None  # noqa: S101 - that is left
+        assert news.error is not None  # noqa: S101 - the only remaining case
         raise news.error
 
     def _read(self) -> None:
@@ -280,7 +280,7 @@ class _Talk:
             message = self._socket.recv()
         except ConnectionClosed as closed:
             self._news.put(_Broken(_closed(closed)))
-        except Exception as error:  # noqa: BLE001 - told where it is waited for
+        except Exception as error:  # noqa: BLE001 - reported to the waiting caller
             self._news.put(_Broken(ConnectionLost(f"The connection broke: {error}")))
         else:
             text = _Message(message) if isinstance(message, str) else None
@@ -304,7 +304,7 @@ class _UploadThread:
         def run() -> None:
             try:
                 copy(source, target, files)
-            except Exception as error:  # noqa: BLE001 - told where it is waited for
+            except Exception as error:  # noqa: BLE001 - reported to the waiting caller
                 news.put(_Given(error))
             else:
                 news.put(_Given(None))

@@ -13,7 +13,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import TransferError
 
 TOLERANCE: Final = Duration(5 * 60)
-"""By how much clocks may differ before anything is said."""
+"""Clock difference that is tolerated silently."""
 
 MAX_AHEAD: Final = Duration(24 * 60 * 60)
 """By how much they may differ before anything is refused."""

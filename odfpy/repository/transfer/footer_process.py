@@ -148,7 +148,7 @@ class _Reader:
 
 
 _waiting: list[_Reader] = []
-"""Processes that nobody asks at the moment: as many as threads have asked at one time."""
+"""Idle processes: as many as the maximum number of concurrent callers."""
 
 
 def _waiting_reader() -> _Reader | None:

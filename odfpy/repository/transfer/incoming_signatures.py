@@ -33,7 +33,7 @@ from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import OdfError
 
 MAX_KEYS = 1000
-"""Keys of one dataset that statements are taken about."""
+"""Maximum keys per dataset about which statements are accepted."""
 
 
 @dataclass
@@ -110,7 +110,7 @@ class IncomingSignatures:
         side = layout.side
         if not self._signed and not self._statements:
             return 0
-        assert side is not None  # noqa: S101 - folders have room for it
+        assert side is not None  # noqa: S101 - folders support side files
         self._require_room(side)
         revocations.add(side, self._statements)
         files = {

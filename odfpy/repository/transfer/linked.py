@@ -1,8 +1,7 @@
 """Linked objects of a transfer: found in the received slices, and copied before the head moves.
 
 The objects are only known once the slices have arrived. They are copied in portions, and hashed meanwhile; large ones
-are resumed. Memory usage does not grow with their number, except for 34 bytes
-for each.
+are resumed. Memory usage does not grow with their number, except for 34 bytes for each.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ from odfpy.repository.transfer.linked_names import WITHOUT, linked_in
 from odfpy.values import dataclass
 
 MAX_LINKED_SIZE: Final = 1 << 40
-"""Bytes of a linked object of which nobody says how large it is."""
+"""Maximum bytes of a linked object whose row states no size."""
 
 
 class MissingLinkedObjects(TransferError, code="E670"):
-    """A place does not have all files that rows link to."""
+    """The source does not have all files that rows link to."""
 
 
 @dataclass(frozen=True, slots=True)

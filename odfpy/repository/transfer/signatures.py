@@ -173,8 +173,7 @@ def _keys_to_ask(side: SideFiles | None, signers: Sequence[ActorId]) -> list[Act
     """Return the keys to query a remote for: all that it has statements about, if that can be listed; else the signers.
 
     Those of the newest blocks come first. The number is limited: a remote that lists too many keys could as well
-    withhold
-    its statements.
+    withhold its statements.
     """
     if not isinstance(side, LocalSideFiles):
         return list(signers[:_MAX_SIGNERS])

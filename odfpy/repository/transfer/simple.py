@@ -31,11 +31,11 @@ from odfpy.values import dataclass
 
 
 class ForeignDataset(TransferError, code="E602"):
-    """The two places have different datasets, by their ids."""
+    """The two locations have different datasets, by their ids."""
 
 
 class HistoryRewritten(TransferError, code="E660"):
-    """A place that had blocks which are here too does not have them any more."""
+    """A remote no longer has blocks that it had before, and that exist here."""
 
 
 class TransferOutcome(Enum):

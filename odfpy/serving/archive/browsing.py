@@ -35,7 +35,7 @@ from odfpy.serving.rest.models import NOT_MODIFIED, answers, with_headers
 router = APIRouter(tags=["archives"])
 
 MAX_NAMES: Final = 500
-"""Names among which one need not say what is looked for."""
+"""Maximum number of names listed without a search."""
 
 _TAG: Final = 'W/"f1620566002562203fa5af2732a888ccdf6a254c4b2652cf5b34ff1631cb0c1635741"'
 _ANSWERS: Final = {**with_headers(ETag=_TAG), **NOT_MODIFIED, **answers(400, 401, 404, 422)}

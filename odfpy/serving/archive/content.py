@@ -23,7 +23,7 @@ from odfpy.serving.archive.refusals import refusal
 from odfpy.serving.http.ranges import Unsatisfiable, is_known, span_of, spanned
 
 _PRESIGNED: Final = 3600
-"""Seconds that a URL of a bucket is good for."""
+"""Lifetime of presigned URLs of a bucket in seconds."""
 
 _NOT_MODIFIED: Final = 304
 _UNSATISFIABLE: Final = 416
@@ -44,7 +44,7 @@ def require_given(archive: LocalArchive, record: FileRecord) -> None:
 
 
 def content_response(request: Request, archive: LocalArchive, record: FileRecord) -> Response:
-    """Respond with the bytes of a file; call it from a thread. The one place that decides where they come from.
+    """Respond with the bytes of a file; call it from a thread. The only function that decides where they come from.
 
     Args:
         request: the request; may have a `Range` header or an entity tag.

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote
 
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
-"""The first bytes of what is packed with gzip."""
+"""The magic number of gzip."""
 
 _TEXT: Final = "text/plain"
 _HASHED: Final = re.compile(r"(.+)-[0-9a-f]{32,40}", re.DOTALL)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["archives"])
 
 MAX_CHECKED: Final = 8 << 30
-"""Bytes of a file that the server hashes for somebody."""
+"""Maximum size of a file that the server hashes on request, in bytes."""
 
 _PIECE: Final = 1 << 20
 _NAMES: Final = {"work_id": "workId", "create_time": "createTime"}

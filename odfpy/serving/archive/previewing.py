@@ -60,7 +60,7 @@ MAX_PICTURE: Final = 20_000_000
 """Bytes of a picture that is shown."""
 
 MAX_DRAWING: Final = 1_000_000
-"""Bytes of a drawing (SVG) that is shown as a picture; a small one can keep a browser busy for long."""
+"""Maximum size of a drawing (SVG) shown as a picture; even a small one can keep a browser busy for long."""
 
 _MAX_MEMORY: Final = 1 << 30
 _MAX_SECONDS: Final = 20.0

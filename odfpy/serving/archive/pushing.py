@@ -56,7 +56,7 @@ class Pushing:
         new = NewFile(file=Path(f"record {number}"), what="", where="")
         try:
             new, size = new_file(tree, number)
-            assert new.object is not None  # noqa: S101 - `new_file` has seen to it
+            assert new.object is not None  # noqa: S101 - checked by `new_file`
             draft = draft_of(new, new.object.algorithm, Timestamp.now().millis, is_translated=False)
             content = self._content(new.object, str(new.file), scratch)
             if size is not None and size != content.size:

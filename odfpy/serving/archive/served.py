@@ -177,7 +177,7 @@ class Archives:
 def archives_of(connection: HTTPConnection) -> Archives:
     """Return the archives of the server."""
     found = connection.app.state.archives
-    assert isinstance(found, Archives)  # noqa: S101 - `create_app` puts it there
+    assert isinstance(found, Archives)  # noqa: S101 - set by `create_app`
     return found
 
 

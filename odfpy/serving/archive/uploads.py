@@ -31,7 +31,7 @@ from odfpy.errors import IntegrityError, InvalidValue
 from odfpy.files import FULL, make_folder, move_files, still_named, sync_folder, try_lock
 
 LIFETIME: Final = 24 * 3600.0
-"""Seconds for which a file is kept that nobody goes on with."""
+"""Seconds for which an abandoned partial file is kept."""
 
 _SWEEP_EVERY: Final = 600.0
 _PART: Final = ".part"
@@ -40,19 +40,19 @@ _MAX_RUNNING: Final = 256
 
 
 _State: TypeAlias = tuple[int, int, int]
-"""Of a part: its inode, its size, and when it was last written. Another process of the server may have gone on."""
+"""State of a partial file: its inode, size, and modification time. Another process may have continued it."""
 
 
 class UploadTooLarge(Exception):
-    """More bytes come than a file may have."""
+    """An upload exceeds the maximum size of a file."""
 
 
 class UploadBusy(Exception):
-    """Somebody else sends the same file at the moment."""
+    """Another client is uploading the same file."""
 
 
 class WrongOffset(Exception):
-    """Bytes would leave a gap, or come twice."""
+    """Bytes would leave a gap, or overlap existing ones."""
 
 
 class Source(Protocol):
@@ -67,7 +67,7 @@ class Progressed:
 
     Attributes:
         offset: number of bytes received.
-        is_complete: whether these are all.
+        is_complete: whether the file is complete.
     """
 
     offset: int
@@ -176,7 +176,7 @@ class Uploads:
                 file.truncate(0)
 
     def insert_all(self, files: Mapping[Multihash, Path]) -> None:
-        """Take in small files that were just written and verified; they are flushed together.
+        """Store small files that were just written and verified; they are flushed together.
 
         Raises:
             CannotCopy: the disk is full.

@@ -44,7 +44,7 @@ router = APIRouter(tags=["archives"])
 T = TypeVar("T")
 
 OFFSET: Final = "Upload-Offset"
-"""Header: bytes of a file that are here, or the number of the first byte that comes."""
+"""Header: number of bytes of a file that are stored, or offset of the first byte of a request."""
 
 COMPLETE: Final = "Upload-Complete"
 """Header: `?1` if these are all bytes of a file, or the last of them; else `?0`."""
@@ -94,7 +94,7 @@ def missing(request: Request, served: WritableArchive, wanted: ObjectsModel) -> 
     response_class=Response,
     responses={200: {"description": "How much of it.", "headers": _HEADERS}, **refusals(400, 401, 403, 404)},
 )
-def progress(served: WritableArchive, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
+def progress(served: WritableArchive, hash: _Hash) -> Response:  # noqa: A002 - the specification's term
     """Say how much of a file is here; needs the scope write."""
     limit = {LIMIT: f"max-size={served.uploads.most}", "Cache-Control": "no-store"}
     return Response(status_code=_OK, headers={**_told(_whole(served, _name(hash))), **limit})

@@ -1,4 +1,4 @@
-"""Authorization: who the caller is, and what they may do; one dependency for every route.
+"""Authorization: the caller's identity and permissions, as one dependency for every route.
 
     @router.get("/refs/{ref}")
     def reference(dataset: Readable, ref: str) -> ...: ...
@@ -197,12 +197,12 @@ def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
 
 
 def is_listed(dataset: StoredDataset, visibility: Visibility, caller: Caller) -> bool:
-    """Return the same for a caller whose token was just verified, in lists of many datasets.
+    """Return the same as `is_readable` for a caller whose token was just verified, in lists of many datasets.
 
     Args:
         dataset: the dataset.
         visibility: its current visibility.
-        caller: who makes the request.
+        caller: the caller.
     """
     if visibility is Visibility.PUBLIC or caller.may(Scope.READ, dataset.workspace_folder):
         return True
@@ -252,7 +252,7 @@ Writable = Annotated[DatasetPlace, Depends(writable)]
 def registry_of(connection: HTTPConnection) -> ServedRegistry:
     """Return the registry of the server's datasets."""
     served = connection.app.state.datasets
-    assert isinstance(served, ServedRegistry)  # noqa: S101 - `create_app` puts it there
+    assert isinstance(served, ServedRegistry)  # noqa: S101 - set by `create_app`
     return served
 
 

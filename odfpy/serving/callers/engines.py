@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odfpy.serving.callers.access import Caller
 
 UNCONFINED: Final = "engine.serveUnconfined"
-"""The setting by which an operator lets strangers' queries into an engine that is not confined."""
+"""The setting by which operators permit untrusted queries in an unconfined engine."""
 
 
 class ServedEngines:

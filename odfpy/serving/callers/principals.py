@@ -1,4 +1,4 @@
-"""Recipients and users outside of Delta Sharing: what they may read over REST, Flight SQL and transfers.
+"""Recipients and users outside of Delta Sharing: their read access over REST, Flight SQL and transfers.
 
 They may read a dataset if grants of sharing show its complete changelog: every column of every row. Datasets that they
 may only see in part are available to them as shared tables, and in no other way.

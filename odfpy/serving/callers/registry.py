@@ -12,7 +12,7 @@ from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import OdfError
 
 _SETTLED: Final = 1_000_000_000
-"""Nanoseconds after which the next change of a folder has another time, whatever the steps of its clock."""
+"""Nanoseconds after which a further change of a folder has a different time, despite the clock's resolution."""
 
 
 class ServedRegistry:

@@ -29,7 +29,7 @@ class CallerResolver:
     Attributes:
         served: the server's datasets.
         reaches: the reachable blocks of datasets: others are not read.
-        caller: who makes the request.
+        caller: the caller.
         only: names and patterns that restrict the datasets; empty for all that the caller may read.
     """
 

@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 
 
 class TokenNotFound(NotFound, code="E630"):
-    """No access token goes by that name."""
+    """No access token has that name."""
 
 
 @total_ordering

@@ -1,4 +1,4 @@
-"""Commands and bodies of actions, as far as every Flight SQL server treats them alike."""
+"""Commands and bodies of actions, as far as all Flight SQL servers treat them alike."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage
 from odfpy.serving.flight.messages import message, name_of
 
 CANCELLED: Final = 1
-"""What is answered to whoever cancels a query."""
+"""The result of canceling a query."""
 
 CLOSED: Final = 1
-"""What is answered to whoever closes a session."""
+"""The result of closing a session."""
 
 _WRITING: Final = ("BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint")
 

@@ -45,7 +45,7 @@ from odfpy.serving.http.logs import log
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 _MAX_LENGTH: Final = 1500
-"""Characters of a message: it is sent as a header, more than once, and clients take 8 KB of headers."""
+"""Maximum characters of a message: it is sent in several headers, and clients accept 8 KB of headers."""
 
 
 class FlightSqlError(OdfError, code="E730"):
@@ -61,7 +61,7 @@ class UnknownStatement(FlightSqlError, code="E732"):
 
 
 class ReadOnly(FlightSqlError, code="E733"):
-    """Somebody wants to write; datasets grow by ingestion and by transforms, not by SQL."""
+    """A client tries to write. Datasets grow by ingestion and by transforms, not by SQL."""
 
 
 class NotSupported(FlightSqlError, code="E734"):
@@ -73,11 +73,11 @@ class Unauthenticated(FlightSqlError, code="E735"):
 
 
 class TooBusy(FlightSqlError, code="E736"):
-    """The server is at its limit of queries under way."""
+    """The server has reached its limit of running queries."""
 
 
 class _Quiet(Exception):
-    """An exception of which nobody can make a traceback: those who try look at its cause first."""
+    """An exception without a traceback: formatting one fails, because it reads the cause first."""
 
     @property
     def __cause__(self) -> NoReturn:  # type: ignore[override]
@@ -120,7 +120,7 @@ _STATUSES: Final[tuple[tuple[type[OdfError], Callable[[str], Exception]], ...]] 
     *((kind, InvalidArgument) for kind in (FlightSqlError, InvalidQuery, UnsupportedQuery, ResultTooLarge, QueryEnded)),
     *((kind, InvalidArgument) for kind in (EngineNotFound, SchemaError, UsageError)),
 )
-"""The first that fits; whatever has none is a fault of the server."""
+"""The first match counts; all other errors are faults of the server."""
 
 
 @contextmanager
@@ -150,7 +150,7 @@ def as_flight(error: BaseException) -> Exception:
     status, text = fl.FlightInternalError, "The server could not do that; its log says why"
     if isinstance(error, OdfError):
         found = next((one for kind, one in _STATUSES if isinstance(error, kind)), status)
-        if type(error) is EngineError:  # the data does not fit the query
+        if type(error) is EngineError:  # the data does not match the query
             found = InvalidArgument
         if found is not status:
             status, text = found, _sentence(error)

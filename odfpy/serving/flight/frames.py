@@ -17,7 +17,7 @@ from odfpy.codec.arrow_message import is_compressed
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 MAX_MESSAGE: Final = 4 << 20
-"""Bytes of a message that a client sends: what servers of gRPC take, if nobody tells them otherwise."""
+"""Maximum bytes of a client's message: the default of gRPC servers."""
 
 MAX_CALL: Final = 5 << 20
 """Bytes of all messages of a call."""
@@ -39,7 +39,7 @@ _VARINT, _BYTES = 0, 2
 
 
 class Violation(Exception):
-    """A client does what no client of Flight does; its connection ends."""
+    """A client violates the protocol; its connection is closed."""
 
 
 @dataclass(slots=True)
@@ -187,8 +187,7 @@ def check_message(message: bytes) -> None:
     """Check that a message has no compressed batch, whose size in memory would be under its sender's control.
 
     Arrow parses messages with batches in its own way, ignoring wire types of fields. So anything that can be parsed in
-    two
-    ways is rejected, and so are fields that no client message has.
+    two ways is rejected, and so are fields that no client message has.
 
     Raises:
         Violation: it has one, or it is ambiguous.

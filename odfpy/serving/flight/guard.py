@@ -30,7 +30,7 @@ from odfpy.serving.http.tls import Tls
 from odfpy.serving.settings import ServeSettings
 
 _COPIES: Final = 3
-"""How often what a client sends is in memory: at gRPC, as bytes of Python, and as what is made of them."""
+"""Number of copies of received data in memory: in gRPC, as Python bytes, and parsed."""
 
 _HIGH_WATER: Final = 1 << 20
 _LOOKS: Final = 4

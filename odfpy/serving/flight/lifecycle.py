@@ -63,7 +63,7 @@ def serving_flight(
 
 
 def _ended(server: FlightSqlServer, grace: float) -> bool:
-    """Shut the server down; clients that do not read rows are waited for at most that many seconds."""
+    """Shut the server down. Wait at most `grace` seconds for clients that do not read rows."""
     server.running.stop()
     ending = threading.Thread(target=server.shutdown, name="flight-end", daemon=True)
     ending.start()

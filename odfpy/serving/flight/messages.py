@@ -53,8 +53,7 @@ _MESSAGES: Final = {
     ActionCancelQueryResult: int32 result = 1
     """,
     # A nested message is encoded like bytes: pyarrow parses a FlightInfo itself. Likewise, enumerations are encoded
-    # like
-    # numbers.
+    # like numbers.
     _FLIGHT: """
     BasicAuth: string username = 2; string password = 3
     CancelFlightInfoRequest: bytes info = 1

@@ -24,13 +24,13 @@ _TYPES: Final = {
     "DATE": pa.date32(),
     "VARBINARY": pa.binary(),
 }
-"""Of what is cast: types that clients can give values of."""
+"""Types of cast parameters, for which clients can provide values."""
 
 
 def parameter_schema(found: QueryPlan) -> pa.Schema:
     """Return the parameters of a query as columns `1`, `2` and so on: with the type of the compared operand, else text.
 
-    Values of other types are accepted all the same.
+    Values of other types are accepted, too.
     """
     return parameter_types(found.query.text, found.dialect, found.num_parameters, _columns(found))
 

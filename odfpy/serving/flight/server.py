@@ -56,7 +56,7 @@ _READ_ONLY: Final = "Use `odf ingest` or `odf pull`: SQL only reads."
 
 
 class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
-    """The Flight SQL server of `odf serve`; it serves from its construction on.
+    """The Flight SQL server of `odf serve`; it serves from construction.
 
     Attributes:
         running: the running queries.
@@ -73,14 +73,14 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     ) -> None:
         """
         Args:
-            workspaces: what it serves; the engines of the first one answer.
+            workspaces: the served workspaces; the engines of the first one run queries.
             location: where to listen: a URL with a port, 0 for any that is free.
             settings: limits and times.
             tls: certificate and key; without them nothing is encrypted.
-            budget: memory for what clients send, where other servers of this process share it.
+            budget: memory budget for received data, if shared with other servers of this process.
 
         Raises:
-            ArrowException, OSError: it cannot listen there.
+            ArrowException, OSError: the server cannot listen on the address.
         """
         self._served = ServedRegistry([workspace.storage for workspace in workspaces])
         self._reaches = ReachableObjectsCache()
@@ -111,7 +111,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         return self._guard.port
 
     def shutdown(self) -> None:
-        """End it: nobody comes any more, and those that are there are waited for."""
+        """Shut down: accept no more clients, and wait for the current ones."""
         self._guard.hang_up()
         super().shutdown()
         self._resources.close()
@@ -120,7 +120,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
-        """The datasets that the caller may see, as plain Flights; with criteria, those whose name has these in it."""
+        """List the datasets visible to the caller as plain Flights; with criteria, those whose name contains them."""
         resolver = self._call_context(context).resolver
         tables = DatasetTables(resolver)
         wanted = criteria.decode("utf-8", "replace")
@@ -134,7 +134,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def get_schema(self, context: Any, descriptor: Any) -> Any:
-        """The columns of an answer."""
+        """Return the columns of an answer."""
         call = self._call_context(context)
         command = _command(descriptor)
         schema = metadata_schema(command) if is_metadata(command) else self._planned(call, command).schema
@@ -156,7 +156,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_get(self, context: Any, ticket: Any) -> Any:
-        """The rows of a ticket."""
+        """Return the rows of a ticket."""
         call = self._call_context(context)
         command = unwrap(ticket.ticket)
         if is_metadata(command):
@@ -184,7 +184,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Give a prepared statement its parameters; everything else that is put would write.
+        """Set the parameters of a prepared statement; any other upload would be a write.
 
         Args:
             context: the context of the call.
@@ -206,7 +206,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Nothing goes both ways.
+        """Reject exchanges.
 
         Args:
             context: the context of the call.
@@ -221,7 +221,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
-        """Return what `do_action` takes."""
+        """Return the actions of `do_action`."""
         del context
         return [(name, (call.__doc__ or "").splitlines()[0]) for name, call in _ACTIONS.items()]
 
@@ -338,7 +338,7 @@ _ACTIONS: Final[dict[str, Callable[[FlightSqlServer, Any, bytes], bytes]]] = {
 
 
 def _command(descriptor: Any) -> Any:
-    """The command of a descriptor; a path names a dataset, all of which is wanted."""
+    """Return the command of a descriptor; a path is a scan of the named dataset."""
     if descriptor.descriptor_type == fl.DescriptorType.CMD:
         return unwrap(descriptor.command)
     parts = [part.decode("utf-8", "replace") for part in descriptor.path or []]

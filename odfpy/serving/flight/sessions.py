@@ -58,7 +58,7 @@ class FlightSession:
 
 
 _OPTIONS: Final = {"dialect": tuple(sorted(DIALECTS)), "catalog": (CATALOG,), "schema": (DB_SCHEMA,)}
-"""What a session may be set to; tools set the only catalog and schema there are."""
+"""Valid values of session options; tools set the only existing catalog and schema."""
 
 
 def set_option(session: FlightSession, name: str, value: str) -> int:
@@ -93,7 +93,7 @@ class Sessions:
         """
         Args:
             storages: workspaces whose tokens are valid.
-            on_end: called with the names of sessions that have ended, for whatever reason.
+            on_end: called with the names of ended sessions, whatever the reason.
             clock: monotonic clock, in seconds.
             most: maximum number of sessions; the least recently used one is evicted.
         """

@@ -26,14 +26,14 @@ SQL_INFO_SCHEMA: Final = pa.schema(
 )
 _CASE, _QUOTE, _NULLS = 503, 504, 507
 _OF_DIALECT: Final = {"datafusion": (3, '"', 0), "spark": (1, "`", 1)}
-"""Names without quotes: small letters, or case does not count; what stands around names; nulls sort high, or low."""
+"""Case of unquoted names (3: lower case, 1: insensitive); the quote character; whether nulls sort high or low."""
 
 _NO_LIMIT: Final = 0
 _TEXTS: Final = {
     0: "odfpy",
     1: __version__,
     2: pa.__version__,
-    6: "",  # of Substrait, which is not spoken
+    6: "",  # Substrait is not supported
     7: "",
     513: "\\",  # escapes wildcards in patterns of names
     514: "",
@@ -57,11 +57,11 @@ _BOOLEANS: Final = {
     518: True,  # aliases of tables
     519: False,  # which must differ from the names of tables
     520: True,  # expressions in ORDER BY
-    521: True,  # ORDER BY what is not selected
+    521: True,  # ORDER BY columns that are not selected
     523: True,  # LIKE ... ESCAPE
     524: True,  # columns without nulls
     527: False,  # integrity enhancement facility
-    532: True,  # catalogs come before schemas
+    532: True,  # catalogs precede schemas
     536: False,  # SELECT FOR UPDATE
     537: False,  # stored procedures
     539: True,  # correlated subqueries
@@ -77,17 +77,17 @@ _BOOLEANS: Final = {
 }
 _LONGS: Final = {
     **{number: _NO_LIMIT for number in range(541, 562) if number != 556},
-    562: 0,  # transactions: none (the standard says int32, the JDBC driver takes nothing but int64)
+    562: 0,  # transactions: none (int32 in the standard, but the JDBC driver requires int64)
 }
 _NUMBERS: Final = {
     8: 0,  # no transactions
     100: 0,  # prepared statements have no time-out, in milliseconds
     101: 0,
-    505: 1,  # names in quotes: case counts (the standard's enumeration has no word for it; JDBC reads this as such)
+    505: 1,  # quoted names are case-sensitive (missing in the standard's enumeration; JDBC interprets it so)
     522: 0b11,  # GROUP BY
     525: 0b111,  # grammar: extended
     526: 0b001,  # SQL-92: entry level
-    528: 0b110,  # outer joins: all (as bits: that is how the JDBC driver reads it)
+    528: 0b110,  # outer joins: all (as bits, as the JDBC driver reads them)
     533: 0,  # schemas and catalogs are not named in procedures, indexes and privileges
     534: 0,
     535: 0,  # positioned commands
@@ -110,7 +110,7 @@ _LISTS: Final = {
     511: "odf_as_at odf_as_at_of odf_as_of odf_changelog odf_current",
     512: "current_date current_timestamp date_bin date_part date_trunc extract from_unixtime now to_timestamp",
 }
-"""Keywords beyond those of SQL-92, and functions: of numbers, texts, the system, times."""
+"""Keywords beyond SQL-92, and numeric, string, system and time functions."""
 
 _NUMBERS_AND_TEXT: Final = (0, 5, 6, 7, 13, 14, 19)
 _CONVERSIONS: Final[Mapping[int, Mapping[int, Sequence[int]]]] = {

@@ -40,7 +40,7 @@ _MAX_BYTES_EACH: Final = 8 << 20
 _MIN_SIZE: Final = 1000
 _MAX_SCHEMAS: Final = 1000
 _MAX_SCHEMA_SIZE: Final = 64 * 1024
-"""Bytes of one that is kept, as it goes out."""
+"""Maximum serialized size of a cached schema in bytes."""
 
 
 @dataclass(frozen=True)

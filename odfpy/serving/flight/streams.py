@@ -19,7 +19,7 @@ from odfpy.serving.flight.errors import TooBusy, as_client_errors
 
 BATCH_ROWS: Final = 1 << 16
 _BATCH_BYTES: Final = 4 << 20
-"""Clients take messages of up to 16 MiB, if nobody tells them otherwise."""
+"""Clients accept messages of up to 16 MiB by default."""
 _CANCELLED_REMEMBERED: Final = 1000
 
 

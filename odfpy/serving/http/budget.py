@@ -28,10 +28,10 @@ _ITEM: Final = 8
 
 
 class OverBudget(OdfError, code="E460"):
-    """Somebody sends more at the same time than the server has memory for.
+    """A caller sends more data concurrently than the server has memory for.
 
     Attributes:
-        is_own: whether the caller has too much under way, rather than all callers together.
+        is_own: whether the limit of this caller is exceeded, rather than that of all callers.
     """
 
     is_own: bool

@@ -28,10 +28,10 @@ class Refused(Exception):
     """A request is refused, with a message for its sender.
 
     Attributes:
-        status: of HTTP.
-        message: what is wrong, and what to try.
+        status: HTTP status.
+        message: what is wrong, and how to fix it.
         headers: further headers of the answer.
-        more: what the answer says besides, for programs.
+        more: further fields of the response, for programs.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ def add_handlers(app: FastAPI) -> None:
 
 def _as_response(connection: HTTPConnection, error: Exception) -> Response:
     del connection
-    assert isinstance(error, Refused)  # noqa: S101 - it is asked about no others
+    assert isinstance(error, Refused)  # noqa: S101 - registered for this class only
     # In ASCII: what the client sent may not be valid Unicode.
     body = json.dumps({"message": error.message, **(error.more or {})})
     return Response(body, error.status, dict(error.headers or {}), media_type="application/json")
 
 
 def _declined(connection: HTTPConnection, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - it is asked about no others
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
     if error.status_code in _WITHOUT_BODY:
         return Response(status_code=error.status_code, headers=error.headers)
     if error.status_code == _NOT_ALLOWED:
@@ -104,7 +104,7 @@ def _allowed(connection: HTTPConnection) -> list[str]:
 
 def _refuse(connection: HTTPConnection, error: Exception) -> Response:
     """Describe a validation error without the rejected input, which may be secret, or not valid Unicode."""
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - it is asked about no others
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class only
     problems = [{key: problem[key] for key in ("type", "loc", "msg")} for problem in error.errors()]
     message = "; ".join(_in_words(connection, problem) for problem in error.errors())
     return Response(json.dumps({"detail": problems, "message": message}), 422, media_type="application/json")
@@ -120,7 +120,7 @@ def _in_words(connection: HTTPConnection, problem: Any) -> str:
 
 
 def _answer(connection: HTTPConnection, error: Exception) -> Response:
-    assert isinstance(error, OdfError)  # noqa: S101 - it is asked about no others
+    assert isinstance(error, OdfError)  # noqa: S101 - registered for this class only
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             return JSONResponse({"detail": kind.__doc__, "message": kind.__doc__, "code": error.code}, status)

@@ -22,10 +22,10 @@ else:
 LOGGER = "odf.serve"
 _MAX_LENGTH = 1000
 _LEVELS = {LOGGER: logging.INFO, "odf.automation": logging.INFO, "odfpy": logging.WARNING, "uvicorn": logging.WARNING}
-"""What this process hears of whom: the server, its notifications, pulls that it runs, and HTTP."""
+"""Log levels of this process: of the server, its notifications, its pulls, and HTTP."""
 
 _REFUSED_SOCKET = "ASGI callable returned without completing handshake."
-"""What uvicorn takes for an error: a WebSocket was answered with a status. The line of the request says which."""
+"""The message that uvicorn logs as an error if a WebSocket is answered with a status, which the access log has."""
 
 
 class JsonFormatter(logging.Formatter):

@@ -26,7 +26,7 @@ class MountedApp(Protocol):
 
 
 MountedAppFactory: TypeAlias = Callable[[FastAPI], MountedApp]
-"""Makes an app, given the application that it is mounted in, whose state is complete by then."""
+"""Creates an app, given the application that it is mounted in; its state is complete by then."""
 
 
 def mount_apps(app: FastAPI, mounted_apps: Mapping[str, MountedAppFactory]) -> list[MountedApp]:

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from odfpy.serving.http.addresses import Addresses, address_of
 
 PATIENCE = 60.0
-"""Seconds that a client may take to send the head of a request, or to take the next bytes of an answer."""
+"""Maximum seconds for a client to send the head of a request, or to receive the next bytes of a response."""
 
 _CROWDED: Final = b"Too many connections from this address"
 _REFUSAL: Final = (

@@ -82,7 +82,7 @@ class QueryGate:
 
         Args:
             request: the request, whose client may disconnect.
-            caller: who makes the request.
+            caller: the caller.
             work: the function to run; checks its control regularly.
 
         Raises:

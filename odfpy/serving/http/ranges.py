@@ -19,7 +19,7 @@ _RANGE: Final = re.compile(r"bytes=\s*(?:([0-9]{1,18})\s*)?-\s*(?:([0-9]{1,18})\
 
 
 class Unsatisfiable(Exception):
-    """A file has none of the bytes that are asked for."""
+    """The requested range is outside of the file."""
 
 
 class FileInPieces(FileResponse):
@@ -43,7 +43,7 @@ def span_of(request: Request, tag: str, size: int) -> tuple[int, int] | None:
     Args:
         request: the request; may have a `Range` header.
         tag: entity tag of the content.
-        size: its bytes.
+        size: size in bytes.
 
     Raises:
         Unsatisfiable: the range is outside of the content.
@@ -63,7 +63,7 @@ def span_of(request: Request, tag: str, size: int) -> tuple[int, int] | None:
 
 
 async def pieces(stream: BinaryIO, count: int) -> AsyncIterator[bytes]:
-    """Yield a number of bytes of a stream, and close it in the end.
+    """Yield a number of bytes of a stream, then close it.
 
     Args:
         stream: stream that is read in a thread.

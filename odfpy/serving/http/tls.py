@@ -10,7 +10,7 @@ from odfpy.errors import OdfError, UsageError
 
 
 class CannotServe(OdfError, code="E631"):
-    """The server cannot listen where it was told to, or its certificate is of no use."""
+    """The server cannot listen on its address, or its certificate is unusable."""
 
 
 @dataclass(frozen=True, slots=True)

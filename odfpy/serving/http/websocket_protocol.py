@@ -41,7 +41,7 @@ class Intake:
 def intake_of(connection: HTTPConnection) -> Intake:
     """Return the intake of a connection that the application handles."""
     found = connection.scope["state"][_STATE]
-    assert isinstance(found, Intake)  # noqa: S101 - the protocol puts it there
+    assert isinstance(found, Intake)  # noqa: S101 - set by the protocol
     return found
 
 

@@ -32,10 +32,10 @@ from odfpy.federation.sql.fragment import Fragment
 from odfpy.serving.flight.streams import CallCancellation, RunningQueries
 
 PATIENCE: Final = 30.0
-"""Seconds that peers have to say where rows are read."""
+"""Seconds for peers to report where rows can be read."""
 
 _LOOK: Final = 0.2
-"""Seconds between two looks at whether the client is still there."""
+"""Seconds between two checks whether the client is still connected."""
 
 
 class LocalRelayClient(RelayClient):
@@ -75,12 +75,12 @@ class LocalRelayClient(RelayClient):
     def ask(
         self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
-        """The answers of the relay to the fragments of a query, which are asked at the same time.
+        """Return the answers of the relay to the fragments of a query; the fragments are sent concurrently.
 
         Args:
             query: its id.
-            fragments: by name.
-            options: what is to come beside the rows.
+            fragments: fragments by name.
+            options: requested additions to the rows.
             seconds: to wait.
 
         Raises:
@@ -101,7 +101,7 @@ class LocalRelayClient(RelayClient):
         """Open the rows of a part, from the relay's own source or from the relay that has them.
 
         Args:
-            part: what is to be read.
+            part: the part to read.
             seconds: time limit for the whole operation.
 
         Raises:
@@ -129,7 +129,7 @@ class LocalRelayClient(RelayClient):
 
 
 class SchemaOnlyClient(RelayClient):
-    """A `RelayClient` without relays, to determine the columns of an answer, which do not depend on who answers."""
+    """A `RelayClient` without relays, for determining the columns of an answer: they do not depend on relays."""
 
     def __init__(self, entities: Mapping[str, pa.Schema]) -> None:
         """
@@ -186,16 +186,16 @@ class _OwnRows:
 
 
 def execute_for_a_call(client: RelayClient, sql: str, options: QueryOptions, control: CallCancellation) -> WebAnswer:
-    """Answer a query for a call, as long as its client is there; the thread of the call looks.
+    """Run a query for a call until its client disconnects; the thread of the call checks this.
 
     Args:
-        client: the way to the relays.
+        client: the client of the relays.
         sql: the query.
-        options: its bounds.
-        control: of the call.
+        options: limits of the query.
+        control: cancellation of the call.
 
     Raises:
-        QueryCancelled: the client has left, or somebody has cancelled the query.
+        QueryCancelled: the client has disconnected, or the query was canceled.
         OdfError: as `execute`.
     """
     with ThreadPoolExecutor(1) as threads:

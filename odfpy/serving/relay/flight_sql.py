@@ -54,18 +54,18 @@ from odfpy.serving.relay.sql_tickets import SqlTicket, SqlTickets
 from odfpy.serving.settings import ServeSettings
 
 MISSING: Final = b"odf.missing"
-"""The key of the metadata that says whose rows are missing, in JSON: a list of names with reasons."""
+"""Metadata key for the relays whose rows are missing: a JSON list of names with reasons."""
 
 MAX_SIZE: Final = 8 << 30
-"""Bytes of Arrow data that all parts of an answer may have: they lie on the disk of the relay."""
+"""Maximum total bytes of Arrow data of an answer's parts; they are stored on the relay's disk."""
 
 _PLANNING: Final = 30.0
-"""Seconds that planning an answer may take."""
+"""Maximum seconds for planning an answer."""
 
 _READ_ONLY: Final = "Relays only read: data changes where it is kept."
 _INVALID_NAME, _INVALID_VALUE, _CANNOT = 1, 2, 3
 _SET: Final = {"catalog": CATALOG, "schema": DB_SCHEMA, "dialect": DEFAULT_DIALECT}
-"""What tools set, to the only value there is."""
+"""Options set by tools, each with its only value."""
 
 
 class FlightSql:
@@ -108,7 +108,7 @@ class FlightSql:
         """Return the columns of the answer to a command.
 
         Args:
-            caller: who makes the request.
+            caller: the caller.
             data: the command.
 
         Raises:
@@ -125,7 +125,7 @@ class FlightSql:
 
         Args:
             context: context of the call.
-            caller: who makes the request.
+            caller: the caller.
             descriptor: descriptor with the command.
 
         Raises:

@@ -17,7 +17,7 @@ MIDDLEWARE: Final = "headers"
 
 _WORDS: Final = {"": False, "false": False, "true": True}
 _LOGIN: Final = {"authorization": "Bearer certificate"}
-"""Tools want something that they can send from then on."""
+"""Tools need credentials for their further calls."""
 
 
 class CallHeaders(fl.ServerMiddleware):  # type: ignore[misc]
@@ -55,7 +55,7 @@ class CallHeadersFactory(fl.ServerMiddlewareFactory):  # type: ignore[misc]
     """Middleware that reads the headers of every call."""
 
     def start_call(self, info: Any, headers: dict[str, list[Any]]) -> CallHeaders:
-        """Keep the relevant headers."""
+        """Read the relevant headers."""
         values = headers.get(ALLOW_INCOMPLETE) or [""]
         word = values[0].decode("utf-8", "replace") if isinstance(values[0], bytes) else values[0]
         return CallHeaders(word, is_login=info.method == fl.FlightMethod.HANDSHAKE)

@@ -51,7 +51,7 @@ def relay_server(
         settings: limits and timeouts.
         host: host name or address to listen on.
         port: port to listen on; 0 for any free port.
-        public: `HOST:PORT` by which others reach it; where it listens by default.
+        public: `HOST:PORT` by which others reach it; by default the listening address.
 
     Raises:
         InvalidCertificate, CannotServe: its certificate is unusable.

@@ -48,11 +48,11 @@ from odfpy.serving.relay.sql_tickets import SqlTickets
 from odfpy.serving.settings import ServeSettings
 
 _MESSAGE: Final = b"\n"
-"""The first byte of a message that came together with its name; texts do not begin with it."""
+"""The first byte of a protobuf `Any`; other commands are texts, which do not begin with it."""
 
 
 class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
-    """The Flight server of a relay; it serves from its construction on."""
+    """The Flight server of a relay; it serves from construction."""
 
     def __init__(
         self,
@@ -77,10 +77,10 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             port: port to listen at; 0 for any that is free.
             tls: certificate and key, and the authorities of clients.
             settings: limits and times.
-            public: `HOST:PORT` by which others reach it; as it listens by default.
+            public: `HOST:PORT` by which others reach it; by default the listening address.
 
         Raises:
-            ArrowException, OSError: it cannot listen there.
+            ArrowException, OSError: the server cannot listen on the address.
         """
         self._catalog, self._reader, self._results, self._settings = catalog, reader, results, settings
         self._has_ended = False
@@ -110,7 +110,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             self._resources = stack.pop_all()
 
     def shutdown(self) -> None:
-        """End it, once: nobody comes any more, and those that are there are waited for."""
+        """Shut down once: accept no more clients, and wait for the current ones."""
         if not self._has_ended:
             self._has_ended = True
             self._guard.hang_up()
@@ -119,7 +119,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
-        """The entities of which the caller may see something; with criteria, those whose name has these in it."""
+        """List the entities visible to the caller; with criteria, those whose name contains them."""
         caller = self._caller(context)
         infos = []
         for name, columns in entities_of(self._catalog, criteria.decode("utf-8", "replace"), caller).items():
@@ -128,7 +128,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def get_schema(self, context: Any, descriptor: Any) -> Any:
-        """The columns of an entity, which the path names, or of an answer of Flight SQL."""
+        """Return the columns of an entity, which the path names, or of an answer of Flight SQL."""
         caller = self._caller(context)
         if _is_sql(descriptor):
             return fl.SchemaResult(self._sql.schema(caller, descriptor.command))
@@ -155,7 +155,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_get(self, context: Any, ticket: Any) -> Any:
-        """The rows of a ticket, or a file of a result."""
+        """Return the rows of a ticket, or a file of a result."""
         caller = self._caller(context)
         if ticket.ticket.startswith(b"{"):
             return self._results.file(ticket.ticket, caller, partial(self._check, caller))
@@ -176,7 +176,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Give a prepared statement of Flight SQL its parameters; nothing is written.
+        """Set the parameters of a prepared Flight SQL statement; nothing is written.
 
         Args:
             context: the context of the call.
@@ -191,7 +191,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Nothing goes both ways.
+        """Reject exchanges.
 
         Args:
             context: the context of the call.
@@ -204,7 +204,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
-        """Return what `do_action` takes."""
+        """Return the actions of `do_action`."""
         del context
         return [(name, (call.__doc__ or "").splitlines()[0]) for name, call in self._actions.items()]
 
@@ -247,10 +247,10 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         return caller
 
     def _check(self, caller: Identity) -> None:
-        """Check that a certificate is still good: it was when the caller connected.
+        """Check that a certificate is still valid; it was valid when the caller connected.
 
         Raises:
-            AuthenticationFailed: it was revoked, or has ended.
+            AuthenticationFailed: it was revoked, or has expired.
         """
         if self._catalog.is_revoked(caller.fingerprint):
             raise AuthenticationFailed(
@@ -266,12 +266,12 @@ def _is_sql(descriptor: Any) -> bool:
 
 
 def _query_in(data: bytes) -> str:
-    """The query of a FlightInfo."""
+    """Return the query of a FlightInfo."""
     return query_of(as_arrow(lambda: fl.FlightInfo.deserialize(data), "Not a FlightInfo"))
 
 
 def _entity_of(descriptor: Any) -> str:
-    """The entity that a path names."""
+    """Return the entity that a path names."""
     if descriptor.descriptor_type != fl.DescriptorType.PATH or len(descriptor.path) != 1:
         raise WrongMessage("The descriptor names no entity", hint="Give it the name of an entity as path.")
     return str(descriptor.path[0].decode("utf-8", "replace"))

@@ -44,7 +44,7 @@ class CatalogEntry:
         linked_files: files that rows link to, counted as often as rows do.
         linked_size: bytes of these.
         updated_at: time of the last block that carried rows.
-        signed_by: names of those whose valid signatures the last block has.
+        signed_by: signers with valid signatures on the last block.
         inputs: ids of the datasets that it is directly derived from.
         verification: the last verification on this machine, None for none.
         failure: the last pull on this machine, if it failed.
@@ -132,7 +132,7 @@ class Catalog:
 
         Args:
             entries: the datasets.
-            caller: who makes the request.
+            caller: the caller.
         """
         return [entry for entry in entries if is_listed(entry.dataset, entry.visibility, caller)]
 
@@ -216,7 +216,7 @@ def _schedule_of(dataset: StoredDataset) -> tuple[DatasetSchedule | None, str | 
 
 
 def _signers(dataset: StoredDataset) -> tuple[str, ...]:
-    assert dataset.state.head is not None  # noqa: S101 - asked before
+    assert dataset.state.head is not None  # noqa: S101 - checked by the caller
     found = Signers(dataset).get(dataset.chain.block(dataset.state.head))
     return tuple(dict.fromkeys(signer.name for signer in found.signers))
 

@@ -99,7 +99,7 @@ def _read(engines: EngineRegistry, wanted: ScanRequest, control: CancellationTok
     import pyarrow as pa
 
     rows = engines.scan(wanted, control)
-    assert rows is not None  # noqa: S101 - those of servers work apart
+    assert rows is not None  # noqa: S101 - queries of servers run in a separate process
     with closing(rows):
         table = pa.Table.from_batches(rows, wanted.arrow_schema())
     limits.check_values(table)

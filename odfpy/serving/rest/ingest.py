@@ -49,7 +49,7 @@ FORMATS: Final = {
     "application/vnd.shp": "esrishapefile",
     "application/zip": "esrishapefile",
 }
-"""Media types and the readers of what comes in them."""
+"""Media types, and the readers of their content."""
 
 _ANY: Final = ("", "application/octet-stream")
 _PACKINGS: Final = {"gzip": "gzip", "x-gzip": "gzip", "zstd": "zstd"}

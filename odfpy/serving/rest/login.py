@@ -1,4 +1,4 @@
-"""Endpoints by which users get tokens: for user name and password, or from an admin.
+"""Endpoints for tokens of users: for user name and password, or from an admin.
 
 Paths and field names follow the reference implementation (`kamu login password`); the expiry is an additional field.
 """
@@ -33,7 +33,7 @@ _NOBODY: Final = "There is no user or recipient of that name"
 _OK: Final = 200
 _MAX_NAME_LENGTH: Final = 255
 _AT_ONCE: Final = 2
-"""Passwords that are checked at the same time: each takes 64 MiB, and a core."""
+"""Maximum passwords verified concurrently: each takes 64 MiB, and a core."""
 
 _REFUSED: Final[dict[int | str, dict[str, Any]]] = {
     **answers(400),
@@ -47,9 +47,9 @@ class Logins:
     """The state that all logins have in common.
 
     Attributes:
-        guesses: wrong tokens and passwords.
-        lifetime: how long tokens are good for.
-        gate: lets few in at the same time.
+        guesses: counts failed tokens and passwords.
+        lifetime: lifetime of tokens.
+        gate: limits concurrent logins.
     """
 
     guesses: FailedAttempts
@@ -113,7 +113,7 @@ async def login(request: Request, response: Response, body: LoginModel) -> Token
         else:
             logins.guesses.right(place, shown)
     if found is None:
-        _audit(request, action="login", status=401)  # without the name: people type passwords there, too
+        _audit(request, action="login", status=401)  # without the name: users sometimes type passwords there
         raise unauthorized_error(WRONG_LOGIN)
     who, made = found
     _audit(request, who=who, action="login", status=_OK)

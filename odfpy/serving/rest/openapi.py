@@ -33,7 +33,7 @@ _FOR_A_TOKEN: Final = ("/token", "/platform/token/validate", "/metrics/datasets"
 
 
 class DescribedApp(FastAPI):
-    """An application, whose OpenAPI is complete."""
+    """An application whose OpenAPI is complete."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(

@@ -171,7 +171,7 @@ def _visibility(storage: Storage, caller: Caller) -> Callable[[DatasetId], bool]
     def may_read(dataset_id: DatasetId) -> bool:
         try:
             return is_readable(storage.get(dataset_id), caller)
-        except OdfError:  # it is not here, or is damaged
+        except OdfError:  # it is not in this workspace, or is damaged
             return False
 
     return may_read

@@ -161,7 +161,7 @@ def cancel(request: Request, caller: AnyCaller, place: Writable) -> Verification
 
 def _verifications(request: Request) -> Verifications:
     found = request.app.state.verifications
-    assert isinstance(found, Verifications)  # noqa: S101 - `create_app` puts it there
+    assert isinstance(found, Verifications)  # noqa: S101 - set by `create_app`
     return found
 
 

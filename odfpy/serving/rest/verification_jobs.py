@@ -27,29 +27,29 @@ if TYPE_CHECKING:
     from odfpy.engine.registry import EngineRegistry
 
 MAX_AT_ONCE: Final = 2
-"""Verifications of a server that are under way at the same time."""
+"""Maximum concurrent verifications of a server."""
 
 _MAX_KEPT: Final = 1000
 
 
 class AlreadyUnderWay(Exception):
-    """A verification of the dataset is under way."""
+    """A verification of the dataset is already running."""
 
 
 class TooManyUnderWay(Exception):
-    """The server has as many verifications under way as it can take."""
+    """The server has reached its limit of concurrent verifications."""
 
 
 @dataclass
 class VerificationJob:
-    """A verification that is under way, or has ended without a report.
+    """A verification that is running, or has ended without a report.
 
     Attributes:
-        started_by: name of the token of whoever wanted it.
-        request: what is verified, and how thoroughly.
+        started_by: name of the token that started it.
+        request: the datasets to verify, and how thoroughly.
         progress: how far it is; None before the first sign of life.
-        verified: how many datasets are done.
-        ended_at: when it ended; None as long as it is under way.
+        verified: number of verified datasets.
+        ended_at: time of its end; None while it is running.
         problem: why there is no report; None if there is one.
     """
 
@@ -162,7 +162,7 @@ def _run(workspace: Workspace, job: VerificationJob, engines: EngineRegistry) ->
         job.problem = error.with_message("The verification was stopped", hint=None)
     except OdfError as error:
         job.problem = error
-    except Exception as error:  # noqa: BLE001 - a thread has nobody else to tell
+    except Exception as error:  # noqa: BLE001 - nobody else would see errors of a thread
         log("failed", level=logging.ERROR, error=error, path="verification")
         job.problem = OdfError("The server could not do that; its log says why")
     finally:

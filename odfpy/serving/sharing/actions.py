@@ -182,7 +182,7 @@ class FileAction:
 def end_of_stream(
     *, refresh: str | None = None, page: str | None = None, expires: int | None = None, problem: str | None = None
 ) -> dict[str, Any]:
-    """The last line, for clients that requested one, or that must be notified of an error.
+    """Return the last line, for clients that requested one, or that must be notified of an error.
 
     Args:
         refresh: token for new URLs of the same files.

@@ -39,7 +39,7 @@ class SharingError(Exception):
     """An answer that is an error.
 
     Attributes:
-        status: of HTTP.
+        status: HTTP status.
         message: what is wrong.
         headers: further headers of the answer, None for none.
     """
@@ -91,7 +91,7 @@ def _answer(status: int, message: str, more: Mapping[str, str] | None = None) ->
 
 def _sharing(connection: HTTPConnection, error: Exception) -> Response:
     del connection
-    assert isinstance(error, (SharingError, Refused))  # noqa: S101 - it is asked about no others
+    assert isinstance(error, (SharingError, Refused))  # noqa: S101 - registered for these classes only
     return _answer(error.status, error.message, error.headers)
 
 
@@ -103,7 +103,7 @@ def _http(connection: HTTPConnection, error: Exception) -> Response:
 
 def _validation(connection: HTTPConnection, error: Exception) -> Response:
     del connection
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - it is asked about no others
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class only
     problems = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
     return _answer(400, "; ".join(problems))
 
@@ -126,6 +126,6 @@ def _bug(connection: HTTPConnection, error: Exception) -> Response:
 
 def _ours(connection: HTTPConnection, error: Exception) -> Response:
     del connection
-    assert isinstance(error, OdfError)  # noqa: S101 - it is asked about no others
+    assert isinstance(error, OdfError)  # noqa: S101 - registered for this class only
     found = in_protocol(error)
     return _answer(found.status, found.message)

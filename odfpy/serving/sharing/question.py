@@ -199,7 +199,7 @@ def question_of(
 
     Args:
         request: the request.
-        caller: who makes the request.
+        caller: the caller.
         path: path of the table.
         capabilities: the header of that name.
         id_hash: value of the header `fileidhash`.

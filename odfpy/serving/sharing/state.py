@@ -26,7 +26,7 @@ from odfpy.sharing.tables.opener import TableOpener
 from odfpy.sharing.tables.visible import VisibleTable
 
 MAX_LIFETIME: Final = 7 * 24 * 3600
-"""Seconds that the url of a file can be good for: no store signs for longer."""
+"""Maximum lifetime of a file URL in seconds: no store signs for longer."""
 
 _MAX_VISIBLE: Final = 1000
 
@@ -88,7 +88,7 @@ class SharingState:
 def state_of(connection: HTTPConnection) -> SharingState:
     """Return the state of the application that handles a request."""
     state = connection.app.state.sharing
-    assert isinstance(state, SharingState)  # noqa: S101 - `create_sharing_app` puts it there
+    assert isinstance(state, SharingState)  # noqa: S101 - set by `create_sharing_app`
     return state
 
 

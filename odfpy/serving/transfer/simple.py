@@ -71,7 +71,7 @@ def head_signatures(dataset: Readable) -> Response:
 
 
 @router.get("/info/signatures/{hash}", responses={**_ANSWERS, 200: with_example(_SIGNATURES)})
-def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
+def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's term
     """Return who has made a block."""
     name = _name(hash)
     if not request.app.state.reaches.get(dataset.folder).has(dataset.layout, None, name):
@@ -146,7 +146,7 @@ def references(dataset: Readable) -> dict[str, str]:
 
 @router.head("/blocks/{hash}", include_in_schema=False)
 @router.get("/blocks/{hash}", response_class=FileResponse, responses=_OBJECT_ANSWERS)
-def block(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
+def block(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's term
     """A block of metadata."""
     return _object(request, dataset, None, dataset.layout.blocks, hash)
 

@@ -195,7 +195,7 @@ async def _hold(
     except OverBudget as error:
         code, reason = TRY_AGAIN_LATER, closing_reason(Internal(phase, error.message))
         log("transfer refused", level=logging.WARNING, path=socket.scope["path"], problem=error.message)
-    except Exception as error:  # noqa: BLE001 - a fault of ours: the client is told that there was one
+    except Exception as error:  # noqa: BLE001 - a bug: the client is only told that there was an error
         code, reason = FAILED, closing_reason(Internal(phase, "Internal error"))
         log("transfer failed", level=logging.ERROR, error=error, path=socket.scope["path"])
     if code == NORMAL:
@@ -302,7 +302,7 @@ _PUT_ANSWERS = {
 
 def _granted(
     request: Request,
-    hash: _Hash,  # noqa: A002 - the specification's word
+    hash: _Hash,  # noqa: A002 - the specification's term
     place: Annotated[int, Query(description="The workspace.")],
     dataset: Annotated[str, Query(max_length=200, description="Id of the dataset.")],
     size: Annotated[int, Query(description="Bytes of the object.")],

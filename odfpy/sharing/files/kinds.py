@@ -19,15 +19,14 @@ _CHANGES: Final = {
     OperationType.CORRECT_TO: "update_postimage",
 }
 WORDS: Final = [_CHANGES[OperationType(number)] for number in range(len(_CHANGES))]
-"""The words, each in the place of its operation type."""
+"""The names of changes, indexed by operation type."""
 
 
 def kinds_of(column: pa.Array, *, is_whole: bool) -> npt.NDArray[np.int32]:
     """Return operation types of rows, from a column with these or with Delta's change types.
 
     Where rows are hidden, Delta's updates become deletes and inserts: their two halves need not be adjacent, so it
-    could
-    not be determined whether both are visible.
+    could not be determined whether both are visible.
     """
     import numpy as np
     import pyarrow as pa

@@ -3,7 +3,7 @@
     <folder>/<two letters>/<key>.parquet     written once, never changed; evicted when the cache is full
 
 The key is a hash of everything that determines the bytes: the file and its live rows, the view, the columns, the
-format. So a file is useless to callers who may see something else.
+format. So a file is useless to callers with other permissions.
 """
 
 from __future__ import annotations

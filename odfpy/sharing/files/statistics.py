@@ -27,7 +27,7 @@ def file_statistics(path: FilePlace, columns: Mapping[str, Any]) -> dict[str, An
 
 
 def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same from a footer.
+    """Return the same statistics from a footer.
 
     Args:
         metadata: the footer.

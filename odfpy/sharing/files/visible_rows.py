@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 BATCH_ROWS: Final = 1 << 20
-"""Rows of a batch at most, and of a row group that is written."""
+"""Maximum rows of a batch, and of a row group that is written."""
 
 _FIRST_ROWS: Final = 8192  # enough where one row decides
 _CONDITIONS: Final = 256  # number of cached ones

@@ -29,7 +29,7 @@ class SharingDatabaseError(OdfError, code="E763"):
 
 
 class ConcurrentChange(OdfError, code="E766"):
-    """Shares, users or grants were changed by somebody else at the same time."""
+    """Shares, users or grants were changed by another process at the same time."""
 
 
 class Database:

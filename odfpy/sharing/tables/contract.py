@@ -132,12 +132,12 @@ class ReadableTable(ABC):
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Return the names of columns whose values are in `TableFile.partition_values`."""
+        """The names of columns whose values are in `TableFile.partition_values`."""
         return ()
 
     @property
     def row_dependent_columns(self) -> tuple[str, ...]:
-        """Return the names of columns whose values reveal other rows, such as running numbers."""
+        """The names of columns whose values reveal other rows, such as running numbers."""
         return ()
 
     @property
@@ -158,7 +158,7 @@ class ReadableTable(ABC):
     @property
     @abstractmethod
     def description(self) -> str:
-        """Return a description of the table; empty if there is none."""
+        """A description of the table; empty if there is none."""
 
     @abstractmethod
     def files(self, version: TableVersion) -> Iterator[TableFile]:

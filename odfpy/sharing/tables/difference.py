@@ -71,7 +71,7 @@ def _whole_files(
 
 
 def with_live(file: TableFile, live: Mask) -> TableFile:
-    """Return a file of which only some rows are live.
+    """Return a file with only some live rows.
 
     Args:
         file: the complete file.

@@ -15,7 +15,7 @@ class NumberedTable(ReadableTable):
     @property
     @abstractmethod
     def _numbers(self) -> range:
-        """Return the numbers of all versions, at least one."""
+        """The numbers of all versions, at least one."""
 
     @abstractmethod
     def _time(self, number: int) -> Timestamp:

@@ -26,7 +26,7 @@ from odfpy.sharing.store.database import SharingDatabaseError
 from odfpy.sharing.store.histories import ServedHistories, ServedHistory
 
 HISTORY_STEP: Final = 1_000_000
-"""The numbers of another history begin at the next multiple of this."""
+"""Numbers of another history begin at the next multiple of this."""
 
 _LOGGER = logging.getLogger("odfpy")
 

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 
 class BreakingProxy:
-    """Passes on what comes, and breaks the connection off when so much has come; only a few times.
+    """A proxy that breaks the connection after a number of bytes, a few times.
 
     Attributes:
-        url: of the proxy.
+        url: URL of the proxy.
         broken: connections that it has broken off.
         up: bytes that it has passed on to the server.
         down: bytes that it has passed on to clients.
@@ -21,7 +21,7 @@ class BreakingProxy:
     def __init__(self, url: str, *, up: int = 1 << 60, down: int = 1 << 60, times: int = 1) -> None:
         """
         Args:
-            url: of the server.
+            url: URL of the server.
             up: bytes of one connection to the server after which it breaks.
             down: bytes of one connection to the client after which it breaks.
             times: how often.
@@ -39,7 +39,7 @@ class BreakingProxy:
         self._threads[0].start()
 
     def close(self) -> None:
-        """End it."""
+        """Stop the proxy."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

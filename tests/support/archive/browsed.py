@@ -1,4 +1,4 @@
-"""An archive as people look at it: files of each kind, some of them hostile, one corrected and one withdrawn."""
+"""An archive for the pages: files of each kind, some of them hostile, one corrected and one withdrawn."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _Said = dict[str, str | None]
 
 
 def png(width: int, height: int, *, data: bytes | None = None) -> bytes:
-    """A picture; with `data` instead of pixels, one that is not what it says."""
+    """Return a picture; with `data` instead of pixels, an invalid one."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
@@ -47,14 +47,14 @@ def png(width: int, height: int, *, data: bytes | None = None) -> bytes:
 
 
 def parquet(table: pa.Table) -> bytes:
-    """A file of Parquet."""
+    """Return a file of Parquet."""
     stream = io.BytesIO()
     pq.write_table(table, stream)
     return stream.getvalue()
 
 
 def _contents() -> Mapping[str, tuple[bytes, _Said]]:
-    """Contents by name, and what is said of each besides the usual."""
+    """Return contents by name, and their metadata besides the usual one."""
     table = pa.table(
         {
             "id": range(5000),
@@ -98,7 +98,7 @@ def _contents() -> Mapping[str, tuple[bytes, _Said]]:
 
 
 def browsed_archive(archive: LocalArchive, folder: Path) -> dict[str, FileRecord]:
-    """Fill an archive; gives the records by the names of the files.
+    """Fill an archive; return the records by the names of the files.
 
     Args:
         archive: a new one.
@@ -141,9 +141,9 @@ class Looked:
 
     Attributes:
         archive: the archive, of the name `logs`.
-        records: by the names of the files.
+        records: records by the names of the files.
         base: the server.
-        token: of somebody who may read.
+        token: token of a reader.
     """
 
     archive: LocalArchive
@@ -156,13 +156,13 @@ class Looked:
         return ask(f"{self.base}/logs/{path}{query}", token=self.token if token == "" else token)
 
     def get(self, path: str, **parameters: Any) -> Any:
-        """What is answered, which must be well."""
+        """Return a response, which must be successful."""
         answer = self.ask(path, **parameters)
         assert answer.status == 200, answer.body
         return answer.json
 
     def of(self, name: str, call: str = "") -> str:
-        """The path of a call about a file."""
+        """Return the path of a call about a file."""
         return f"file/{self.records[name].id}{call and '/' + call}"
 
 

@@ -1,4 +1,4 @@
-"""Archives whose rows are committed as they are, without files."""
+"""Archives whose rows are committed directly, without files."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ APPEND, RETRACT, FROM, TO = OperationType
 
 
 def new_archive(folder: Path, name: str = "logs") -> StoredDataset:
-    """An archive without records in a new workspace."""
+    """Return an archive without records in a new workspace."""
     workspace = Workspace.init(folder)
     workspace.add([archive_manifest(name)])
     return workspace.storage.get(name)
 
 
 def commit(dataset: StoredDataset, rows: Sequence[Row]) -> StoredDataset:
-    """The dataset with rows appended in one block, in their order."""
+    """Return the dataset with rows appended in one block, in their order."""
     return commit_table(dataset, table_of([record for _, record in rows], [op for op, _ in rows]))
 
 
 def commit_table(dataset: StoredDataset, rows: pa.Table) -> StoredDataset:
-    """The dataset with rows appended in one block.
+    """Return the dataset with rows appended in one block.
 
     Args:
         dataset: an archive.
@@ -76,7 +76,7 @@ def record(
     where: str = "web1",
     **more: object,
 ) -> FileRecord:
-    """A record of a file that exists nowhere."""
+    """Return a record of a file that exists nowhere."""
     content = Multihash.of(id.encode(), BLAKE3)
     rest = {"path": f"/var/log/{id}", "hash": content.digest.hex()[:32], "object": content, "size": len(id)}
     fields = {**rest, "create_time": 1_700_000_000_000, **more}

@@ -1,4 +1,4 @@
-"""What an archive answers, by a look at each row: the model that its index is compared with."""
+"""The results of an archive, computed by checking each row: the model for its index."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from odfpy.archive.times import DAY
 
 
 def current(rows: Iterable[Row]) -> dict[str, FileRecord]:
-    """The records of a log by id: the last row of each, unless that is -R or -C."""
+    """Return the records of a log by id: the last row of each, unless that is -R or -C."""
     last = {record.id: (op, record) for op, record in rows}
     return {key: record for key, (op, record) in last.items() if op in (APPEND, TO)}
 
 
 def histories(rows: Iterable[Row]) -> dict[str, list[FileRecord]]:
-    """All versions of records by id, the oldest first."""
+    """Return all versions of records by id, the oldest first."""
     found: dict[str, list[FileRecord]] = {}
     for op, record in rows:
         if op in (APPEND, TO):
@@ -28,30 +28,30 @@ def histories(rows: Iterable[Row]) -> dict[str, list[FileRecord]]:
 
 
 def shown(records: Iterable[FileRecord]) -> list[FileRecord]:
-    """Those that searches find."""
+    """Return those that searches find."""
     return [record for record in records if record.status is not Status.WITHDRAWN]
 
 
 def last_of(record: FileRecord) -> int:
-    """The last moment of a record."""
+    """Return the last moment of a record."""
     return record.start if record.end is None else record.end
 
 
 def answer(records: Iterable[FileRecord], question: Question) -> list[FileRecord]:
-    """The records that fit a question, in their order."""
+    """Return the records that match a query, in order."""
     found = [record for record in shown(records) if _fits(record, question)]
     return sorted(found, key=lambda record: (record.start, record.id))
 
 
 def latest(records: Iterable[FileRecord], what: str, where: str, since: int, until: int) -> FileRecord | None:
-    """The record that started last."""
+    """Return the record that started last."""
     named = [record for record in shown(records) if (record.what, record.where) == (what, where)]
     found = [record for record in named if record.start <= until and last_of(record) >= since]
     return max(found, key=lambda record: (record.start, record.create_time, record.id), default=None)
 
 
 def names(records: Iterable[FileRecord], what: str | None) -> list[tuple[str, int, int, int]]:
-    """Name, count, least start and greatest end of each what, or of each where of one."""
+    """Return name, count, minimum start and maximum end of each what, or of each where of one what."""
     groups: dict[str, list[FileRecord]] = {}
     for record in shown(records):
         if what in (None, record.what):

@@ -26,13 +26,13 @@ DAY = 24 * 3600 * 1000
 
 
 def push(archive: LocalArchive, file: Path, content: bytes = b"once upon a time", **said: Any) -> FileRecord:
-    """Archive some bytes, and give their record."""
+    """Archive some bytes, and return their record."""
     (record,) = push_many(archive, file, [{"content": content, **said}])
     return record
 
 
 def push_many(archive: LocalArchive, file: Path, files: Sequence[dict[str, Any]]) -> list[FileRecord]:
-    """Archive several at once; each says its content, and otherwise what `NewFile` has."""
+    """Archive several files in one commit; each has its content, and otherwise the fields of `NewFile`."""
     new = []
     for number, said in enumerate(files):
         place = file.with_name(f"{file.name}-{number}")
@@ -45,11 +45,11 @@ def push_many(archive: LocalArchive, file: Path, files: Sequence[dict[str, Any]]
 
 @dataclass(frozen=True)
 class ArchiveClient:
-    """Asks for an archive, as somebody who has a token or none.
+    """Sends requests to an archive, with or without a token.
 
     Attributes:
         base: URL of the archive, or of the server.
-        token: what is shown.
+        token: the token.
     """
 
     base: str
@@ -65,7 +65,7 @@ class ArchiveClient:
         return answer.json
 
     def all_files(self, **parameters: Any) -> list[list[Any]]:
-        """The records of all pages, page by page."""
+        """Return the records of all pages, page by page."""
         page = self.files(**parameters)
         pages = [page["records"]]
         while page["next"] is not None:
@@ -82,7 +82,7 @@ class ArchiveClient:
         return answer.status, answer.json["code"]
 
     def head(self, name: Multihash) -> tuple[int, str]:
-        """How much of a file is there, and whether it is all."""
+        """Return the number of stored bytes of a file, and whether it is complete."""
         answer = ask(self._object(name), method="HEAD", token=self.token)
         assert answer.status == 200
         return int(answer.headers["upload-offset"]), answer.headers["upload-complete"]
@@ -122,7 +122,7 @@ def hash_of(data: bytes) -> Multihash:
 
 
 def record_of(data: bytes, **said: Any) -> dict[str, Any]:
-    """A record as it is pushed."""
+    """Return a record as it is pushed."""
     known = {"what": "foo", "where": "here", "start": YEAR_2010, "path": "/var/log/foo.log"}
     return {**known, "object": str(hash_of(data)), **said}
 
@@ -138,7 +138,7 @@ def packed(data: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Served:
-    """An archive, its server, and those who may read and write it."""
+    """An archive, its server, and its readers and writers."""
 
     workspace: Workspace
     archive: LocalArchive

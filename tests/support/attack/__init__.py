@@ -1,1 +1,1 @@
-"""Long attacks on what parses others' bytes (`make attack`)."""
+"""Long attacks on all parsers of untrusted bytes (`make attack`)."""

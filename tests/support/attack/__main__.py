@@ -18,7 +18,7 @@ _LAST = 30
 
 
 def attack(name: str, seconds: int, folder: Path) -> tuple[str, int, bool, str]:
-    """Attack one target; its name, how often it was tried, whether something was found, and what was printed."""
+    """Attack one target; return its name, the number of attempts, whether something was found, and the output."""
     command = [sys.executable, "-m", "support.attack.child", name, str(seconds), str(folder / name)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     told = done.stdout + done.stderr

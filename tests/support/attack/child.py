@@ -2,7 +2,7 @@
 
 python -m support.attack.child TARGET SECONDS FOLDER
 
-Ends with 0 if nothing was found. What was found is in the folder as `crash-...`, `timeout-...` or `oom-...`.
+Exits with 0 if nothing was found. Findings are in the folder as `crash-...`, `timeout-...` or `oom-...`.
 """
 
 from __future__ import annotations

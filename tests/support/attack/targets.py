@@ -1,6 +1,6 @@
-"""What takes bytes from others, each as a function that gives a value or raises an error of ours.
+"""Parsers of untrusted bytes, each as a function that returns a value or raises an expected error.
 
-Any other exception is a finding, and so is what takes too long or too much memory.
+Any other exception is a finding, and so is exceeding the limits of time or memory.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Target:
     """Something under attack.
 
     Attributes:
-        parse: takes the bytes; `OdfError`, and what a server turns into an answer, are what it may raise.
-        seeds: what it is meant for.
-        most_bytes: longer inputs are not tried.
+        parse: parses the bytes; it may raise `OdfError` and exceptions that a server converts to responses.
+        seeds: typical inputs.
+        most_bytes: maximum size of an input.
     """
 
     parse: Callable[[bytes], object]
@@ -71,7 +71,7 @@ class Target:
     most_bytes: int = 1 << 14
 
     def tried(self, data: bytes) -> bool:
-        """Whether the bytes were taken; False if they were refused as they should be.
+        """Return whether the bytes were accepted; False if they were rejected properly.
 
         Raises:
             Exception: a finding.
@@ -84,7 +84,7 @@ class Target:
 
 
 def corpus(name: str) -> list[bytes]:
-    """What is tried first: the inputs that a target is meant for, and those that were found once."""
+    """Return the initial inputs: typical ones of a target, and earlier findings."""
     return [*TARGETS[name].seeds(), *(path.read_bytes() for path in sorted((CORPUS / name).glob("*")))]
 
 
@@ -114,7 +114,7 @@ def _raw_schemas() -> list[bytes]:
 
 
 def _without_message(schema: pa.Schema) -> bytes:
-    """The FlatBuffer of a schema: the header of the message that Arrow writes, made its root."""
+    """Return the FlatBuffer of a schema: the header of the message that Arrow writes, made its root."""
     data = schema.serialize().to_pybytes()[8:]
     (root,) = struct.unpack_from("<I", data)
     vtable = root - struct.unpack_from("<i", data, root)[0]
@@ -247,7 +247,7 @@ def _slice(data: bytes) -> None:
 
 
 def _footer(data: bytes) -> None:
-    """The footer only, as a recipient looks at it before anything else."""
+    """Parse the footer only, as a recipient does first."""
     path = _folder() / "footer"
     path.write_bytes(b"PAR1" + bytes(100) + data + len(data).to_bytes(4, "little") + b"PAR1")
     _require_readable(path)

@@ -12,10 +12,10 @@ _RUN = "async () => (await axe.run(document, {resultTypes: ['violations']})).vio
 
 
 def barriers(page: Page) -> list[str]:
-    """All that would keep somebody from using the page as it is shown, with the elements that it concerns.
+    """Return all barriers for users of the page as shown, with the elements concerned.
 
     Args:
-        page: what is shown now.
+        page: the page as shown now.
     """
     page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
     found: list[dict[str, Any]] = page.evaluate(_RUN)

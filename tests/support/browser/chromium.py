@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by Playwright, and what a page must never do while somebody looks at it."""
+"""Debian's Chromium, driven by Playwright, and conditions that pages must always satisfy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 PATIENCE = 60_000
-"""Milliseconds after which a test gives up waiting for something on a page."""
+"""Milliseconds that a test waits for something on a page."""
 
 expect.set_options(timeout=PATIENCE)
 
@@ -46,13 +46,13 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Visit:
-    """Somebody who looks at the pages of a server.
+    """A visit to the pages of a server.
 
     Attributes:
         page: the tab of the browser.
         url: the server.
-        troubles: errors in the console, breaches of the policy, requests that failed or went to others.
-        expected: regular expressions of troubles that the test means to have.
+        troubles: errors in the console, violations of the policy, requests that failed or went to other hosts.
+        expected: regular expressions of expected troubles.
     """
 
     page: Page
@@ -61,29 +61,29 @@ class Visit:
     expected: list[str] = field(default_factory=list)
 
     def go(self, path: str = "") -> Page:
-        """Open a page by its address below `/ui/`; it is shown, but may still ask for what it shows."""
+        """Open a page by its path below `/ui/`; its data may still be loading."""
         self.page.goto(f"{self.url}/ui/{path}")
         self.page.wait_for_selector("main")
         return self.page
 
     def expect(self, *troubles: str) -> None:
-        """Let the page have troubles that match a regular expression."""
+        """Expect troubles that match a regular expression."""
         self.expected += troubles
 
     def check(self) -> None:
-        """Fail if the page had troubles that nobody meant it to have."""
+        """Fail if the page had unexpected troubles."""
         wrong = [one for one in self.troubles if not any(re.search(fitting, one) for fitting in self.expected)]
         assert not wrong, "the page has troubles:\n" + "\n".join(wrong)
 
 
 @contextmanager
 def visiting(browser: Browser, url: str, token: str | None = None, **options: Any) -> Iterator[Visit]:
-    """A visitor with a browser profile of their own; in the end, the page must have had no troubles.
+    """Visit with a new browser profile; at the end, the page must not have had unexpected troubles.
 
     Args:
         browser: the browser.
         url: the server.
-        token: the access token of the session; None for somebody who has not signed in.
+        token: access token of the session; None to visit without signing in.
         options: those of a Playwright context: viewport, color_scheme and the like.
     """
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "locale": "en", **options})
@@ -100,7 +100,7 @@ def visiting(browser: Browser, url: str, token: str | None = None, **options: An
 
 
 def sign_in(context: BrowserContext, url: str, token: str) -> None:
-    """Give a browser the cookie of a session, as signing in does."""
+    """Set the cookie of a session, as signing in does."""
     name = f"odf_session_{urlsplit(url).port}"
     context.add_cookies([{"name": name, "value": token, "url": url, "httpOnly": True, "sameSite": "Strict"}])
 
@@ -119,7 +119,7 @@ def _watch(visit: Visit) -> None:
             visit.troubles.append(f"request to another host: {request.url}")
 
     def on_failure(request: Request) -> None:
-        if request.failure != "net::ERR_ABORTED":  # a page that is left lets go of what it has asked for
+        if request.failure != "net::ERR_ABORTED":  # leaving a page cancels its requests
             visit.troubles.append(f"request failed: {request.url}: {request.failure}")
 
     visit.page.on("console", on_console)

@@ -1,4 +1,4 @@
-"""Lineages as servers give them, of any size, without the datasets."""
+"""Lineages in the form of server responses, of any size, without datasets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def many_nodes(count: int) -> dict[str, list[dict[str, Any]]]:
-    """A lineage: a quarter are roots, a quarter alone, and the others derive from one to three before them."""
+    """Return a lineage: a quarter are roots, a quarter isolated, the others derived from one to three before them."""
     chance = random.Random(7)
     nodes = [
         {

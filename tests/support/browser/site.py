@@ -25,7 +25,7 @@ README = "# Stations\n\nRead *this* first.\n\n| unit | meaning |\n|---|---|\n| m
 
 @dataclass(frozen=True)
 class Site:
-    """A workspace that is served, and the tokens of roles; that of nobody is None."""
+    """A served workspace, and the tokens of roles; that of an anonymous visitor is None."""
 
     workspace: Workspace
     server: DatasetServer
@@ -51,7 +51,7 @@ def site(workspace: Workspace, **settings: Any) -> Iterator[Site]:
 
 
 def small_workspace(folder: Path) -> Workspace:
-    """A root dataset with corrections and a README, another that anybody may read, and one derived from the first."""
+    """Create a root dataset with corrections and a README, another that is public, and one derived from the first."""
     workspace = workspace_with(
         folder, _described(root(STATIONS)), root(PUBLIC, "{kind: Append}"), derivative(LOUD, STATIONS)
     )

@@ -27,7 +27,7 @@ def rederive(workspace: Workspace, name: str, *sources: str, branch: str | None 
 
 
 def chained(workspace: Workspace, first: str, names: Sequence[str]) -> None:
-    """Derivatives without data, each of the one before; made by hand, since `odf add` looks at every query."""
+    """Create derivatives without data, each of the previous one; without `odf add`, which analyzes every query."""
     source = workspace.datasets.handle(first).id
     query = TransformSql(engine="datafusion", query="select op, event_time, id, name from source").normalized()
     for name in names:

@@ -14,7 +14,7 @@ _INGESTS = ((1, ("1 EUR 10", "2 <b>&amp;")), (5, ("1 EUR 12",)), (9, ("3 USD 5",
 
 
 def connected_workspace(folder: Path) -> Workspace:
-    """Rates with a key, of which one was corrected, and a dataset that is derived from them; both public."""
+    """Create rates with a key, of which one was corrected, and a dataset derived from them; both public."""
     workspace = workspace_with(
         folder, root(RATES, "{kind: UpsertStream, primaryKey: [id]}"), derivative(SCREAMED, RATES)
     )

@@ -1,4 +1,4 @@
-"""Manifests of root datasets that take in CSV files with a header."""
+"""Manifests of root datasets that ingest CSV files with a header."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ PUSHED = "AddPushSource\n      sourceName: default"
 
 
 def polled(more: str = "") -> str:
-    """The source that takes the files of the folder `in`; `more` are further keys of its fetch step."""
+    """Return the source of the files in the folder `in`; `more` are further keys of its fetch step."""
     return f"SetPollingSource\n      fetch: {{kind: FilesGlob, path: in/*.csv, order: ByName{more}}}"
 
 
 def csv_source(name: str, fields: str, *, source: str = PUSHED, merge: str = "{kind: Append}") -> str:
-    """A manifest.
+    """Return a manifest.
 
     Args:
-        name: of the dataset.
-        fields: of its schema.
+        name: name of the dataset.
+        fields: fields of its schema.
         source: the kind of the source and its keys, such as `PUSHED` or `polled()`.
         merge: the merge strategy.
     """

@@ -38,17 +38,17 @@ NOW = Timestamp.parse("2024-01-01T00:00:00Z")
 
 
 def id_of(name: str) -> DatasetId:
-    """An id made of a name."""
+    """Derive an id from a name."""
     return DatasetId(Multihash.of(name.encode()).digest)
 
 
 def hash_of(name: str) -> Multihash:
-    """A hash made of a name."""
+    """Derive a hash from a name."""
     return Multihash.of(name.encode())
 
 
 def day(number: int) -> Timestamp:
-    """A day of January 2000, as a watermark."""
+    """Return a day of January 2000, as a watermark."""
     return Timestamp.parse(f"2000-01-{number:02d}")
 
 
@@ -57,7 +57,7 @@ DERIVATIVE = Seed(id_of("derivative"), DatasetKind.DERIVATIVE)
 
 
 def columns(**types: DataType) -> DataSchema:
-    """A schema with the system columns and some more."""
+    """Return a schema with the system columns and some more."""
     moment = schema.Timestamp()
     system = {"offset": schema.UInt64(), "op": schema.Int32(), "system_time": moment, "event_time": moment}
     return DataSchema(tuple(DataField(name, type_) for name, type_ in {**system, **types}.items()))
@@ -74,17 +74,17 @@ SCHEMA = SetDataSchema(schema=CITIES)
 
 
 def rows(start: int, end: int) -> DataSlice:
-    """A slice with rows from `start` to `end`, both inclusive."""
+    """Return a slice with rows from `start` to `end`, both inclusive."""
     return DataSlice(hash_of(f"rows {start} {end}"), hash_of(f"file {start} {end}"), OffsetInterval(start, end), 100)
 
 
 def checkpoint(name: str) -> Checkpoint:
-    """A checkpoint of that content."""
+    """Return a checkpoint of that content."""
     return Checkpoint(hash_of(name), len(name))
 
 
 def source_state(value: str, source: str = "default") -> SourceState:
-    """How far a source is."""
+    """Return how far a source is."""
     return SourceState(source, "odf/etag", value)
 
 
@@ -96,18 +96,18 @@ def add(start: int | None = None, end: int | None = None, *, after: int | None =
 
 
 def sql(query: str = "SELECT * FROM a") -> TransformSql:
-    """A normalized transform."""
+    """Return a normalized transform."""
     return TransformSql("spark", queries=(SqlQueryStep(query=query),))
 
 
 def set_transform(*names: str, **changes: Any) -> SetTransform:
-    """A transform of datasets of those names."""
+    """Return a transform of datasets of those names."""
     inputs = tuple(TransformInput(id_of(name), name) for name in names)
     return SetTransform(**{"inputs": inputs, "transform": sql(), **changes})
 
 
 def taken(name: str, **interval: Any) -> ExecuteTransformInput:
-    """The part of an input that a run took in; blocks are given by a name."""
+    """Return the interval of an input that a run read; blocks are given by name."""
     blocks = {key: hash_of(value) for key, value in interval.items() if key.endswith("_hash")}
     return ExecuteTransformInput(id_of(name), **{**interval, **blocks})
 
@@ -115,24 +115,24 @@ def taken(name: str, **interval: Any) -> ExecuteTransformInput:
 def execute(
     *inputs: ExecuteTransformInput, start: int | None = None, end: int | None = None, **rest: Any
 ) -> ExecuteTransform:
-    """A run with rows `start` to `end`."""
+    """Return a run with rows `start` to `end`."""
     return ExecuteTransform(inputs, **{**{f: getattr(add(start, end), f) for f in ("prev_offset", "new_data")}, **rest})
 
 
 def polling(**changes: Any) -> SetPollingSource:
-    """A polling source."""
+    """Return a polling source."""
     return SetPollingSource(
         **{"fetch": FetchUrl("https://example.com"), "read": ReadNdJson(), "merge": MergeAppend(), **changes}
     )
 
 
 def push(name: str = "default", **changes: Any) -> AddPushSource:
-    """A push source."""
+    """Return a push source."""
     return AddPushSource(**{"source_name": name, "read": ReadNdJson(), "merge": MergeAppend(), **changes})
 
 
 def unchecked(events: Iterable[MetadataEvent], **changes: Any) -> list[HashedBlock]:
-    """Blocks of some events, one after the other, whatever the rules say; `changes` are for the last block."""
+    """Return a chain of blocks with the given events, without checking rules; `changes` are for the last block."""
     blocks: list[HashedBlock] = []
     events = list(events)
     for number, event in enumerate(events):

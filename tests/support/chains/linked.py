@@ -57,17 +57,17 @@ APPEND = "{kind: Append}"
 
 
 def files_manifest(name: str = "files", merge: str = UPSERT, extra: str = FULL) -> str:
-    """A root dataset with the columns event_time, id, what, content (a link), size and removed."""
+    """Return the manifest of a root dataset: event_time, id, what, content (a link), size and removed."""
     return FILES.format(name=name, merge=merge, extra=extra)
 
 
 def files_workspace(folder: Path, *, merge: str = UPSERT, extra: str = FULL) -> Workspace:
-    """A workspace with an empty dataset `files`."""
+    """Return a workspace with an empty dataset `files`."""
     return workspace_with(folder, files_manifest(merge=merge, extra=extra))
 
 
 def name_of(data: bytes) -> Multihash:
-    """The name of an object."""
+    """Return the name of an object."""
     return Multihash.of(data, BLAKE3)
 
 
@@ -78,7 +78,7 @@ def put(workspace: Workspace, *objects: bytes, name: str = "files") -> list[Mult
 
 
 def row(key: int, data: bytes | None, *, day: int = 1, **more: Any) -> dict[str, Any]:
-    """A row that links to an object."""
+    """Return a row that links to an object."""
     link = {} if data is None else {"content": str(name_of(data)), "size": len(data)}
     return {"event_time": f"2024-01-{day:02d}T00:00:00Z", "id": key, "what": "log", **link, **more}
 
@@ -92,19 +92,19 @@ def ingest(workspace: Workspace, rows: Iterable[Mapping[str, Any]], name: str = 
 
 
 def add(workspace: Workspace, *rows: tuple[int, bytes], name: str = "files", day: int = 1, **more: Any) -> PullResult:
-    """Put objects in, and ingest a row for each, given with its key."""
+    """Put objects, and ingest a row for each, given with its key."""
     put(workspace, *(data for _, data in rows), name=name)
     return ingest(workspace, [row(key, data, day=day, **more) for key, data in rows], name)
 
 
 def summary(workspace: Workspace, name: str = "files") -> LinkedObjects:
-    """What all blocks of a dataset say of their links."""
+    """Return the summary of all blocks' links."""
     blocks = workspace.storage.get(name).chain.iter_blocks()
     return sum((LinkedObjects.of(block.block.event) for block in blocks), LinkedObjects())
 
 
 def objects_in(workspace: Workspace, name: str = "files") -> set[Multihash]:
-    """The objects of a dataset that are not slices."""
+    """Return the objects of a dataset that are not slices."""
     dataset = workspace.storage.get(name)
     events = [hashed.block.event for hashed in dataset.chain.iter_blocks()]
     slices = {event.new_data.physical_hash for event in events if isinstance(event, AddData) and event.new_data}
@@ -124,7 +124,7 @@ def commit_with_files(workspace: Workspace, rows: list[tuple[int, bytes]], name:
 
 
 def commit_unchecked(workspace: Workspace, rows: list[tuple[int, str, int | None]], name: str = "files") -> None:
-    """Commit rows as a program without scruples does it: keys, whatever text as a link, whatever size."""
+    """Commit rows without validation: keys, any text as a link, any size."""
     with workspace.storage.get(name).writing() as dataset, workspace.storage.scratch() as scratch:
         events, written, time = _written(dataset, scratch, rows)
         for physical_hash, path in written.items():

@@ -1,4 +1,4 @@
-"""Small datasets whose slices are any bytes at all: enough for whoever only moves them."""
+"""Small datasets whose slices are arbitrary bytes: sufficient for transfers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def seed(number: int = 1) -> Seed:
 
 
 def make_dataset(layout: DatasetLayout, *texts: str, number: int = 1) -> DatasetLayout:
-    """A dataset that says some things about itself, one after the other."""
+    """Create a dataset with several metadata events."""
     append(layout, [seed(number)])
     return add_info(layout, *texts)
 
@@ -49,7 +49,7 @@ def append(layout: DatasetLayout, events: Iterable[MetadataEvent]) -> None:
 
 
 def add_slice(layout: DatasetLayout, content: bytes, checkpoint: bytes | None = None) -> tuple[Multihash, ...]:
-    """One more slice of one row, which is `content`, and a checkpoint; gives back their names."""
+    """Add a slice of one row, with the given content, and a checkpoint; return their names."""
     state = layout.chain.state()
     events: list[MetadataEvent] = [] if state.set_schema else [SetDataSchema(schema=DataSchema(fields=()))]
     names = [layout.data.insert(content)] + ([layout.checkpoints.insert(checkpoint)] if checkpoint else [])
@@ -70,7 +70,7 @@ def slice_event(state: ChainState, content: bytes, checkpoint: bytes | None = No
 
 
 def put_block(layout: DatasetLayout, event: MetadataEvent, previous: Multihash | None, number: int) -> HashedBlock:
-    """A block that no rule was asked about, and the head on it."""
+    """Put a block without checking rules, and move the head to it."""
     block = MetadataBlock(system_time=NOON, prev_block_hash=previous, sequence_number=number, event=event)
     hashed, data = hash_block(block)
     layout.blocks.insert(data)
@@ -87,5 +87,5 @@ def contents(store: ObjectStore) -> dict[Multihash, bytes]:
 
 
 def image(layout: DatasetLayout) -> tuple[object, ...]:
-    """All that a dataset is: its head and its objects."""
+    """Return the complete state of a dataset: its head and its objects."""
     return (layout.refs.get(HEAD), *(contents(store) for store in (layout.blocks, layout.data, layout.checkpoints)))

@@ -87,7 +87,7 @@ class Site:
 
 @dataclass
 class Side:
-    """One side: what it waits for, and what has come for it."""
+    """One side: what it waits for, and what has arrived for it."""
 
     conversation: Conversation[Any]
     inbox: deque[str] = field(default_factory=deque)
@@ -101,7 +101,7 @@ class Side:
             self.step = self.conversation.throw(error) if error else self.conversation.send(value)
         except StopIteration as stop:
             self.result, self.is_over = stop.value, True
-        except Exception as failure:  # noqa: BLE001 - it is looked at later
+        except Exception as failure:  # noqa: BLE001 - checked later
             self.error, self.is_over = failure, True
 
 
@@ -109,7 +109,7 @@ class Pair:
     """A client and a server that talk.
 
     Attributes:
-        said: what was said, in order: who, and the text.
+        said: the messages in order: sender and text.
         moved: the files that were transferred.
         copy: how a file is transferred; a test may lose or forge it.
     """
@@ -133,7 +133,7 @@ class Pair:
         self.copy: Callable[[DatasetLayout, DatasetLayout, Located], None] = copy
 
     def run(self) -> Any:
-        """Let them talk until both are done; the client's outcome, or its error."""
+        """Run the conversation until both sides are done; return the client's result, or raise its error."""
         try:
             for side in (self.client, self.server):
                 side.go_on()
@@ -196,7 +196,7 @@ class Pair:
 
 
 class Cut(Exception):
-    """The connection ends here."""
+    """The connection is cut here."""
 
 
 def copy(source: DatasetLayout, target: DatasetLayout, located: Located) -> None:
@@ -206,7 +206,7 @@ def copy(source: DatasetLayout, target: DatasetLayout, located: Located) -> None
 
 
 def closing(side: Side) -> PeerClosed:
-    """How a side that is done closes the connection."""
+    """Return the close frame of a completed side."""
     if isinstance(side.error, Refusal):
         return PeerClosed(FAILED, closing_reason(side.error.error))
     return PeerClosed(1006 if side.error else NORMAL)

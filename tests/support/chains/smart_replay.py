@@ -1,4 +1,4 @@
-"""Conversations of the reference's client with the reference's server, and comparing ours with them."""
+"""Recorded conversations between the reference's client and server, and their comparison with ours."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Recording:
 
     @property
     def messages(self) -> list[tuple[str, Any]]:
-        """Who says what."""
+        """The sender and content of each message."""
         return [(who, line[who]) for line in self.lines for who in ("client", "server") if who in line]
 
     @property
@@ -59,7 +59,7 @@ class Recording:
         return next(line["open"] for line in self.lines if "open" in line).rpartition("/")[0]
 
     def blocks(self) -> list[EncodedBlock]:
-        """The blocks that are transferred."""
+        """Return the blocks that are transferred."""
         for _, message in self.messages:
             for key in ("blocks", "new_blocks"):
                 if key in message:
@@ -67,12 +67,12 @@ class Recording:
         raise AssertionError(self.name)
 
     def objects(self) -> list[dict[str, Any]]:
-        """The objects that are transferred."""
+        """Return the objects that are transferred."""
         return next(message["object_files"] for _, message in self.messages if "object_files" in message)
 
 
 def pushed(recording: Recording) -> DatasetLayout:
-    """The dataset that was pushed. Nobody has kept the object: there is another one of its size in its place."""
+    """Return the pushed dataset. The recordings lack its object: another one of the same size replaces it."""
     layout = DatasetLayout.in_memory()
     blocks = Recording.load("push-new").blocks() + (recording.blocks() if recording.name == "push-append" else [])
     for block in blocks:
@@ -83,7 +83,7 @@ def pushed(recording: Recording) -> DatasetLayout:
 
 
 def plant(layout: DatasetLayout, *recordings: Recording) -> None:
-    """Put objects where they would be."""
+    """Put objects at their locations."""
     for recording in recordings:
         for item in recording.objects():
             layout.data._objects[Multihash.parse(item["physical_hash"])] = bytes(item["size"])  # type: ignore[attr-defined]
@@ -94,7 +94,7 @@ def trades() -> DatasetLayout:
 
 
 def plain(message: Any) -> Any:
-    """A message without what may differ: how the archive is packed, and where objects are."""
+    """Return a message without parts that may differ: the packing of the archive, and the locations of objects."""
     if isinstance(message, dict):
         if "payload" in message:
             batch = from_json(BlocksBatch, message)
@@ -116,7 +116,7 @@ class ScriptedNode:
         url: where the dataset is.
         asked: method, path and token of the plain requests.
         opened: headers of the handshake.
-        heard: what the client has said.
+        heard: messages of the client.
         close_code: how it has hung up.
     """
 
@@ -154,7 +154,7 @@ class ScriptedNode:
 
 @contextlib.contextmanager
 def scripted(recording: Recording) -> Iterator[ScriptedNode]:
-    """A node that has one conversation by heart, and takes and gives objects."""
+    """Run a node that replays one conversation, and stores and serves objects."""
     node = ScriptedNode(recording, head=recording.head)
 
     class Objects(BaseHTTPRequestHandler):

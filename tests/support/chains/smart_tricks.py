@@ -1,4 +1,4 @@
-"""Archives of blocks as somebody hostile would pack them."""
+"""Hostile archives of blocks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def blocks_of(layout: DatasetLayout) -> Named:
 
 
 def some(number: int = 1) -> Named:
-    """The blocks of a good dataset."""
+    """Return the blocks of a valid dataset."""
     return blocks_of(make_dataset(DatasetLayout.in_memory(), "a", "b", number=number))
 
 
@@ -47,7 +47,7 @@ END = bytes(1024)
 
 
 def with_first(**fields: object) -> Callable[[], BlocksBatch]:
-    """A good archive but for its first entry."""
+    """Return a valid archive except for its first entry."""
 
     def make() -> BlocksBatch:
         (name, data), *rest = some()
@@ -59,7 +59,7 @@ def with_first(**fields: object) -> Callable[[], BlocksBatch]:
 
 
 def longname() -> BlocksBatch:
-    """A name that goes on in a block of its own, and needs never end."""
+    """Return an archive with a long name in a separate block, which may be endless."""
     blocks = some()
     return zipped(
         entry("././@LongLink", b"x" * 4096, type=tarfile.GNUTYPE_LONGNAME) + entry(str(blocks[0][0])) + END, 1
@@ -92,12 +92,12 @@ def cut_block() -> BlocksBatch:
 
 
 def endless_block() -> BlocksBatch:
-    """A header that announces 8 GB."""
+    """Return a header that announces 8 GB."""
     return zipped(entry(str(some()[0][0]), size=8 << 30), 1)
 
 
 def bomb() -> BlocksBatch:
-    """24 MB of nothing after a good archive."""
+    """Return a valid archive followed by 24 MB of zeros."""
     good = gzip.decompress(pack(some()).payload)
     target = io.BytesIO()
     with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=1) as stream:
@@ -113,7 +113,7 @@ def gap() -> BlocksBatch:
 
 
 def cycle() -> BlocksBatch:
-    """A block after the first one, which says that the one after it is the one before it."""
+    """Return a block after the first one whose predecessor is its own successor."""
     first, data = hash_block(MetadataBlock(system_time=NOON, prev_block_hash=None, sequence_number=0, event=seed()))
     other, more = hash_block(
         MetadataBlock(

@@ -1,4 +1,4 @@
-"""Chains told as what was done to make them, for models of what a transfer comes to."""
+"""Chains described by the steps that create them, as models of transfers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Steps = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain as what was done to make it: equal stories make equal chains, with a common beginning as far as they agree."""
+    """A chain, described by its steps: equal steps give equal chains, with a common beginning as far as they agree."""
 
     number: int
     steps: Steps
 
     def build(self) -> DatasetLayout:
-        """The dataset, in memory."""
+        """Return the dataset, in memory."""
         layout = make_dataset(DatasetLayout.in_memory(), number=self.number)
         add_slice(layout, b"first")
         for kind, value in self.steps:
@@ -31,12 +31,12 @@ class Chain:
         return layout
 
     def is_ahead_of(self, other: Chain) -> bool:
-        """Whether it has all of another one, and more."""
+        """Return whether it has all of another one, and more."""
         return self != other and self.steps[: len(other.steps)] == other.steps
 
 
 def steps(most: int) -> st.SearchStrategy[Steps]:
-    """What is done to a chain."""
+    """Return the steps of a chain."""
     return st.lists(st.tuples(st.sampled_from(["say", "add"]), st.integers(0, 2)), max_size=most).map(tuple)
 
 
@@ -47,6 +47,6 @@ def chains() -> st.SearchStrategy[Chain]:
 
 @st.composite
 def pairs(draw: st.DrawFn, *, most_steps: int = 4) -> tuple[Chain, Chain]:
-    """What is sent, and what is there: often with a common beginning, sometimes of another dataset."""
+    """Return a source and a target: often with a common beginning, sometimes of different datasets."""
     common, ours, theirs = (draw(steps(most_steps)) for _ in range(3))
     return Chain(1, common + ours), Chain(draw(st.sampled_from([1, 1, 1, 2])), common + theirs)

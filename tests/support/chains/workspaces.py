@@ -1,4 +1,4 @@
-"""Small workspaces to try the coordinator on; derivatives use DataFusion, so that no JVM is needed."""
+"""Small workspaces for tests of the coordinator; derivatives use DataFusion, so that no JVM is needed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ content:
       read: {kind: Csv, header: true, schema: {fields: [{name: id, type: Int64}]}}
       merge: {kind: Append}
 """
-"""A root dataset that takes in the files of a folder `in`."""
+"""A root dataset that ingests the files of a folder `in`."""
 
 QUERY = "select op, event_time, id, upper(name) as name from source where id > 1"
 
@@ -66,17 +66,17 @@ TOTALS = "select max(event_time) as event_time, name, count(*) as n from source 
 
 
 def root(name: str = "root", merge: str = "{kind: Snapshot, primaryKey: [id], compareColumns: [name]}") -> str:
-    """A manifest of a root dataset with the columns event_time, id and name."""
+    """Return a manifest of a root dataset with the columns event_time, id and name."""
     return ROOT.format(name=name, merge=merge)
 
 
 def derivative(name: str = "derived", source: str = "root", query: str = QUERY, engine: str = "datafusion") -> str:
-    """A manifest of a dataset derived from one input, `source` in the query."""
+    """Return a manifest of a dataset derived from one input, `source` in the query."""
     return DERIVATIVE.format(name=name, source=source, query=query, engine=engine)
 
 
 def workspace_with(folder: Path, *manifests: str) -> Workspace:
-    """A new workspace with some datasets."""
+    """Return a new workspace with some datasets."""
     workspace = Workspace.init(folder)
     workspace.add([snapshot for text in manifests for snapshot in load_snapshots(text, "manifest")])
     return workspace
@@ -96,13 +96,13 @@ def feed(workspace: Workspace, name: str, *rows: str, day: int = 1) -> PullResul
 
 
 def rows(workspace: Workspace, name: str) -> list[str]:
-    """All rows of a dataset as `op id name`."""
+    """Return all rows of a dataset as `op id name`."""
     signs = ("+A", "-R", "-C", "+C")
     table = workspace.tail(name, 1000)
     return [f"{signs[row['op']]} {row['id']} {row['name']}" for row in table.to_pylist()]
 
 
 def copy_of(dataset: str, folder: Path) -> Path:
-    """A dataset of the reference in a folder of its own, to be damaged."""
+    """Return a dataset of the reference in a folder of its own, to be damaged."""
     shutil.copytree(KAMU / dataset, folder)
     return folder

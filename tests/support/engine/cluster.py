@@ -19,7 +19,7 @@ from odfpy.engine.spark.process.jvm import class_path, end, spark_home, spawn
 PATIENCE = 300.0
 WORKERS = ("one", "two")
 CLUSTER_JAVA = (*QUICK, "-XX:+UseSerialGC")
-"""Options of the processes of a cluster, each of which has little to do: no threads of a collector of garbage."""
+"""Options of the processes of a cluster, each of which has little to do: no threads for garbage collection."""
 HIDING = Path(__file__).parent.with_name("processes") / "hiding.py"
 
 JAVA = """#!/bin/bash
@@ -30,10 +30,10 @@ exec {java} "${{@/--add-modules=jdk.incubator.vector/-Dvector=none}}"
 
 @contextmanager
 def spark_cluster(folder: Path, hidden: Path | None = None) -> Iterator[str]:
-    """The address of a cluster with two workers of two cores, which keeps its logs and scratch files in a folder.
+    """Yield the address of a cluster with two workers of two cores; its logs and scratch files are in a folder.
 
     Args:
-        folder: that folder.
+        folder: the folder.
         hidden: a folder that the workers do not see, as if they were other machines.
     """
     folder.mkdir(parents=True, exist_ok=True)

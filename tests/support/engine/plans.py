@@ -1,4 +1,4 @@
-"""The plans that Spark runs, looked at as they are run."""
+"""The plans that Spark runs, recorded while they run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EQUAL = ("EqualTo", "EqualNullSafe")
 
 @contextmanager
 def plans_run() -> Iterator[list[Any]]:
-    """A list that fills with the physical plans of what is fetched, within the block."""
+    """Yield a list of the physical plans that are fetched within the block."""
     plans: list[Any] = []
 
     def seen(run: Any) -> Any:
@@ -42,13 +42,13 @@ def plans_run() -> Iterator[list[Any]]:
 
 
 def windows_over_everything(plan: Any) -> list[str]:
-    """The windows of a plan that have no partition, so that one task sorts all rows."""
+    """Return the windows of a plan that have no partition, so that one task sorts all rows."""
     found = [node for name, node in _operators(plan) if name == "WindowExec"]
     return [node.simpleStringWithNodeId() for node in found if node.partitionSpec().isEmpty()]
 
 
 def needless_loops(plan: Any) -> list[str]:
-    """The joins of a plan that compare every row with every other one, though an equality would tell them apart."""
+    """Return the joins of a plan that compare every row with every other one, despite an equality condition."""
     found = [node for name, node in _operators(plan) if name in _LOOPS]
     conditions = [node.condition().get() for node in found if node.condition().isDefined()]
     return [condition.sql() for condition in conditions if _has_equality(condition)]
@@ -63,7 +63,7 @@ def _operators(plan: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _has_equality(condition: Any) -> bool:
-    """Whether all rows that fit have something in common; an alternative has not."""
+    """Return whether all matching rows are equal in something; alternatives are not."""
     name = condition.getClass().getSimpleName()
     if name == "And":
         return any(_has_equality(part) for part in items(condition.children()))

@@ -58,7 +58,7 @@ class Pulls:
         return pq.read_table(self.folder / str(number) / "out" / "slice").to_pylist()
 
     def num_kept(self, number):
-        """How many rows the checkpoint of a pull keeps."""
+        """Return the number of rows stored in the checkpoint of a pull."""
         with zipfile.ZipFile(self.folder / str(number) / "out" / "checkpoint") as archive:
             names = [name for name in archive.namelist() if name.endswith(".parquet")]
             return sum(pq.ParquetFile(io.BytesIO(archive.read(name))).metadata.num_rows for name in names)

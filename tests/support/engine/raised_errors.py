@@ -1,4 +1,4 @@
-"""One error of each class, with all of its fields, and the engine's processes that raise it when they are asked to.
+"""An error of each class, with all of its fields, and engine processes that raise them on request.
 
 python -c ... support.engine.raised_errors spark DESCRIPTOR DESCRIPTOR
 python -c ... support.engine.raised_errors datafusion MEMORY IDLE
@@ -36,7 +36,7 @@ def error_classes() -> list[type[OdfError]]:
 
 
 def made_otherwise() -> dict[str, Callable[[], OdfError]]:
-    """What makes the errors whose constructors take something else than a message and a hint, by class name."""
+    """Return the constructors of errors with special arguments, by class name."""
     from odfpy.archive.errors import RecordRefused
     from odfpy.codec.tree import TreeError
     from odfpy.errors import FetchInterrupted
@@ -62,7 +62,7 @@ def made_otherwise() -> dict[str, Callable[[], OdfError]]:
 
 
 def sample(kind: type[OdfError]) -> OdfError:
-    """An error of a class."""
+    """Return an error of a class."""
     make = made_otherwise().get(kind.__name__)
     if make is not None:
         return make()
@@ -70,7 +70,7 @@ def sample(kind: type[OdfError]) -> OdfError:
 
 
 def contents(error: OdfError) -> tuple[Any, ...]:
-    """All that there is to an error."""
+    """Return all that there is to an error."""
     return type(error), error.code, error.exit_code, str(error), error.args, vars(error)
 
 

@@ -1,8 +1,8 @@
-"""The DataFusion engine of the reference implementation, as far as the order of its rows goes.
+"""The DataFusion engine of the reference implementation, as far as the order of its rows is concerned.
 
-Made after the source of kamu-engine-datafusion 0.9 (`src/engine.rs`): all slices of an input are one table over files
-whose names are their hashes, in a session with one partition; offsets number the rows of the result as they come. In
-which order these files are read is up to DataFusion, here as there.
+Modeled on the source of kamu-engine-datafusion 0.9 (`src/engine.rs`): all slices of an input are one table over files
+named by their hashes, in a session with one partition; offsets number the rows of the result as they arrive. The order
+in which these files are read is up to DataFusion, as in the original.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from odfpy.engine.output import OutputSlice, output_layout
 
 
 class ReferenceDataFusion:
-    """An engine that says nothing of its version, as the reference's do not.
+    """An engine that does not report its version, like those of the reference.
 
     Attributes:
-        backwards: whether the rows of the result are turned round, as no engine does.
+        backwards: whether to reverse the rows of the result, as no engine does.
     """
 
     name = "datafusion"
@@ -36,7 +36,7 @@ class ReferenceDataFusion:
     backwards = False
 
     def transform(self, request: TransformRequest) -> TransformResponseSuccess:
-        """Run the queries of a transform, each of which but the last has an alias."""
+        """Run the queries of a transform; all but the last have an alias."""
         context = SessionContext(
             SessionConfig()
             .with_target_partitions(1)

@@ -1,4 +1,4 @@
-"""Datasets made of nothing but slices, as inputs of an engine, and requests over them."""
+"""Datasets that consist only of slices, as inputs of an engine, and requests over them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def time(text: str) -> datetime:
 
 @dataclass
 class Source:
-    """One input: its slices, and what the query calls it.
+    """An input: its slices, and its name in the query.
 
     Rows are given as (symbol of the operation type, event time, data columns...).
     """
@@ -77,12 +77,12 @@ class Source:
         return self.slices[-1][2] + 1 if self.slices else 0
 
     def add(self, rows: Iterable[tuple[Any, ...]], watermark: str | None = None, *, commit: int = 0) -> Source:
-        """A slice of rows, which come when the dataset has a watermark already, or none.
+        """Add a slice of rows that arrive when the dataset has a given watermark, or none.
 
         Args:
             rows: the rows.
-            watermark: of the dataset, before them.
-            commit: their system time, in milliseconds: rows with the same one come together.
+            watermark: watermark of the dataset before them.
+            commit: their system time, in milliseconds: rows with the same one were committed together.
         """
         rows = list(rows)
         start = self.end
@@ -93,7 +93,7 @@ class Source:
             pa.array([time(row[1]) if isinstance(row[1], str) else row[1] for row in rows]).cast(self.event_time),
         ]
         data = [pa.array([row[2 + at] for row in rows], f.type) for at, f in enumerate(self.columns)]
-        # A later slice has a name that comes first, so that nothing relies on the order of names.
+        # A later slice has a name that sorts first, so that nothing relies on the order of names.
         path = self.folder / f"{self.alias}-{999 - len(self.slices)}"
         group = self.row_group or len(rows)
         pq.write_table(pa.table([*system, *data], schema=self.schema), path, **{"row_group_size": group, **self.write})
@@ -186,13 +186,13 @@ def success(response: TransformResponse) -> TransformResponseSuccess:
 
 
 def table_of(response: TransformResponse, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> pa.Table:
-    """The slice of a response."""
+    """Return the slice of a response."""
     (made,) = success(response).slices
     return read_slice(made.path, vocab=vocab)
 
 
 def rows_of(response: TransformResponse, *columns: str, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> list[Any]:
-    """The rows of the slice of a response as (symbol, columns...); without columns, all that are data."""
+    """Return the rows of the slice of a response as (symbol, columns...); without columns, all that are data."""
     if not success(response).slices:
         return []
     table = table_of(response, vocab)
@@ -204,7 +204,7 @@ def rows_of(response: TransformResponse, *columns: str, vocab: DatasetVocabulary
 
 
 def state(rows: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
-    """The multiset that a changelog stands for, with negative counts for what is retracted without being there."""
+    """Return the multiset of a changelog, with negative counts for retractions of missing rows."""
     counts: Counter[tuple[Any, ...]] = Counter()
     for symbol, *values in rows:
         counts[tuple(values)] += OperationType(SYMBOLS[symbol]).weight
@@ -225,7 +225,7 @@ class RecordedTransform:
 
 
 def recorded_transforms(name: str, out: Path, engine: str | None = None) -> list[RecordedTransform]:
-    """The transforms of a dataset of the reference, oldest first."""
+    """Return the transforms of a dataset of the reference, oldest first."""
     blocks = _blocks(name)
     transform = next(block["event"] for block in blocks if block["event"]["kind"] == "SetTransform")
     steps = [(step.get("alias"), step["query"]) for step in transform["transform"]["queries"]]
@@ -260,7 +260,7 @@ def recorded_transforms(name: str, out: Path, engine: str | None = None) -> list
 
 def _blocks(name: str) -> list[dict[str, Any]]:
     class Text(yaml.SafeLoader):
-        """Times stay text: they have nanoseconds."""
+        """Parses times as text: they have nanoseconds."""
 
     Text.yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith("timestamp")]

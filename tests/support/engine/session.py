@@ -15,21 +15,21 @@ from odfpy.engine.spark.process.jvm import Jvm, connect, java_command, java_envi
 from odfpy.engine.spark.process.session import open_session
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:CompileThresholdScaling=0.2", "-XX:ReservedCodeCacheSize=128m")
-"""Tests run many small queries once: what the optimizing compiler of Java would cost, it would not bring in again; the
-other one is cheaper than interpreting bytecode for long."""
+"""Tests run many small queries once, for which Java's optimizing compiler does not pay off; the other one is cheaper
+than interpreting bytecode for long."""
 MEMORY = "1g"
-"""Of all engines that tests start: a start-up cache is for one size, and there shall be only one to be made."""
+"""Memory of all engines in tests: a start-up cache is for one size, and only one should be created."""
 
 
 @contextmanager
 def engine_spark(folder: Path, master: str = "local[2]") -> Iterator[Any]:
-    """A session as the engine's worker has it; Java ends with the block.
+    """Open a session like that of the engine's worker; Java exits after the block.
 
-    PySpark has room for one in a process, which is that of the fixture `spark`; programs of their own start their own.
+    PySpark supports one per process, which is the fixture `spark`; separate programs start their own.
     """
     java, home, connection = find_java(), spark_home(), folder / "connection"
     environment = java_environment(os.environ, home, folder, connection)
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # Spark's Python workers see what tests see
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # for Spark's Python workers
     process = spawn(java_command(java, home, folder, memory=MEMORY, options=QUICK), environment, sys.stderr.fileno())
     jvm = connect(process, connection, 120)
     try:
@@ -42,13 +42,13 @@ def engine_spark(folder: Path, master: str = "local[2]") -> Iterator[Any]:
 
 
 def _opened(jvm: Jvm, folder: Path, master: str) -> Any:
-    """The session. What PySpark is told by environment variables, processes that tests start must not inherit."""
+    """Return the session. Child processes of tests must not inherit PySpark's environment variables."""
     places = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.log.level": "OFF",
-        "spark.sql.shuffle.partitions": "2",  # which tests of partitions change
+        "spark.sql.shuffle.partitions": "2",  # changed by tests of partitions
     }
     before = dict(os.environ)
     try:

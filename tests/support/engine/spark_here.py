@@ -1,4 +1,4 @@
-"""The Spark engine in the process of the tests: its operations without worker, socket and sandbox."""
+"""The Spark engine in the test process: its operations without worker, socket and sandbox."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class SparkHere:
 
 
 def in_place(monkeypatch: pytest.MonkeyPatch, spark: Any) -> SparkHere:
-    """Let workspaces use a session of this process."""
+    """Make workspaces use a session of this process."""
     here = SparkHere(Tuned(spark, **QUICK), [])
 
     def registry(*_: object, **__: object) -> EngineRegistry:

@@ -6,5 +6,5 @@ from typing import Any
 
 
 def jobs_of(spark: Any) -> int:
-    """How many there have been since it started."""
+    """Return the number of jobs since its start."""
     return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())

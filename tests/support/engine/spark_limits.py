@@ -1,4 +1,4 @@
-"""What the installed Spark lacks: 4.2, which Python 3.10 needs, has fewer functions and casts than 4.3."""
+"""Features missing in the installed Spark: 4.2, which Python 3.10 needs, has fewer functions and casts than 4.3."""
 
 from __future__ import annotations
 

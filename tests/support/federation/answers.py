@@ -1,4 +1,4 @@
-"""Answers: by the fragments of a question, as relays and sources give them; and by duckdb over all that is visible."""
+"""Answers: by the fragments of a question, as relays and sources compute them; and by duckdb over all visible cells."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from odfpy.federation.sql.splitting.own_names import with_own_names
 
 @dataclass
 class Answer:
-    """What came of a question.
+    """The answer to a question.
 
     Attributes:
         table: the answer.
-        moved: what left the sources.
+        moved: the rows that left the sources.
     """
 
     table: pa.Table
@@ -40,7 +40,7 @@ class Answer:
 
 
 def answered(world: World, question: str, dialect: str = "datafusion") -> Answer:
-    """The answer by way of fragments."""
+    """Answer a question with fragments."""
     parts = split(question, world.entities, dialect)
     moved = []
     tables = {}
@@ -54,14 +54,14 @@ def answered(world: World, question: str, dialect: str = "datafusion") -> Answer
 
 
 def answer_of(source: Source, fragment: Fragment) -> pa.Table:
-    """What a source gives, as it is asked through its relays."""
+    """Return the answer of a source to a fragment that is sent through its relays."""
     sql = sql_for(source, fragment)
     run = run_datafusion if source.engine == "datafusion" else run_duckdb
     return cast_to(run(sql, {"raw": source.table}), fragment.schema)
 
 
 def sql_for(source: Source, fragment: Fragment) -> str:
-    """The SQL for a source, of a fragment that passes all relays as JSON."""
+    """Return the SQL for a source, of a fragment that passes all relays as JSON."""
     *between, last = source.hops
     for hop in between:
         sent = rewritten(fragment, hop.entity, expressions_of(hop))
@@ -82,7 +82,7 @@ def expressions_of(hop: Hop) -> dict[str, Expression]:
 
 
 def expected(world: World, question: str) -> pa.Table:
-    """The answer of duckdb over all that the asker may see."""
+    """Return the answer of duckdb over all that the asker may see."""
     return run_duckdb(question, {name: world.visible(name) for name in world.entities})
 
 
@@ -99,7 +99,7 @@ def run_duckdb(sql: str, tables: dict[str, pa.Table]) -> pa.Table:
 
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
-    """One for all: to connect takes longer than these queries."""
+    """Return a shared connection: connecting takes longer than these queries."""
     connection = duckdb.connect(config={"threads": 1})
     atexit.register(_connection.cache_clear)
     return connection
@@ -117,13 +117,13 @@ def _nothing(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def cast_to(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with the types that were asked for: a source may have other layouts of the same."""
+    """Cast the rows to the requested types: a source may use other layouts."""
     assert table.schema.names == schema.names
     return pa.table([table.column(at).cast(one.type) for at, one in enumerate(schema)], schema=schema)
 
 
 def rows_of(table: pa.Table) -> Counter[tuple[Any, ...]]:
-    """The rows of an answer without order, numbers without their types, doubles to ten digits."""
+    """Return the rows of an answer without order, numbers without their types, doubles to ten digits."""
     columns = [[_plain(value) for value in table.column(at).to_pylist()] for at in range(table.num_columns)]
     return Counter(zip(*columns, strict=True)) if columns else Counter()
 
@@ -141,10 +141,10 @@ def _plain(value: Any) -> Any:
 
 
 def cells(tables: Iterable[pa.Table]) -> int:
-    """How many values left the sources."""
+    """Return how many values left the sources."""
     return sum(table.num_rows * table.num_columns for table in tables)
 
 
 def all_rows(reader: Any) -> pa.Table:
-    """All rows of a part that is read at a relay."""
+    """Return all rows of a part that is read at a relay."""
     return pa.Table.from_batches([chunk.data for chunk in reader if chunk.data is not None], reader.schema)

@@ -1,4 +1,4 @@
-"""Documents of relays for tests: small ones that fit each other."""
+"""Documents of relays for tests: small and consistent."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ ALL = {
 
 
 def document(kind: str, spec: Any) -> str:
-    """A document; JSON is YAML."""
+    """Return a document; JSON is YAML."""
     return json.dumps({"apiVersion": "odf/web/v1", "kind": kind, "spec": spec}, indent=1)
 
 
 def write(folder: Path, **changed: Any) -> Path:
-    """A file with all of the documents.
+    """Return a file with all of the documents.
 
     Args:
-        folder: where the file goes.
-        changed: specs by kind, in the place of the usual ones; None leaves the kind out.
+        folder: target folder.
+        changed: specs by kind that replace the usual ones; None omits the kind.
     """
     specs = {**ALL, **changed}
     folder.mkdir(exist_ok=True)
@@ -88,17 +88,17 @@ def write(folder: Path, **changed: Any) -> Path:
 
 
 def declared(folder: Path, **changed: Any) -> list[Declared]:
-    """What such a file declares."""
+    """Return the declarations in such a file."""
     return read_documents([write(folder, **changed)])
 
 
 def with_changed(tree: Any, path: str, value: Any) -> Any:
-    """A copy of a tree with another value somewhere.
+    """Return a copy of a tree with another value somewhere.
 
     Args:
-        tree: of JSON.
-        path: with dots: `data_sources.0.name`.
-        value: what is to be there; ... removes what is there.
+        tree: a JSON tree.
+        path: path with dots: `data_sources.0.name`.
+        value: the new value; ... removes the current one.
     """
     copied = json.loads(json.dumps(tree))
     *above, last = path.split(".")

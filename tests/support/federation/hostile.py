@@ -1,4 +1,4 @@
-"""A relay of a web that does what it likes: it has a certificate that all believe, and an operator whom nobody should."""
+"""A hostile relay of a web: it has a trusted certificate, and an untrustworthy operator."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ NOTHING = pa.schema([("n", pa.int64())])
 
 
 class HostilePeer(fl.FlightServerBase):  # type: ignore[misc]
-    """A peer that a test tells what to do.
+    """A peer controlled by a test.
 
     Attributes:
-        seen: the questions that it was asked.
-        told: the queries that it was told to cancel.
-        answers: gives the answer to a question: an `Answer`, or a FlightInfo.
-        gives: gives the stream of a ticket.
-        lists: gives the entities.
-        connections: with its own certificate.
+        seen: the received questions.
+        told: the received cancellations of queries.
+        answers: returns the answer to a question: an `Answer`, or a FlightInfo.
+        gives: returns the stream of a ticket.
+        lists: returns the entities.
+        connections: connections with its own certificate.
     """
 
     def __init__(self, name: str, own: Credentials, authorities: bytes) -> None:
@@ -52,11 +52,11 @@ class HostilePeer(fl.FlightServerBase):  # type: ignore[misc]
         return f"grpc+tls://{HOST}:{self.port}"
 
     def part(self, ticket: str = "x", relay: str | None = None, location: str | None = None) -> Part:
-        """A part, by default one that is read here."""
+        """Return a part, by default one that is read here."""
         return Part(relay or self.name, location or self.location, ticket)
 
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
-        """Answer as the test wants it."""
+        """Answer as configured by the test."""
         del context
         question = question_of(descriptor.command)
         self.seen.append(question)
@@ -64,17 +64,17 @@ class HostilePeer(fl.FlightServerBase):  # type: ignore[misc]
         return info_of(found, question, descriptor) if isinstance(found, Answer) else found
 
     def do_get(self, context: Any, ticket: Any) -> Any:
-        """Give what the test wants."""
+        """Return the stream configured by the test."""
         del context
         return self.gives(ticket.ticket)
 
     def list_flights(self, context: Any, criteria: Any) -> Any:
-        """Name the entities that the test wants."""
+        """List the entities configured by the test."""
         del context, criteria
         return self.lists()
 
     def do_action(self, context: Any, action: Any) -> Any:
-        """Remember what was cancelled."""
+        """Record cancellations."""
         del context
         assert action.type == CANCEL
         self.told.append(json.loads(action.body.to_pybytes())["query"])
@@ -82,7 +82,7 @@ class HostilePeer(fl.FlightServerBase):  # type: ignore[misc]
 
 
 def endless(batch: pa.RecordBatch) -> Any:
-    """A stream that has no end."""
+    """Return an endless stream."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         while True:
@@ -92,7 +92,7 @@ def endless(batch: pa.RecordBatch) -> Any:
 
 
 def info(question: Question, endpoints: Sequence[Any], missing: Any = ()) -> Any:
-    """A FlightInfo that is written by hand."""
+    """Return a FlightInfo that is written by hand."""
     metadata = json.dumps({"query": question.id.partition(" ")[0], "missing": list(missing)}).encode()
     return fl.FlightInfo(
         question.fragment.read().schema, fl.FlightDescriptor.for_command(b""), endpoints, -1, -1, app_metadata=metadata
@@ -101,13 +101,13 @@ def info(question: Question, endpoints: Sequence[Any], missing: Any = ()) -> Any
 
 @contextmanager
 def hostile_peer(web: ServedWeb, folder: Path, name: str, *asked_by: str) -> Iterator[HostilePeer]:
-    """A hostile peer, which relays of a web ask.
+    """Run a hostile peer that relays of a web query.
 
     Args:
         web: the web.
-        folder: for its certificate.
+        folder: folder for its certificate.
         name: its name.
-        asked_by: names of the relays that ask it.
+        asked_by: names of the relays that query it.
     """
     issued = web.authority.issue(name, 30, hosts=[HOST])
     file = folder / f"{name}.pem"

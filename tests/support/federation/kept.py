@@ -27,7 +27,7 @@ _NUMBERS = itertools.count()
 
 
 def attachment(workspace: Workspace, name: str) -> dict[str, Any]:
-    """The record of an answer, with its signature."""
+    """Return the record of an answer, with its signature."""
     found = workspace.datasets.state(name).attachments
     assert found is not None
     [one] = found.attachments.items
@@ -37,12 +37,12 @@ def attachment(workspace: Workspace, name: str) -> dict[str, Any]:
 
 
 def rows_in(workspace: Workspace, name: str) -> pa.Table:
-    """The rows of a dataset, without the system's columns."""
+    """Return the rows of a dataset, without the system's columns."""
     return workspace.queries.sql(Query(f'SELECT * FROM "{name}"', "datafusion")).drop_columns(list(SYSTEM))
 
 
 def signature(record: dict[str, Any], credentials: Credentials, iat: int = 1_700_000_000) -> str:
-    """What somebody signs who says that a record is theirs."""
+    """Return the signature of the alleged author of a record."""
     digest = hashlib.sha3_256(plain_json(record).encode()).hexdigest()
     return credentials.signed({"aud": AUDIENCE, "iat": iat, "query": record["query"], "hash": digest})
 
@@ -51,7 +51,7 @@ class Forger:
     """Makes answers like a kept one, but for something.
 
     Attributes:
-        record: of the answer that is copied; each forgery begins with it.
+        record: record of the copied answer; each forgery starts from it.
     """
 
     def __init__(self, workspace: Workspace, name: str, credentials: Credentials, iat: int) -> None:
@@ -69,14 +69,14 @@ class Forger:
         fragment: str = "f1",
         by: Credentials | None = None,
     ) -> str:
-        """A forged answer, signed like the true one; gives its name.
+        """Create a forged answer, signed like the true one; return its name.
 
         Args:
-            change: of the record, which is signed again then.
+            change: changes the record, which is signed again then.
             rows: change of the rows of the answer.
             parts: change of the rows of the parts of a fragment.
             fragment: the fragment.
-            by: who signs the record.
+            by: signer of the record.
         """
         name = f"forged.{next(_NUMBERS)}"
         tree = copy.deepcopy(self._signed)
@@ -100,7 +100,7 @@ class Forger:
 
 
 def changed(column: str, value: Any, row: int = 0) -> Change:
-    """Put a value into one cell."""
+    """Replace the value of one cell."""
 
     def change(table: pa.Table) -> pa.Table:
         values = table[column].to_pylist()

@@ -95,7 +95,7 @@ def _where(draw: st.DrawFn, columns: Columns) -> str:
 
 @st.composite
 def _ordered(draw: st.DrawFn, number: int) -> str:
-    """An order in which only equal rows are equal, so that the first ones are the same everywhere."""
+    """Return an order in which only equal rows tie, so that the first ones are the same everywhere."""
     if not draw(st.booleans()):
         return ""
     how = [
@@ -128,7 +128,7 @@ def _groups(draw: st.DrawFn, table: str, columns: Columns) -> str:
 
 @st.composite
 def questions(draw: st.DrawFn, entities: Mapping[str, pa.Schema]) -> str:
-    """A question about one or both entities."""
+    """Return a question about one or both entities."""
     kind = draw(
         st.sampled_from(("rows", "rows", "groups", "groups", "derived", "join", "join", "union", "window", "nested"))
     )

@@ -1,4 +1,4 @@
-"""The reference web for tests: its relays in processes of their own, asked over bare Flight or by `odfpy.web`.
+"""The reference web for tests: its relays in separate processes, queried over plain Flight or by `odfpy.web`.
 
 with reference_web(folder) as web:
     asked_bare(web, "na", GUEST, "SELECT ...").rows
@@ -30,7 +30,7 @@ from odfpy.federation.relay.requesters import Credentials
 from odfpy.federation.sql.split import split
 
 ASKED = ("na_us", "na", "global")
-"""The relays that questions are asked at."""
+"""The relays that receive questions."""
 
 USERS = (GUEST, ALL_ACCESS)
 SOURCES = ["apac", "emea", "global", "na", "na_us", "na_us"]
@@ -48,18 +48,18 @@ def reference_web(folder: Path, *, offline: bool = True) -> Iterator[RunningWeb]
 
 
 def tax_above(relay: str, percent: int) -> str:
-    """The condition that tax is more than a number of percent, in the words of a relay."""
+    """Return the condition that tax exceeds a percentage, in the vocabulary of a relay."""
     return f"tax > {percent / 100}" if relay == "global" else f"tax_percent > {percent}"
 
 
 def tpch(relay: str, number: int) -> str:
-    """A query of TPC-H, in the words of a relay."""
+    """Return a query of TPC-H, in the vocabulary of a relay."""
     return FILES[f"q{number}_{'fractions' if relay == 'global' else 'percent'}.sql"]
 
 
 @dataclass(frozen=True)
 class BareAnswer:
-    """What a client of bare Flight finds.
+    """The result of a plain Flight client.
 
     Attributes:
         tables: rows of each endpoint, and the relay that it is of.
@@ -79,14 +79,14 @@ class BareAnswer:
 
 
 def asked_bare(web: RunningWeb, relay: str, user: str, sql: str, *, token: bool = True) -> BareAnswer:
-    """Ask a question that is one fragment, with pyarrow's client: GetFlightInfo, and DoGet of each endpoint.
+    """Query a single fragment with pyarrow's client: GetFlightInfo, and DoGet of each endpoint.
 
     Args:
         web: the web.
-        relay: who is asked.
-        user: who asks.
-        sql: the question, in words of the relay.
-        token: whether the user signs one, so that relays further on know them, too.
+        relay: the queried relay.
+        user: the user.
+        sql: the query, in the vocabulary of the relay.
+        token: whether the user signs a token, so that further relays know them, too.
     """
     folder = web.folder
     with web.connect(relay, user) as asked_web:
@@ -117,7 +117,7 @@ def _client(web: RunningWeb, location: str, user: str) -> fl.FlightClient:
 
 @dataclass(frozen=True)
 class WebRows:
-    """What a program finds that uses `odfpy.web`."""
+    """The result of a program that uses `odfpy.web`."""
 
     table: pa.Table
     relays: list[str]
@@ -125,7 +125,7 @@ class WebRows:
 
 
 def asked(web: RunningWeb, relay: str, user: str, sql: str) -> WebRows:
-    """Ask a question with `odfpy.web`."""
+    """Query with `odfpy.web`."""
     folder = web.folder
     with (
         odf_web.connect(
@@ -137,12 +137,12 @@ def asked(web: RunningWeb, relay: str, user: str, sql: str) -> WebRows:
 
 
 def oracle(web: RunningWeb, user: str, sql: str) -> pa.Table:
-    """The answer of duckdb over the rows that a user may see of all relays, made of the files themselves.
+    """Return the answer of duckdb over the rows of all relays that a user may see, read from the files.
 
     Args:
         web: the web.
-        user: who asks.
-        sql: the question, in the words of global.
+        user: the user.
+        sql: the query, in the vocabulary of global.
     """
     rows = "true" if user == ALL_ACCESS else "returnflag = 'N'"
     columns = "orderkey, quantity, extendedprice, discount, tax, returnflag, linestatus, shipdate"
@@ -163,7 +163,7 @@ def oracle(web: RunningWeb, user: str, sql: str) -> pa.Table:
 
 
 def _plain(web: RunningWeb, relay: str, table: str, letter: str) -> str:
-    """A table of a relay, without the letter that TPC-H's names begin with; what is exact there is a double here."""
+    """Return a table of a relay without the prefix of TPC-H's column names; exact numbers become doubles."""
     amounts = ("quantity", "extendedprice", "discount", "tax")
     path = web.folder.data(relay, table)
     if table != "lineitem":

@@ -88,12 +88,12 @@ class ServedRelay:
     """A relay that answers.
 
     Attributes:
-        workspace: its workspace.
-        store: what it knows.
-        server: its server.
-        identity: who it is.
+        workspace: workspace of the relay.
+        store: state of the relay.
+        server: server of the relay.
+        identity: identity of the relay.
         price: its word for the price.
-        running: ends the server.
+        running: stops the server.
     """
 
     workspace: Workspace
@@ -104,7 +104,7 @@ class ServedRelay:
     running: ExitStack
 
     def restart(self) -> None:
-        """End the server, and start another one in the same place."""
+        """Stop the server, and start another one at the same address."""
         port = int(self.server.location.rpartition(":")[2])
         self.running.close()
         self.server = self.running.enter_context(
@@ -112,7 +112,7 @@ class ServedRelay:
         )
 
     def apply(self, text: str) -> None:
-        """Apply a document, beside those that were."""
+        """Apply a document, in addition to the existing ones."""
         folder = self.workspace.root / "web"
         folder.mkdir(exist_ok=True)
         file = folder / f"{len(list(folder.iterdir()))}.yaml"
@@ -125,8 +125,8 @@ class ServedWeb:
     """Relays of one authority.
 
     Attributes:
-        relays: by name.
-        authority: of all certificates.
+        relays: relays by name.
+        authority: authority of all certificates.
     """
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
@@ -148,10 +148,10 @@ class ServedWeb:
         """Start a relay.
 
         Args:
-            name: its name.
+            name: name of the relay.
             price: its word for the price.
             rows: lines of CSV.
-            default: its default permission.
+            default: default permission of the relay.
             settings: limits of its server.
             configured: settings of its workspace.
         """
@@ -173,12 +173,12 @@ class ServedWeb:
         return relay
 
     def link(self, name: str, to: str, transformation: str) -> None:
-        """Let a relay ask another one.
+        """Let a relay query another one.
 
         Args:
-            name: who asks.
-            to: who is asked.
-            transformation: of the price there to the price here.
+            name: the querying relay.
+            to: the queried relay.
+            transformation: transforms the price there to the price here.
         """
         here, there = self.relays[name], self.relays[to]
         here.apply(
@@ -195,7 +195,7 @@ class ServedWeb:
     def grant(
         self, relay: str, issued: Issued, name: str, rows: str = "true", *, columns: str = "'*'", **more: str
     ) -> None:
-        """Let somebody see rows of a relay, in the place of the default."""
+        """Grant rows of a relay, instead of the default."""
         file = self._folder / f"{issued.facts.fingerprint[:12]}.pem"
         file.write_text(issued.facts.pem)
         text = WHO.format(
@@ -209,38 +209,38 @@ class ServedWeb:
         self.relays[relay].apply(text)
 
     def known_user(self, name: str, relays: Sequence[str] = ("na", "global")) -> Issued:
-        """A certificate for somebody who sees all rows of some relays."""
+        """Issue a certificate to a user who may see all rows of some relays."""
         issued = self.user(name)
         for relay in relays:
             self.grant(relay, issued, name)
         return issued
 
     def user(self, name: str, fields: Mapping[str, str] | None = None) -> Issued:
-        """A certificate for somebody."""
+        """Issue a certificate to a user."""
         return self.authority.issue(name, 30, fields=fields)
 
     def asks(self, issued: Issued, relay: str) -> Web:
-        """The web, as somebody sees it by a relay."""
+        """Return the web as seen by a user through a relay."""
         web = Web(self.relays[relay].server.location, credentials(issued), self.issued.facts.pem.encode())
         self._stack.callback(web.close)
         return web
 
 
 def credentials(issued: Issued) -> Credentials:
-    """The credentials of a certificate that was issued."""
+    """Return the credentials of a certificate that was issued."""
     return Credentials(issued.facts.pem.encode(), issued.key_pem.encode())
 
 
 @contextmanager
 def served_web(folder: Path) -> Iterator[ServedWeb]:
-    """A web to which relays are added; they end with the block."""
+    """Run a web to which relays are added; they stop after the block."""
     with ExitStack() as stack:
         yield ServedWeb(folder, stack)
 
 
 @contextmanager
 def linked_web(folder: Path, *, apac: bool = False) -> Iterator[ServedWeb]:
-    """A web in which na and global ask each other, and apac and global perhaps; prices are percents at global."""
+    """Run a web in which na and global query each other, optionally apac and global; prices at global are percents."""
     with served_web(folder) as made:
         made.relay("na", "price", NA)
         made.relay("global", "percent", GLOBAL)

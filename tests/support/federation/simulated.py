@@ -1,4 +1,4 @@
-"""Webs of relays in one process: they ask each other by calls, which a test can break."""
+"""Webs of relays in one process: they query each other by function calls, which a test can break."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ KEY = bytes(32)
 
 
 def identity(name: str) -> Identity:
-    """The identity of a relay or user of a test."""
+    """Return the identity of a relay or user of a test."""
     return Identity(name.encode().hex().ljust(64, "0"), {"subject.CN": name})
 
 
 def token(holder: Identity, query: str, on_behalf_of: Identity | None = None) -> str:
-    """Stands for a token that is signed, in the place of real ones, whose signatures take time."""
+    """Return a stand-in for a signed token; real signatures are slow."""
     return json.dumps([holder.attributes["subject.CN"], query, on_behalf_of and on_behalf_of.attributes["subject.CN"]])
 
 
 def requester(text: str) -> Requester:
-    """The requester of such a token."""
+    """Return the requester of such a token."""
     name, query, other = json.loads(text)
     return Requester(identity(name), tuple(identity(one) for one in (name, other) if one), query)
 
@@ -49,18 +49,18 @@ ASKER = identity("asker")
 
 @cache
 def _words(price: str) -> Mapping[str, Expression]:
-    """The words of a peer, read once, as relays do."""
+    """Return the vocabulary of a peer, parsed once, as in relays."""
     return {"key": transformed("{v}", "key", COLUMNS), "price": transformed(price, "price", COLUMNS)}
 
 
 @dataclass
 class KnownHere(Catalog):
-    """What a relay of a test knows.
+    """The knowledge of a relay in a test.
 
     Attributes:
         sources: names of data sources that have rows of the entity.
-        links: those that it asks, and how the price there becomes the price here.
-        views: what is seen of each source, if not all; `rows by name` for somebody.
+        links: the relays that it queries, and the transformation of the price there to the price here.
+        views: the visible part of each source, if not all; `rows by name` per requester.
     """
 
     sources: Sequence[str]
@@ -95,11 +95,11 @@ class KnownHere(Catalog):
 
 @dataclass
 class Wire(Peers):
-    """The way of one relay to all others.
+    """The connection of one relay to all others.
 
     Attributes:
         web: the web.
-        me: whose way it is.
+        me: the relay.
     """
 
     web: SimulatedWeb
@@ -125,7 +125,7 @@ class SimulatedWeb:
         relays: the relays.
         messages: questions that went from one to another.
         cancelled: cancellations that went from one to another.
-        down: those that cannot be reached.
+        down: unreachable relays.
         slow: those that never answer.
     """
 
@@ -134,8 +134,8 @@ class SimulatedWeb:
     ) -> None:
         """
         Args:
-            links: for each relay those that it asks, and how the price there becomes the price here.
-            down: those that cannot be reached.
+            links: for each relay those that it queries, with the transformation of the price there to the price here.
+            down: unreachable relays.
             slow: those that never answer.
         """
         self.messages = 0
@@ -171,6 +171,6 @@ class SimulatedWeb:
             relay.close()
 
     def ticket(self, part: Part, caller: Identity | None = None, reader: Identity | None = None) -> Any:
-        """The ticket of a part, which is for the asker; or for a relay that reads it for somebody."""
+        """Return the ticket of a part for the requester, or for a relay that reads it on their behalf."""
         text = part.ticket if reader is None else read_for(part.ticket, reader.fingerprint)
         return Tickets(KEY, is_first=lambda *_: True).open(text, caller or ASKER)

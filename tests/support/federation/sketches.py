@@ -1,4 +1,4 @@
-"""A model of sketches in plain Python, and the SQL that gives one in each engine."""
+"""A model of sketches in plain Python, and the SQL for a sketch in each engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALL = View((VisiblePart(None, None),))
 
 
 def hash_of(value: Any) -> str:
-    """The hash of a value."""
+    """Return the hash of a value."""
     if isinstance(value, date):
         value = f"{value.year}-{value.month}-{value.day}"
     text = f"{value:f}" if isinstance(value, Decimal) else str(value)
@@ -33,7 +33,7 @@ def hash_of(value: Any) -> str:
 
 
 def sketch_of(values: Iterable[Any]) -> dict[str, int]:
-    """The least fraction of each bucket, times 16^8."""
+    """Return the least fraction of each bucket, times 16^8."""
     found: dict[str, int] = {}
     for value in values:
         if value is not None:
@@ -44,14 +44,14 @@ def sketch_of(values: Iterable[Any]) -> dict[str, int]:
 
 
 def estimate_of(sketch: Mapping[str, int]) -> int:
-    """The most likely number of values."""
+    """Return the most likely number of values."""
     full = len(sketch)
     fractions = (sum(sketch.values()) + full / 2) / 16**8
     return math.floor(BUCKETS * full / (BUCKETS - full + fractions) + 0.5) if full else 0
 
 
 def _run_trino(sql: str, tables: dict[str, pa.Table]) -> pa.Table:
-    """What Trino's SQL means, in duckdb."""
+    """Run Trino's SQL with its meaning in duckdb."""
     return run_duckdb(sqlglot.transpile(sql, read="trino", write="duckdb", identify=True)[0], tables)
 
 
@@ -64,19 +64,19 @@ ENGINES: Mapping[str, Callable[[str, dict[str, pa.Table]], pa.Table]] = {
 
 
 def sketch_fragment(dtype: pa.DataType) -> Fragment:
-    """What is asked of sources to count the different values of a column."""
+    """Return the fragment that counts the distinct values of a column."""
     [fragment] = split("SELECT approx_distinct(v) AS n FROM e", {"e": pa.schema([("v", dtype)])}).fragments.values()
     return fragment
 
 
 def sketch_sql(fragment: Fragment, dtype: pa.DataType, engine: str, view: View = ALL) -> str:
-    """The SQL of a source for it, over a table `raw`."""
+    """Return the SQL of a source for it, over a table `raw`."""
     schema = pa.schema([("v", dtype)])
     return source_sql(fragment, {"v": transformed("{v}", "v")}, 'SELECT * FROM "raw"', view, {}, engine, schema=schema)
 
 
 def sketch_in(answer: pa.Table) -> dict[str, int]:
-    """The sketch that the answer of a source is."""
+    """Return the sketch that the answer of a source is."""
     [column] = answer.columns
     texts = [text for text in column.to_pylist() if text is not None]
     assert all(len(text) == 11 for text in texts)

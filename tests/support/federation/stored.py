@@ -15,7 +15,7 @@ from odfpy.testing.sources import TABLES
 
 
 def duckdb_file(folder: Path) -> Path:
-    """A database of DuckDB."""
+    """Return a database of DuckDB."""
     path = folder / "x.db"
     with duckdb.connect(path) as opened:
         for name, table in TABLES.items():
@@ -26,7 +26,7 @@ def duckdb_file(folder: Path) -> Path:
 
 
 def files(place: Path) -> Path:
-    """A folder of files of all formats."""
+    """Return a folder of files of all formats."""
     for name, table in TABLES.items():
         pq.write_table(table, place / f"{name}.parquet", row_group_size=10_000)
         csv.write_csv(table, place / f"{name}.csv")
@@ -35,7 +35,7 @@ def files(place: Path) -> Path:
 
 
 def ndjson(table: pa.Table) -> str:
-    """Rows as lines of JSON."""
+    """Return rows as lines of JSON."""
     return "".join(f"{json.dumps(row, default=str)}\n" for row in table.to_pylist())
 
 
@@ -43,7 +43,7 @@ def in_postgres(connection: Any) -> None:
     """Tables of PostgreSQL.
 
     Args:
-        connection: of psycopg.
+        connection: a connection of psycopg.
     """
     kinds = {
         "int32": "integer",

@@ -1,8 +1,8 @@
-"""Random webs: relays with models, links, sources and grants of their own; and what somebody may see, row by row.
+"""Random webs: relays with their own models, links, sources and grants; and the visible cells, row by row.
 
-All relays have the same information in words of their own: a number further by some, a truth value turned round. So all
-ways from one relay to another agree, whichever of them a question takes. What a source keeps it may keep in any way.
-Nothing here uses the code under test.
+All relays have the same information in different vocabularies: numbers are shifted, truth values negated. So all routes
+between two relays agree, whichever of them a question takes. A source may store its information in any form. Nothing
+here uses the code under test.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PEOPLE = ("ann", "bob", "eve")
 
 RELAYS = ("r0", "r1", "r2", "r3", "r4")
 ENTITIES = {"Item": "key", "other": "ref"}
-"""Entities of the relay that is asked, and their keys."""
+"""Entities of the queried relay, and their keys."""
 
 Pairs = tuple[tuple[tuple[str, ...] | None, Rule | None], ...]
 """Columns and rows that may be read together; None for all."""
@@ -48,12 +48,12 @@ class Stored:
     """A data source.
 
     Attributes:
-        schema: of its fields.
-        mapping: for some places in the schema of the entity, the field and how it becomes the information.
-        rows: of it.
-        default: what everybody may see who has no grant of their own.
-        grants: of some people and relays.
-        engine: that it runs in.
+        schema: schema of its fields.
+        mapping: for some columns of the entity, the field and its transformation.
+        rows: rows of the source.
+        default: permission of requesters without a grant.
+        grants: grants of some people and relays.
+        engine: engine of the source.
     """
 
     schema: pa.Schema
@@ -67,10 +67,10 @@ class Stored:
         return self.grants.get(who) or self.default
 
     def shown(self, people: Mapping[str, Mapping[str, str]]) -> list[Row]:
-        """The cells that all of some people may see; None are those that are hidden, and rows without any are not there.
+        """Return the cells visible to all of several people; hidden cells are None, rows with none visible are omitted.
 
         Args:
-            people: their attributes, by name.
+            people: attributes by name.
         """
         found = []
         for row in self.rows:
@@ -91,11 +91,11 @@ class Node:
     """A relay.
 
     Attributes:
-        words: for each entity, its name here and the names of its columns.
-        turned: for each entity, how far its words are from those of others, column by column.
-        links: the relays that it asks about all entities.
+        words: for each entity, its local name and the names of its columns.
+        turned: for each entity, the shift of each column relative to other relays.
+        links: the relays that it queries about all entities.
         stored: sources by name, each with the entity that it has rows of.
-        known: the people and relays that it knows by name, and their attributes.
+        known: the people and relays that it knows by name, with their attributes.
     """
 
     words: Mapping[str, tuple[str, tuple[str, ...]]]
@@ -107,15 +107,15 @@ class Node:
 
 @dataclass(frozen=True)
 class RandomWeb:
-    """Relays, of which the first one is asked.
+    """A web of relays, the first of which is queried.
 
     Attributes:
-        types: of the columns of each entity.
+        types: column types of each entity.
         nodes: the relays.
-        fields: attributes that certificates of people and relays have.
-        down: relays that cannot be reached.
-        asker: who asks.
-        signs: whether the asker signs a token.
+        fields: attributes in certificates of people and relays.
+        down: unreachable relays.
+        asker: the requester.
+        signs: whether the requester signs a token.
     """
 
     types: Mapping[str, tuple[pa.DataType, ...]]
@@ -127,7 +127,7 @@ class RandomWeb:
 
     @property
     def entities(self) -> dict[str, pa.Schema]:
-        """Those of the relay that is asked."""
+        """The entities of the queried relay."""
         return {name: self.schema("r0", name) for name in ENTITIES}
 
     def schema(self, node: str, entity: str) -> pa.Schema:
@@ -135,7 +135,7 @@ class RandomWeb:
         return pa.schema(list(zip(names, self.types[entity], strict=True)))
 
     def reached(self) -> list[str]:
-        """The relays that a question gets to."""
+        """Return the relays that a question gets to."""
         found, left = ["r0"], ["r0"]
         while left:
             for peer in sorted(self.nodes[left.pop()].links):
@@ -145,17 +145,17 @@ class RandomWeb:
         return found
 
     def missing(self) -> set[str]:
-        """The relays that a question does not get to, and should."""
+        """Return the relays that a question does not get to, and should."""
         return {peer for name in self.reached() for peer in self.nodes[name].links if peer in self.down}
 
     def people(self, node: str) -> dict[str, dict[str, str]]:
-        """Those who are to see what is shown of a relay: the asker, and the first relay if that has to vouch."""
+        """Return the identities that must be permitted to see a relay's rows: the requester, a vouching first relay."""
         who = (self.asker,) if self.signs or node == "r0" else ("r0", self.asker)
         known = self.nodes[node].known
         return {one: {**self.fields[one], **known.get(one, {})} for one in who}
 
     def visible(self, entity: str) -> pa.Table:
-        """All that the asker may see of an entity, in the words of the first relay."""
+        """Return the visible rows of an entity, in the vocabulary of the first relay."""
         schema = self.schema("r0", entity)
         rows = []
         for name in self.reached():
@@ -165,7 +165,7 @@ class RandomWeb:
         return pa.Table.from_pylist(rows, schema=schema)
 
     def _told(self, node: str, entity: str, stored: Stored, row: Row) -> Row:
-        """A row in the words of the first relay."""
+        """Return a row in the vocabulary of the first relay."""
         here, there = self.nodes["r0"].turned[entity], self.nodes[node].turned[entity]
         names = self.schema("r0", entity).names
         found = {}
@@ -182,7 +182,7 @@ class RandomWeb:
 
 
 def turned(value: Any, dtype: pa.DataType, by: int) -> Any:
-    """A value in other words."""
+    """Return a transformed value."""
     if value is None or not by:
         return value
     if dtype in (INT, SMALL):
@@ -195,7 +195,7 @@ def turned(value: Any, dtype: pa.DataType, by: int) -> Any:
 
 
 def template(dtype: pa.DataType, by: int) -> str | None:
-    """The transformation that does the same; None for none."""
+    """Return the equivalent SQL transformation; None for none."""
     if not by:
         return None
     if dtype in (INT, SMALL):
@@ -219,7 +219,7 @@ def _pairs(draw: st.DrawFn, schema: pa.Schema, least: int) -> Pairs:
 
 @st.composite
 def stored_rows(draw: st.DrawFn, types: tuple[pa.DataType, ...]) -> Stored:
-    """A data source of an entity."""
+    """Return a data source of an entity."""
     names = draw(st.permutations(NAMES))
     mapping: dict[int, tuple[str, Step]] = {}
     fields = []
@@ -260,7 +260,7 @@ def _node(draw: st.DrawFn, name: str, names: tuple[str, ...], types: Mapping[str
 
 @st.composite
 def webs(draw: st.DrawFn) -> RandomWeb:
-    """A web of up to five relays, with any links."""
+    """Return a web of up to five relays, with any links."""
     names = RELAYS[: draw(st.sampled_from((3, 4, 2, 5, 1)))]
     types = {entity: (INT, *draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=3))) for entity in ENTITIES}
     nodes = {name: draw(_node(name, names, types)) for name in names}
@@ -281,12 +281,12 @@ def _permission(columns: tuple[str, ...] | None, rule: Rule | None) -> dict[str,
 
 
 def documents(web: RandomWeb, name: str, dtype_name: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The documents of a relay: kinds and specs.
+    """Yield the documents of a relay: kinds and specs.
 
     Args:
         web: the web.
-        name: of the relay.
-        dtype_name: gives the name of a type in documents.
+        name: name of the relay.
+        dtype_name: returns the name of a type in documents.
     """
     node = web.nodes[name]
     for entity, (word, _) in node.words.items():

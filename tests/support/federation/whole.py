@@ -1,6 +1,6 @@
-"""Random webs that run in one process: real relays, tokens, tickets and readers; sources are tables in memory.
+"""Random webs in one process: real relays, tokens, tickets and readers; sources are tables in memory.
 
-Only the wire is simulated, and the database of a relay. What goes over the wire is kept, to be looked at.
+Only the network and the database of a relay are simulated. Everything sent is recorded for inspection.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from odfpy.serving.flight.errors import as_flight
 from odfpy.serving.flight.streams import fitting
 
 NOW = 2e9
-"""Of the clock of tickets, so that their lengths tell nothing of it."""
+"""Time of the tickets, so that their lengths do not depend on it."""
 
 
 @dataclass
 class Known:
-    """The certificate of somebody.
+    """A certificate of a person or relay.
 
     Attributes:
-        credentials: with the key.
+        credentials: the certificate with its key.
         identity: as relays know it.
     """
 
@@ -64,7 +64,7 @@ class Known:
 
 @cache
 def certificates() -> tuple[Authorities, Mapping[str, Known]]:
-    """Certificates of all people and relays; to make them takes longer than a world."""
+    """Return certificates of all people and relays; creating them takes longer than a test case."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
     authority, issued = Authority.new("web")
@@ -107,7 +107,7 @@ class MemoryStore:
         self.once = SimpleNamespace(is_first=self._is_first)
 
     def _is_first(self, key: str, _until: Timestamp) -> bool:
-        with self._lock:  # several relays ask at once
+        with self._lock:  # several relays may query at the same time
             is_first = key not in self._seen
             self._seen.add(key)
             return is_first
@@ -148,15 +148,15 @@ class RunningNode:
 
 @dataclass
 class Exchange:
-    """What an asker gets to see of a query, beside its answer.
+    """Everything that a requester receives for a query, besides the answer.
 
     Attributes:
         parts: relays, the lengths of their tickets, and how they are explained.
-        missing: who is missing, and why.
-        schemas: of the streams.
+        missing: the missing relays with reasons.
+        schemas: schemas of the streams.
         batches: rows of each batch of each stream.
         sent: how many bytes each stream has.
-        streams: these bytes.
+        streams: bytes of the streams.
         errors: texts.
     """
 
@@ -174,15 +174,15 @@ class WholeWeb:
 
     Attributes:
         web: the web.
-        nodes: its relays.
+        nodes: relays of the web.
     """
 
     def __init__(self, web: RandomWeb, *, in_order: bool = False) -> None:
         """
         Args:
             web: the web.
-            in_order: whether each relay asks its peers one after the other, so that a source is always reached by the
-                same way.
+            in_order: whether each relay queries its peers sequentially, so that a source is always reached by the same
+                route.
         """
         self.web = web
         self._in_order = in_order
@@ -222,7 +222,7 @@ class WholeWeb:
         return RunningNode(relay, tickets, reader, store)
 
     def read(self, location: str, ticket: str, caller: Identity) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        """The rows of a ticket, as a server gives them."""
+        """Return the rows of a ticket, as a server sends them."""
         node = self.nodes[location.removeprefix("grpc+tls://").removesuffix(":1")]
         opened = node.tickets.open(ticket, caller)
         if isinstance(opened, PassedTicket):
@@ -233,7 +233,7 @@ class WholeWeb:
         return rows.schema, (piece for batch in rows for piece in fitting(batch, rows.schema))
 
     def asked(self, question: str) -> tuple[pa.Table, Exchange]:
-        """The answer to a question, and all that came over the wire."""
+        """Return the answer to a question, and everything sent."""
         _, known = certificates()
         me = known[self.web.asker]
         parts = split(question, self.web.entities)

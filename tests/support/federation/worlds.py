@@ -1,6 +1,6 @@
-"""Small worlds: entities, data sources behind chains of relays, grants; and what somebody may see, row by row.
+"""Small worlds: entities, data sources behind chains of relays, grants; and the visible cells, row by row.
 
-Nothing here uses the code under test. Transformations and conditions come as pairs: SQL, and the same in Python.
+Nothing here uses the code under test. Transformations and conditions are pairs: SQL, and the same in Python.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class Step:
-    """A piece of information in other words.
+    """A transformation of a piece of information.
 
     Attributes:
         template: a transformation.
-        apply: the same.
-        stored: the type of what it is made of.
+        apply: the same in Python.
+        stored: the type of its argument.
     """
 
     template: str
@@ -58,8 +58,8 @@ class Hop:
     """A mapping from one model to the next.
 
     Attributes:
-        schema: of the next one, with further columns.
-        mapping: for a piece of information, the column and the transformation; those that are missing are not in it.
+        schema: schema of the next hop, with further columns.
+        mapping: for a piece of information, the column and the transformation; missing pieces have none.
     """
 
     entity: str
@@ -89,7 +89,7 @@ class Source:
         return pa.Table.from_pylist(list(self.rows), schema=self.schema)
 
     def shown(self) -> list[Row]:
-        """The visible cells, in the words of the source."""
+        """Return the visible cells, in the vocabulary of the source."""
         found = []
         for row in self.rows:
             parts = [columns for columns, rule in self.parts if rule is None or rule.holds(row) is True]
@@ -99,7 +99,7 @@ class Source:
         return found
 
     def shown_to_asker(self) -> list[Row]:
-        """The same in the words of the asker, by one relay after the other."""
+        """Return the same in the vocabulary of the requester, through all relays."""
         rows = self.shown()
         for hop in reversed(self.hops):
             names = hop.mapping
@@ -115,7 +115,7 @@ class World:
     sources: Mapping[str, Sequence[Source]] = field(default_factory=dict)
 
     def visible(self, entity: str) -> pa.Table:
-        """All that the asker may see of an entity."""
+        """Return all that the asker may see of an entity."""
         schema = self.entities[entity]
         rows = [
             {name: row.get(name) for name in schema.names}
@@ -147,7 +147,7 @@ def value_of(dtype: pa.DataType) -> st.SearchStrategy[Any]:
 
 
 def constant(value: Any, dtype: pa.DataType) -> str:
-    """A constant in the SQL that duckdb, DataFusion and conditions have in common."""
+    """Return a constant in the SQL that duckdb, DataFusion and conditions have in common."""
     if dtype == TEXT:
         return "'" + value.replace("'", "''") + "'"
     if dtype in (INT, SMALL):
@@ -236,7 +236,7 @@ STEPS: Mapping[pa.DataType, Sequence[Step]] = {
 
 @st.composite
 def hops(draw: st.DrawFn, entity: str, schema: pa.Schema) -> tuple[Hop, ...]:
-    """A chain of mappings; the last one is from a model to the fields of a source."""
+    """Return a chain of mappings; the last one is from a model to the fields of a source."""
     found = []
     for at in range(draw(st.integers(1, 3))):
         names = draw(st.permutations(NAMES))
@@ -259,7 +259,7 @@ def hops(draw: st.DrawFn, entity: str, schema: pa.Schema) -> tuple[Hop, ...]:
 
 @st.composite
 def rules(draw: st.DrawFn, schema: pa.Schema, depth: int = 2) -> Rule:
-    """A condition in the words of a source."""
+    """Return a condition in the vocabulary of a source."""
     if depth and draw(st.booleans()):
         one, other = draw(rules(schema, depth - 1)), draw(rules(schema, depth - 1))
         kind = draw(st.sampled_from(("AND", "OR", "NOT")))

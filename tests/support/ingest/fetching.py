@@ -12,4 +12,4 @@ NOW = Timestamp.parse("2030-01-01T00:00:00Z")
 """The time of all fetches in tests."""
 
 Fetcher: TypeAlias = Callable[..., list[FetchedFile]]
-"""Fetches all that is new; takes a step, and circumstances by name."""
+"""Fetches all new data; takes a step, and the context as keyword arguments."""

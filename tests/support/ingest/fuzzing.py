@@ -1,7 +1,7 @@
-"""Damaged files for every reader: each gives a typed error, or exactly the rows that another reader finds in it.
+"""Damaged files for every reader: each raises a typed error, or returns the rows found by an independent reader.
 
-What a file says is told by the standard library (csv, json) or pyshp, never by our own code. Parquet files have
-checksums for their pages, and give their own rows or an error. The same seed always makes the same files.
+The independent reader is the standard library (csv, json) or pyshp, never our own code. Parquet files have page
+checksums, and give their own rows or an error. The same seed always generates the same files.
 
     PYTHONPATH=tests python -m support.ingest.fuzzing 10000
 """
@@ -60,8 +60,8 @@ class Target:
     """A reader under fire.
 
     Attributes:
-        cases: a way to read, and files that are well; one of each is taken at random.
-        tokens: what is put into them.
+        cases: a read step with valid files; one of each is chosen at random.
+        tokens: texts inserted into them.
         check: raises AssertionError unless the rows are those of the content.
         damage: makes another file of one.
     """
@@ -73,10 +73,10 @@ class Target:
 
 
 def fuzz(target: Target, count: int, seed: int) -> Counter[str]:
-    """Read damaged files; returns how many gave rows, and how many which error.
+    """Read damaged files; return how many gave rows, and how many raised which error.
 
     Raises:
-        AssertionError: a file gave rows that it does not have, or another error; the message has the file.
+        AssertionError: a file gave wrong rows, or another error; the message has the file.
     """
     rng = random.Random(seed)
     outcomes: Counter[str] = Counter()
@@ -165,7 +165,7 @@ def _check_rows(table: pa.Table, wanted: Rows) -> None:
 
 
 def _is_same(value: Any, given: Any) -> bool:
-    """Whether a value is what a text, or a value of JSON, says."""
+    """Return whether a value equals that of a text, or of a JSON value."""
     if value is None or given is None:
         return value is given
     match value:
@@ -206,7 +206,7 @@ _JSON_TOKENS = (b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"null", b"true
 def _number(text: str) -> Decimal | float:
     try:
         return Decimal(text)
-    except InvalidOperation:  # an exponent beyond all measure
+    except InvalidOperation:  # an excessive exponent
         return float(text)
 
 
@@ -317,7 +317,7 @@ def _shapefile(kind: str, shapes: Sequence[Any]) -> bytes:
 
 
 def _damaged_shapefile(rng: random.Random, content: bytes, tokens: Sequence[bytes]) -> bytes:
-    """The archive itself is damaged, or one of the files in it and packed again."""
+    """Damage the archive itself, or one of its files before packing it again."""
     if rng.random() < 0.2:
         return damaged(rng, content, tokens)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -360,7 +360,7 @@ def _check_shapefile(step: ReadStep, content: bytes, table: pa.Table) -> None:
 
 
 def _offsets(members: dict[str, bytes]) -> Iterator[int]:
-    """Where the shapes are: by the index, else one after the other."""
+    """Return where the shapes are: by the index, else one after the other."""
     if "shx" in members:
         yield from (2 * offset for offset, _ in struct.iter_unpack(">2i", members["shx"][100:]))
         return
@@ -437,7 +437,7 @@ def _parquet() -> bytes:
 
 
 def _check_parquet(step: ReadStep, content: bytes, table: pa.Table) -> None:
-    """Pages have checksums, the footer has none: what it calls a column, and what type it gives it, is taken as it is."""
+    """Check the rows. Pages have checksums but the footer has none: its names and types of columns are not checked."""
     del step
     with pq.ParquetFile(io.BytesIO(content)) as file:
         assert table.num_rows == file.metadata.num_rows

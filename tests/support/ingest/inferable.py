@@ -1,4 +1,4 @@
-"""Files to infer manifests from: those that give datasets, and those that are refused."""
+"""Files for inferring manifests: some give datasets, others are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dataset made of nothing but slices, to try ingests on, and tables written as text."""
+"""A dataset that consists only of slices, for testing ingests, and tables written as text."""
 
 from __future__ import annotations
 
@@ -79,18 +79,18 @@ class Ingested:
         return result
 
     def slice(self, number: int) -> pa.Table:
-        """A slice without offset and system time."""
+        """Return a slice without offset and system time."""
         table = read_slice(self.slices[number], vocab=self.vocabulary)
         return table.drop_columns([self.vocabulary.offset_column, self.vocabulary.system_time_column])
 
     def history(self) -> Iterator[Row]:
-        """All rows ever, in order of offset."""
+        """Yield all rows ever, in order of offset."""
         for path in self.slices:
             yield from read_slice(path, vocab=self.vocabulary).to_pylist()
 
 
 def replay(history: Iterator[Row], keys: tuple[str, ...]) -> dict[tuple[Any, ...], Row]:
-    """Current rows by key, without system columns but the event time; checks that the history makes sense."""
+    """Return the current rows by key, without system columns but event time; check that the history is consistent."""
     state: dict[tuple[Any, ...], Row] = {}
     corrected: tuple[Any, ...] | None = None
     for at, row in enumerate(history):
@@ -110,7 +110,7 @@ def replay(history: Iterator[Row], keys: tuple[str, ...]) -> dict[tuple[Any, ...
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equality as merges have it: NaN equals NaN."""
+    """Compare values like merges: NaN equals NaN."""
     if isinstance(left, float) and isinstance(right, float):
         return left == right or (left != left and right != right)
     if isinstance(left, dict) and isinstance(right, dict):
@@ -131,13 +131,13 @@ COLUMN_TYPES = {
     "n": pa.int32(),
     "x": pa.float64(),
 }
-"""Types of columns by name, so that tables in tests need not say."""
+"""Types of columns by name, so that tables in tests need not declare them."""
 
 _SYMBOLS = {operation.symbol: int(operation) for operation in OperationType}
 
 
 def table(text: str) -> pa.Table:
-    """A table from lines with columns between bars; `-` is null, operations are +A, -R, -C and +C."""
+    """Return a table from lines with columns between bars; `-` is null, operations are +A, -R, -C and +C."""
     header, *lines = [re.split(r"\s*\|\s*", line.strip()) for line in text.strip().splitlines()]
     columns = {
         name: pa.array([_value(name, line[i]) for line in lines], COLUMN_TYPES[name]) for i, name in enumerate(header)
@@ -156,7 +156,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def text(rows: pa.Table) -> str:
-    """A table as text, in the form that `table` reads, with dates for midnights."""
+    """Return a table as text, in the form that `table` reads, with dates for midnights."""
     lines = [list(rows.column_names)]
     lines += [[_text(name, value) for name, value in row.items()] for row in rows.to_pylist()]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -174,7 +174,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def dedented(block: str) -> str:
-    """A block of text without the indentation of its lines and spaces around bars made alike."""
+    """Return a block of text without the indentation of its lines and spaces around bars made alike."""
     lines = [[cell.strip() for cell in line.split("|")] for line in block.strip().splitlines()]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(" | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)

@@ -1,6 +1,6 @@
-"""Random inputs for both lanes, in every format: few rows, with everything that might come out differently.
+"""Random inputs for both lanes, in every format: few rows, with everything that might differ between the lanes.
 
-All types, nulls, both zeros, NaN, keys that come again, rows without event time, line breaks in values.
+All types, nulls, both zeros, NaN, duplicate keys, rows without event time, line breaks in values.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Format:
     Attributes:
         step: how it is read, with a schema.
         write: writes rows with some columns to a file.
-        columns: what it can hold, apart from keys.
+        columns: supported columns, apart from keys.
     """
 
     step: Callable[[DataSchema | None], ReadStep]
@@ -91,11 +91,11 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the rows of a case look like.
+    """The shape of a test case's rows.
 
     Attributes:
-        schema: of the input.
-        strategy: with its primary key.
+        schema: schema of the input.
+        strategy: merge strategy with its primary key.
     """
 
     schema: DataSchema
@@ -103,7 +103,7 @@ class Shape:
 
     @classmethod
     def of(cls, kind: type[MergeStrategy], columns: Columns, chance: random.Random) -> Shape:
-        """Some columns, and a key of two, of which one has any type that is flat."""
+        """Return some columns, and a key of two, one of which has any flat type."""
         second = chance.choice([name for name in ("key", *FLAT) if name in {**KEYS, **columns}])
         names = [name for name in columns if name == "geometry" or chance.random() < 0.4]
         keys = ("id", second)
@@ -116,7 +116,7 @@ class Shape:
         return cls(DataSchema((*operations, *fields)), strategy)
 
     def rows(self, count: int, chance: random.Random) -> list[Row]:
-        """Random rows; for a snapshot each key comes once."""
+        """Return random rows; for a snapshot each key occurs once."""
         found: dict[Any, Row] = {}
         for number in range(count):
             row = {}
@@ -173,7 +173,7 @@ def write_ndgeojson(path: Path, schema: DataSchema, rows: Sequence[Row]) -> None
 
 
 def write_shapefile(path: Path, schema: DataSchema, rows: Sequence[Row]) -> None:
-    """Points, with all attributes as text, which the schema gives its types."""
+    """Write points, with all attributes as text, to be converted by the schema."""
     names = [field.name for field in schema.fields if field.name != "geometry"]
     records = []
     for row in rows:
@@ -184,7 +184,7 @@ def write_shapefile(path: Path, schema: DataSchema, rows: Sequence[Row]) -> None
 
 
 def write_parquet(path: Path, schema: DataSchema, rows: Sequence[Row]) -> None:
-    """By way of NdJson, in seven row groups or more."""
+    """Convert from NdJson, with at least seven row groups."""
     write_ndjson(path, schema, rows)
     pq.write_table(read(ReadNdJson(schema=schema), path), path, row_group_size=max(1, len(rows) // 7))
 

@@ -1,4 +1,4 @@
-"""Ingests for a lane, and what the local lane makes of them."""
+"""Ingests for a lane, and their results in the local lane."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SYSTEM_TIME, SOURCE_TIME = Timestamp.parse("2025-01-01T00:00:00Z"), Timestamp.pa
 
 
 def lane_request(step: ReadStep, path: Path, strategy: MergeStrategy, out: Path, **more: Any) -> LaneRequest:
-    """The first ingest of a dataset; how it is cut is for the caller to say."""
+    """Return the first ingest of a dataset; the caller chooses the parts."""
     return LaneRequest(
         read=step,
         path=str(path),
@@ -40,7 +40,7 @@ def lane_request(step: ReadStep, path: Path, strategy: MergeStrategy, out: Path,
 
 
 def locally(request: LaneRequest) -> IngestedData:
-    """What the local lane makes of it."""
+    """Return the result of the local lane."""
     if request.read is None:
         rows = open_table(request.path)
     else:
@@ -66,7 +66,7 @@ def locally(request: LaneRequest) -> IngestedData:
 
 
 def following(request: LaneRequest, after: IngestedData) -> LaneRequest:
-    """The same with a dataset that has what came of it."""
+    """Return the same request for a dataset that has the given result."""
     slices = tuple(str(item.path) for item in after.slices)
     rows_now = request.next_offset + sum(item.info.num_rows for item in after.slices)
     return replace(request, schema=after.schema, slices=slices, next_offset=rows_now)

@@ -1,4 +1,4 @@
-"""Merges told as stories: what comes in, and what it makes of the dataset."""
+"""Merges as stories: the input, and the resulting dataset."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Story:
 
 
 def tell(story: Story, strategy: MergeStrategy, folder: Path) -> None:
-    """Check that everything goes as told."""
+    """Check that a story has the expected results."""
     dataset = Ingested(folder, strategy)
     for step in story.steps:
         result = dataset.ingest(table(step.new), step.at)

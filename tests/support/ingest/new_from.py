@@ -12,7 +12,7 @@ from cli.conftest import Odf
 
 
 def first_rows(odf: Odf, name: str) -> list[dict[str, object]]:
-    """The first ten rows of a dataset, without the time of their commit."""
+    """Return the first ten rows of a dataset, without the time of their commit."""
     count = odf("list", name, "-o", "json").json[0]["records"]
     rows = odf("tail", name, "-n", "10", "--skip", str(max(0, count - 10)), "-o", "json").json
     gone = "odf_system_time" if rows and "odf_system_time" in rows[0] else "system_time"
@@ -39,7 +39,7 @@ def inside(folder: Path) -> Iterator[None]:
 
 
 def comes_as_shown(odf: Odf, place: str) -> dict[str, object]:
-    """Check that the manifest for a place works, and gives the rows that were shown; return what was found."""
+    """Check that the manifest for a place works, and gives the previewed rows; return the findings."""
     found = odf("new", "x", "--from", place, "-o", "json")
     assert found.code == 0, found.err
     added = odf("add", "x.yaml")

@@ -1,4 +1,4 @@
-"""Types of the fixtures for prepare steps, and archives to try them on."""
+"""Types of the fixtures for prepare steps, and archives for testing them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ZIP = PrepDecompress(CompressionFormat.ZIP)
 
 
 class Prepare(Protocol):
-    """Gives what steps make of content."""
+    """Applies steps to content."""
 
     def __call__(
         self, *steps: PrepStep, content: bytes, limits: UnpackLimits | None = None, timeout: float | None = 60
@@ -22,7 +22,7 @@ class Prepare(Protocol):
 
 
 def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A zip archive; names with a slash at the end are folders."""
+    """Return a zip archive; names with a trailing slash are folders."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in files.items():
@@ -31,5 +31,5 @@ def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
 
 
 def from_zip(sub_path: str) -> PrepDecompress:
-    """A step that takes a file out of an archive."""
+    """Return a step that extracts a file from an archive."""
     return PrepDecompress(CompressionFormat.ZIP, sub_path)

@@ -16,6 +16,6 @@ Reader: TypeAlias = Callable[[ReadStep, "str | bytes"], pa.Table]
 
 
 def set_piece_size(patch: pytest.MonkeyPatch, size: int) -> None:
-    """Let files be read in pieces of so many bytes instead of a megabyte."""
+    """Set the size of the pieces in which files are read, a megabyte by default."""
     for module in (files, csv, json, json_array):
         patch.setattr(module, "PIECE_SIZE", size)

@@ -11,7 +11,7 @@ import shapefile
 from support.ingest.preparing import zipped
 
 Row = tuple[Any, dict[str, Any]]
-"""A geometry, as `write_shape` takes it, and attributes."""
+"""A geometry, as accepted by `write_shape`, and attributes."""
 
 TYPES = {
     "null": shapefile.NULL,
@@ -48,13 +48,13 @@ def files(
     encoding: str = "utf-8",
     name: str = "data",
 ) -> dict[str, bytes]:
-    """The files of a shapefile, without .cpg, by name."""
+    """Return the files of a shapefile, without .cpg, by name."""
     shp, shx, dbf = io.BytesIO(), io.BytesIO(), io.BytesIO()
     with (
         warnings.catch_warnings(),
         shapefile.Writer(shp=shp, shx=shx, dbf=dbf, shapeType=TYPES[kind], encoding=encoding) as writer,
     ):
-        warnings.simplefilter("ignore", shapefile.PossibleDataLoss)  # what is lost at the ends of texts is spaces
+        warnings.simplefilter("ignore", shapefile.PossibleDataLoss)  # only trailing spaces of texts are lost
         for field in fields:
             writer.field(*field)
         for shape, values in rows:
@@ -64,5 +64,5 @@ def files(
 
 
 def archive(kind: str, rows: Sequence[Row], **options: Any) -> bytes:
-    """A zipped shapefile."""
+    """Return a zipped shapefile."""
     return zipped(files(kind, rows, **options))

@@ -1,9 +1,10 @@
-"""Runs the Flight SQL JDBC driver against a server, and writes down what it says, call by call.
+"""Program that runs the Flight SQL JDBC driver against a server, and records its calls.
 
     mvn dependency:get -Dartifact=org.apache.arrow:flight-sql-jdbc-driver:18.2.0 -Dtransitive=false
     PYTHONPATH=tests python tests/support/jdbc/record.py <the jar, in ~/.m2> tests/golden/flight/jdbc.jsonl
 
-18.2.0 and 18.3.0 say the same. Needs a JDK: `java Tour.java` compiles. `tests/serving/test_flight_jdbc.py` says the same again without one.
+18.2.0 and 18.3.0 make the same calls. Needs a JDK: `java Tour.java` compiles. `tests/serving/test_flight_jdbc.py`
+replays them without one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TICKETS: dict[bytes, int] = {}
 
 
 def said(data: bytes) -> dict[str, Any]:
-    """A message in words."""
+    """Describe a message in words."""
     found = unwrap(data)
     return {"message": name_of(found), "fields": {field.name: _plain(value) for field, value in found.ListFields()}}
 
@@ -42,7 +43,7 @@ def _plain(value: Any) -> Any:
 
 
 class Recording(module.FlightSqlServer):
-    """Answers, and remembers what was asked."""
+    """Serves, and records the calls."""
 
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
         call = _begin("GetFlightInfo", **said(descriptor.command))

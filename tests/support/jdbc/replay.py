@@ -1,4 +1,4 @@
-"""What the Flight SQL JDBC driver says to a server, said again: `record.py` has written it down."""
+"""Replay of the calls of the Flight SQL JDBC driver, as recorded by `record.py`."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ ROWS = {
     "$3": [(1,)],
     "$4": [(3, "c"), (4, "d"), (5, "e"), (6, "f")],
 }
-"""What is answered: to a command, to a statement the first time that it is executed."""
+"""The expected rows: for a command, or for the first execution of a statement."""
 
 
 class Replay:
-    """A client that says what the driver said."""
+    """A client that repeats the driver's calls."""
 
     def __init__(self, client: Any, password: str) -> None:
         """
         Args:
-            client: of pyarrow.
-            password: with which it logs in.
+            client: a client of pyarrow.
+            password: password for the login.
         """
         self.client = client
         self.token = password
@@ -53,13 +53,13 @@ class Replay:
         return act(self.client, call["call"], wrap(message(name, **fields)), self.options)
 
     def say(self, number: int, call: dict[str, Any]) -> list[tuple[Any, ...]] | None:
-        """One call; gives rows, if it was for these."""
+        """Make one call; return rows, if it returns any."""
         match call["call"]:
             case "Handshake":
                 password = base64.b64encode(f"me:{self.token}".encode())
                 header = (b"authorization", call["kind"].encode() + b" " + password)
                 self.options = fl.FlightCallOptions(headers=[header])
-                # The driver goes on with the bearer that it is given; so does this client.
+                # The driver continues with the bearer token that it receives; so does this client.
                 pair = self.client.authenticate_basic_token(b"me", self.token.encode())
                 self.options = fl.FlightCallOptions(headers=[pair])
             case "GetFlightInfo":
@@ -94,7 +94,7 @@ class Replay:
         return None
 
     def all(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Say everything; gives what was answered, as in `ROWS`."""
+        """Make all calls; return the responses, as in `ROWS`."""
         calls = [json.loads(line) for line in CALLS.read_text(encoding="utf-8").splitlines()]
         answered: dict[str, list[tuple[Any, ...]]] = {}
         for number, call in enumerate(calls):

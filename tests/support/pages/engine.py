@@ -1,4 +1,4 @@
-"""The page about the engine as something that can be run: queries, what comes in, and what goes out."""
+"""The engine's page as executable examples: queries, inputs, and outputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = {
     "payments": {"id": "Int64", "currency": "String", "amount": "Int64"},
     "rates": {"currency": "String", "rate": "Int64"},
 }
-"""What the inputs of the page have, beside their event time."""
+"""Columns of the page's inputs, besides their event time."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class QueryExample:
 
 
 def query_examples(page: str) -> Iterator[QueryExample]:
-    """Every section that has a table of that form, below a query or a transform."""
+    """Yield every section that has a table of that form, below a query or a transform."""
     for section in re.split(r"^###? ", page, flags=re.MULTILINE)[1:]:
         before, found, after = section.partition(HEAD)
         if not found:
@@ -58,7 +58,7 @@ def query_examples(page: str) -> Iterator[QueryExample]:
 
 
 def changes_of(example: QueryExample, workspace: Workspace, number: int) -> str:
-    """The table, made again in some workspace: what comes in is taken in, pull by pull."""
+    """Recompute the table in a workspace, pull by pull."""
     names = {alias: f"{alias}-{number}" for alias in example.inputs}
     inputs = [{"datasetRef": name, "alias": alias} for alias, name in names.items()]
     transform = {"kind": "Sql", "engine": "spark", **example.transform}
@@ -79,7 +79,7 @@ def changes_of(example: QueryExample, workspace: Workspace, number: int) -> str:
 
 
 def _take_in(workspace: Workspace, names: dict[str, str], cells: list[str]) -> list[str]:
-    """Take in the rows of a pull and move watermarks; the cells as they have to be."""
+    """Ingest the rows of a pull and move watermarks; return the expected cells."""
     said = []
     for alias, name in names.items():
         prefix = f"{alias} " if len(names) > 1 else ""

@@ -1,4 +1,4 @@
-"""The page about merge strategies as something that can be run: manifests, files, and the tables that come of them."""
+"""The page about merge strategies as executable examples: manifests, files, and the resulting tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Example:
 
 
 def examples(page: str) -> Iterator[Example]:
-    """Every section that has files."""
+    """Yield every section that has files."""
     for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
         files = tuple(re.findall(r"```csv\n(.*?)```", section, re.DOTALL))
         if files:
@@ -49,7 +49,7 @@ def examples(page: str) -> Iterator[Example]:
 
 
 def made_of(example: Example, folder: Path) -> str:
-    """The table that comes of the files."""
+    """Return the table computed from the files."""
     header = example.files[0].split("\n", 1)[0].split(",")
     fields = ", ".join(f"{{name: {name}, type: {TYPES[name]}}}" for name in header)
     workspace = workspace_with(folder / example.name, MANIFEST.format(fields=fields, merge=example.merge))

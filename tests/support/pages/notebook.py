@@ -1,6 +1,6 @@
-"""The notebook of the documentation, run by a kernel of its own, in a folder that stands for `docs`.
+"""The notebook of the documentation, run by a separate kernel, in a folder that represents `docs`.
 
-python tests/support/pages/notebook.py    runs it, and writes down what it shows
+python tests/support/pages/notebook.py    runs it, and stores its output
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).resolve().parents[3] / "docs" / "notebook.ipynb"
 _PATIENCE = 120
-"""Seconds that a cell, or the start of the kernel, may take on a machine that is busy."""
+"""Maximum seconds of a cell, or of the kernel's start, on a busy machine."""
 _TRIES = 3
-"""Jupyter chooses ports before its kernel takes them: somebody else may have been faster."""
+"""Jupyter chooses ports before its kernel binds them: another process may take one in between."""
 
 
 def recorded() -> Any:
-    """The notebook as it is in the repository."""
+    """Return the notebook as it is in the repository."""
     return nbformat.read(NOTEBOOK, as_version=4)
 
 
 def run(notebook: Any, folder: Path) -> Any:
-    """The notebook with what its cells show now.
+    """Run the notebook and return it with the current output of its cells.
 
     Args:
         notebook: as it is written down.
-        folder: an empty one, where a kernel may leave what it likes, also when it is killed.
+        folder: an empty folder, in which the kernel may leave files, even when it is killed.
 
     Raises:
         CellExecutionError: a cell has failed.
     """
     docs = folder / "docs"
     docs.mkdir()
-    (folder / "snapshots").symlink_to(NOTEBOOK.parents[1] / "snapshots")  # which it finds beside itself
+    (folder / "snapshots").symlink_to(NOTEBOOK.parents[1] / "snapshots")  # expected beside the notebook
     for _ in range(_TRIES - 1):
         try:
             return _run(deepcopy(notebook), docs)
-        except RuntimeError:  # the kernel has not started; what fails in a cell is not such an error
+        except RuntimeError:  # the kernel did not start; errors in a cell are other exceptions
             continue
     return _run(notebook, docs)
 
@@ -60,7 +60,7 @@ def _run(notebook: Any, docs: Path) -> Any:
 
 
 def shown(notebook: Any) -> list[list[Any]]:
-    """What the cells show, one list each; errors as what people see of them."""
+    """Return the output of each cell as a list; errors as displayed to users."""
     return [[_shown(output) for output in cell.get("outputs", [])] for cell in notebook.cells]
 
 

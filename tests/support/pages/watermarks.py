@@ -1,4 +1,4 @@
-"""The page about watermarks as something that can be run: settings, and the tables that come of them."""
+"""The page about watermarks as executable examples: settings, and the resulting tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PolicyExample:
 
 
 def policy_examples(page: str) -> Iterator[PolicyExample]:
-    """Every section that has a table of that form."""
+    """Yield every section that has a table of that form."""
     for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
         _, found, after = section.partition(HEAD)
         if found:
@@ -35,7 +35,7 @@ def policy_examples(page: str) -> Iterator[PolicyExample]:
 
 
 def table_of(example: PolicyExample, folder: Path, set_clock: Callable[[Timestamp], object]) -> str:
-    """The table, made again: at each time what comes is taken in, or a pull looks for it."""
+    """Recompute the table: at each time, ingest new rows, or pull."""
     set_clock(Timestamp.parse("2024-01-01"))
     workspace = workspace_with(folder / "example", root("example", "{kind: Append}"))
     for key, value in example.settings:

@@ -52,7 +52,7 @@ app.main()
 
 @dataclass(frozen=True)
 class Done:
-    """What a command has done: how it ended, and what it printed."""
+    """The result of a command: its exit status, and its output."""
 
     code: int
     out: str
@@ -63,7 +63,7 @@ class CommandServers:
     """Runs commands, and knows their servers.
 
     Attributes:
-        folder: of the two programs.
+        folder: folder of the two programs.
         runtime: where the sockets are.
     """
 
@@ -81,7 +81,7 @@ class CommandServers:
         return {**own, "ODF_COMMANDS_SERVER": "true", **variables}
 
     def start(self, program: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-        """Start a program; its streams are pipes, and its server is on, unless said otherwise."""
+        """Start a program; its streams are pipes, and its server is enabled by default."""
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         words = [str(self.folder / program), *arguments]
         return subprocess.Popen(words, **{"text": True, "env": self.environment(program), **streams, **options})
@@ -92,7 +92,7 @@ class CommandServers:
         return Done(process.returncode, out, err)
 
     def serve(self, workspace: Path, **options: Any) -> int:
-        """Have a server started, and wait until it listens; gives its process."""
+        """Have a server started, and wait until it listens; return its process id."""
         before = {*self.sockets()}
         done = self.run(ORDINARY, "config", "get", "commands.server", cwd=workspace, **options)
         assert done == Done(0, "true\n", ""), done
@@ -101,19 +101,19 @@ class CommandServers:
         return self.process_of(made)
 
     def sockets(self) -> list[Path]:
-        """Where servers listen."""
+        """Return where servers listen."""
         return [path for path in self.runtime.glob("odf-commands/*") if path.suffix != ".lock"]
 
     def processes(self) -> list[int]:
-        """The servers that there are, or are about to be."""
+        """Return the servers that there are, or are about to be."""
         return [pid for pid in self._forked() if os.getpgid(pid) == pid]
 
     def commands(self) -> list[int]:
-        """The processes of commands that listen to Ctrl-C."""
+        """Return the processes of commands that listen to Ctrl-C."""
         return [pid for pid in self._forked() if os.getpgid(pid) != pid and _has_threads(pid)]
 
     def _forked(self) -> Iterator[int]:
-        """Servers, and what they have forked: it has their words and variables, as the system tells them."""
+        """Yield servers and their forks, which the system reports with the same arguments and environment."""
         ours = f"XDG_RUNTIME_DIR={self.runtime}".encode()
         for path in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
@@ -128,7 +128,7 @@ class CommandServers:
         return pid
 
     def process_of(self, address: Path) -> int:
-        """The server that listens at a socket."""
+        """Return the server that listens at a socket."""
         return int(Path(f"{address}.lock").read_text())
 
     def end(self) -> None:
@@ -139,7 +139,7 @@ class CommandServers:
 
 @contextmanager
 def command_servers() -> Iterator[CommandServers]:
-    """Programs in a new folder, whose servers end with it."""
+    """Set up programs in a new folder; their servers stop afterwards."""
     with tempfile.TemporaryDirectory(prefix="odf-") as name:  # names of sockets must be short
         folder = Path(name)
         (folder / "bin").mkdir()
@@ -153,7 +153,7 @@ def command_servers() -> Iterator[CommandServers]:
 
 
 def wait_until(is_so: Any) -> None:
-    """Wait for something that takes as long as it takes."""
+    """Wait for a condition, without a limit on how long it usually takes."""
     deadline = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < deadline
@@ -167,7 +167,7 @@ def _has_threads(pid: int) -> bool:
 
 
 def state_of(pid: int) -> str:
-    """The state of a process as a letter: T for stopped; empty when it has ended."""
+    """Return the state of a process as a letter: T for stopped; empty if it has exited."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
     except OSError:

@@ -55,10 +55,10 @@ class ForkingProcess:
     """Runs commands, which are lines of text, in children.
 
     Args:
-        program: source text that imports what children need and defines `run(line)`, which gives a list of steps and
-            the exit code. There is `die_at(last, also)` for it: from then on the process gets SIGKILL before one of its
-            changes of files, the first being 1; events in `also` count as changes, too. It gives them as a list, which
-            grows.
+        program: source text that imports what children need and defines `run(line)`, which returns a list of steps and
+            the exit code. It can call `die_at(last, also)`: from then on the process gets SIGKILL before one of its
+            changes of files, the first being 1; events in `also` count as changes, too. It returns them as a growing
+            list.
     """
 
     def __init__(self, program: str) -> None:
@@ -71,7 +71,7 @@ class ForkingProcess:
         assert self._read() == "ready"
 
     def close(self) -> None:
-        """End the process."""
+        """Stop the process."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -79,14 +79,14 @@ class ForkingProcess:
                 stream.close()
 
     def _start(self, command: str) -> int:
-        """Begin a command; gives the process."""
+        """Start a command; return its process id."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{command}\n")
         self._process.stdin.flush()
         return int(self._read())
 
     def _outcome(self) -> tuple[int, int]:
-        """Wait for its end; gives the status of the process and the number of steps, 0 where it did not come so far."""
+        """Wait for its exit; return its status and the number of steps, 0 if it did not get so far."""
         status, steps = self._read().split()
         return int(status), int(steps)
 

@@ -1,4 +1,4 @@
-"""Runs a program that sees an empty folder in the place of a full one: `python hiding.py FOLDER PROGRAM ARGUMENT...`."""
+"""Program that hides the content of a folder from another one: `python hiding.py FOLDER PROGRAM ARGUMENT...`."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ if __name__ == "__main__":
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
     mount(None, "/", None, MS_REC | MS_SLAVE)
     mount("empty", folder, "tmpfs", 0)
-    die_with_parent(signal.SIGKILL)  # which was forgotten with the change of rights
+    die_with_parent(signal.SIGKILL)  # cleared by the change of credentials
     os.execv(command[0], command)

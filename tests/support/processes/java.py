@@ -1,4 +1,4 @@
-"""Another Java than the one that comes with the package: that of the system."""
+"""Another Java than the bundled one: that of the system."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FOLDER = Path("/usr/lib/jvm")
 
 
 def other_java() -> JavaRuntime:
-    """A Java of another feature release than the bundled one, the oldest that there is."""
+    """Return a Java of another feature release than the bundled one, the oldest that there is."""
     bundled = find_java({})
     homes = {path.resolve() for path in _FOLDER.glob("*")}
     program = shutil.which("java")

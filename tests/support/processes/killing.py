@@ -1,6 +1,6 @@
-"""A derivative with state whose pulls can be killed, tried again and compared.
+"""A stateful derivative whose pulls can be killed, repeated and compared.
 
-The workspace keeps its place, and with it its engine; the datasets are put back to how they were before a pull.
+The workspace stays in place, and so does its engine; the datasets are restored to their state before a pull.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 
 
 def manifests(queries: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Two roots, and what is derived from them."""
+    """Yield the manifests of two roots and their derivatives."""
     fields = [
         {"name": "event_time", "type": "Timestamp"},
         {"name": "k", "type": "String"},
@@ -64,7 +64,7 @@ def manifests(queries: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 
 def rows(pull: int, seed: int) -> Iterator[dict[str, Any]]:
-    """What a pull takes in; the third one has rows that are late."""
+    """Yield the input rows of a pull; the third one has late rows."""
     for number in range(20):
         is_late = pull == 2 and number % 5 == 0
         hour = number if is_late else pull * 12 + (number * 7 + seed) % 12
@@ -77,9 +77,9 @@ class Story:
 
     Attributes:
         root: the workspace's folder.
-        seconds: how long each undisturbed pull took.
+        seconds: duration of each undisturbed pull.
         steps: how many changes of files it made.
-        wanted: what there was after it.
+        wanted: the expected state after each pull.
     """
 
     def __init__(self, folder: Path, pulls: int, queries: dict[str, str]) -> None:
@@ -109,21 +109,21 @@ class Story:
             self.wanted.append(self.contents())
 
     def pull(self, kill_after: float | None = None, kill_at: int | None = None) -> int:
-        """Pull everything, perhaps in a process that is killed; how it ended."""
+        """Pull everything, optionally in a process that is killed; return its exit status."""
         status = self.zygote.pull(self.root, kill_after, kill_at)[0]
         if status == signal.SIGKILL:
             tally("query")
         return status
 
     def close(self) -> None:
-        """End the processes; the engine's last ones have gone then."""
+        """Stop the processes; the engine's last ones are gone then."""
         self.zygote.close()
         family = self.family()
         stop_engine(self.root / ".odf" / "run", force=True)
         eventually(lambda: not any(map(is_alive, family)))
 
     def go_back(self, pull: int) -> None:
-        """As it was before a pull; folders that an engine may have been let into stay the same ones."""
+        """Restore the state before a pull; folders to which an engine may have access stay the same."""
         for part in ("datasets", "cache"):
             folder = self.root / ".odf" / part
             for child in folder.iterdir():
@@ -154,23 +154,23 @@ class Story:
         return found
 
     def findings(self, *, integrity_only: bool) -> list[Any]:
-        """What a verification has to say."""
+        """Return the findings of a verification."""
         reports = Workspace.open(self.root).verify(all=True, integrity_only=integrity_only)
         return [(str(report.handle), finding) for report in reports for finding in report.findings]
 
     def leftovers(self) -> list[str]:
-        """Files that nobody needs any more: half-written ones, scratch files, sockets of the dead."""
+        """Return unneeded files: incomplete ones, scratch files, sockets of dead processes."""
         odf = self.root / ".odf"
         holder = (engine := engine_status(odf / "run")) and engine.pid
         found = [path for path in odf.rglob("*") if path.name.startswith(".tmp-")]
         for folder in (odf / "run" / "scratch", odf / "run" / "clients"):
             found += folder.iterdir() if folder.is_dir() else ()
-        if holder:  # an engine that was killed when it had nothing to do leaves its folder to the next one
+        if holder:  # an idle engine that was killed leaves its folder to the next one
             found += (path for path in (odf / "run").glob("engine-worker-*") if path.name != f"engine-worker-{holder}")
         return [str(path.relative_to(odf)) for path in found]
 
     def family(self) -> dict[str, int]:
-        """The engine's processes, by what they are; empty when none is running."""
+        """Return the engine's processes by kind; empty if none is running."""
         status = engine_status(self.root / ".odf" / "run")
         if status is None:
             return {}
@@ -182,7 +182,7 @@ class Story:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes that a process has started, and those that they have."""
+    """Return all processes that a process has started, and those that they have."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -197,12 +197,12 @@ def descendants(pid: int) -> list[int]:
 
 
 def parent_of(pid: int) -> int:
-    """Who has started a process."""
+    """Return the parent of a process."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and that nobody has asked for its exit code does not."""
+    """Return whether a process runs; zombies do not count."""
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -213,12 +213,12 @@ def kill(pid: int, what: str) -> None:
     """SIGKILL, if it is still there."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-        if what != "coordinator":  # which is counted where its end is seen
+        if what != "coordinator":  # counted when its exit is noticed
             tally(f"engine: {what}")
 
 
 def eventually(holds: Callable[[], object]) -> None:
-    """Wait for what happens in another process."""
+    """Wait for an event in another process."""
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, "it did not happen"

@@ -1,4 +1,4 @@
-"""Whether a file system grants leases, by which it is known that nobody writes to a file; some in containers do not."""
+"""Check whether a file system grants leases, which show that a file has no writers; some in containers do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running code in a process of its own that may use only so much memory and time."""
+"""Running code in a separate process with limited memory and time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEGABYTE = 1 << 20
 
 
 def run_limited(function: Callable[..., Any], *args: Any, megabytes: int, seconds: int) -> Any:
-    """What a module-level function returns, or its exception; the process dies when it needs more than the limits."""
+    """Return the result of a module-level function, or raise its exception; the process dies beyond the limits."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(sender, function, args, megabytes, seconds))

@@ -1,7 +1,7 @@
-"""What a power loss leaves of a folder: only what was flushed to disk, or all of it with torn ends.
+"""The content of a folder after a power loss: only what was flushed to disk, or all of it with torn ends.
 
-A disk may keep what was never flushed, and may not; each file and each folder by itself. These are the two extremes:
-everything that was not flushed is gone, names too; or all names are there, and whatever was not flushed is cut.
+A disk may or may not keep unflushed data, independently for each file and folder. These are the two extremes:
+everything unflushed is lost, including names; or all names exist, and unflushed content is truncated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 
 class PowerLoss:
-    """Watches what a program flushes. Flushed are, to begin with, all files that are there.
+    """Watches what a program flushes. All existing files count as flushed at the beginning.
 
     Attributes:
         moments: how many times something was flushed.
@@ -25,9 +25,9 @@ class PowerLoss:
     def __init__(self, folder: Path, images: Path, wanted: set[int]) -> None:
         """
         Args:
-            folder: what is watched.
-            images: where to put what a power loss would leave.
-            wanted: before which flushes (0 is the first) the power is to be lost.
+            folder: the watched folder.
+            images: target folder for the content after a power loss.
+            wanted: flushes (0 is the first) before which the power is to be lost.
         """
         self.moments = 0
         self._folder = folder
@@ -45,7 +45,7 @@ class PowerLoss:
 
     @contextmanager
     def watching(self) -> Iterator[PowerLoss]:
-        """Watch this process; an image is made at each moment that is wanted, and at the end."""
+        """Watch this process; an image is made at each requested moment, and at the end."""
         flush = os.fsync
 
         def fsync(file: int | object) -> None:
@@ -67,7 +67,7 @@ class PowerLoss:
 
     def _flushed(self, descriptor: int) -> None:
         status = os.fstat(descriptor)
-        # As long as somebody has it open, no other file gets its number.
+        # While it is open, no other file gets its inode.
         self._held.setdefault(status.st_ino, os.dup(descriptor))
         if stat.S_ISDIR(status.st_mode):
             with os.scandir(descriptor) as entries:

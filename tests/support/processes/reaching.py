@@ -1,4 +1,4 @@
-"""Whether something reaches out: a listener on the loopback interface, and a pipe that nobody else would open."""
+"""Detection of access to the outside: a listener on the loopback interface, and a pipe that nothing else would open."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 
 _POLL_SECONDS = 0.005
 _ADDRESS = "127.83.17.5"
-"""Another one of the loopback interface, at which nobody who looks around on this machine knocks by chance."""
+"""A loopback address that other programs do not contact by chance."""
 
 
 @dataclass
 class Watch:
-    """Traps, each of which tells when somebody has stepped into it. Use it as a context manager.
+    """Traps that report access to them. A context manager.
 
     Attributes:
         folder: where its files are.
-        caught: what has happened.
+        caught: the detected accesses.
     """
 
     folder: Path
@@ -46,22 +46,22 @@ class Watch:
 
     @property
     def url(self) -> str:
-        """An address where somebody listens."""
+        """A URL with a listener."""
         return f"http://{_ADDRESS}:{self._listener.getsockname()[1]}/x.xsd"
 
     @property
     def pipe(self) -> Path:
-        """A file that can be read only while somebody writes to it."""
+        """A file that can be read only while it has a writer."""
         return self.folder / "pipe"
 
     @property
     def there(self) -> Path:
-        """A file that is there."""
-        return self.folder / "jrtbj.xml"  # letters that say nothing in formats of numbers and dates
+        """An existing file."""
+        return self.folder / "jrtbj.xml"  # letters without meaning in formats of numbers and dates
 
     @property
     def missing(self) -> Path:
-        """A file that is not there, with a name of the same letters."""
+        """A missing file, with a name of the same letters."""
         return self.folder / "jtrbj.xml"
 
     def _accept(self) -> None:
@@ -80,7 +80,7 @@ class Watch:
     def _poll(self) -> None:
         while not self._ended.wait(_POLL_SECONDS):
             try:
-                descriptor = os.open(self.pipe, os.O_WRONLY | os.O_NONBLOCK)  # fails as long as nobody reads
+                descriptor = os.open(self.pipe, os.O_WRONLY | os.O_NONBLOCK)  # fails while it has no reader
             except OSError as error:
                 assert error.errno == errno.ENXIO  # noqa: PT017
                 continue

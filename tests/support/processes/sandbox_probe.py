@@ -1,4 +1,4 @@
-"""A sandbox with a Python inside that does whatever a test says, as if somebody had got the better of what runs there.
+"""A sandbox with a Python that runs arbitrary code of a test, as if its content had been exploited.
 
 As a program it is the owner: it builds the sandbox before it has any thread, which pytest's own process could not.
 """
@@ -37,7 +37,7 @@ class SandboxProbe:
         self.trouble = self._hear()
 
     def tells(self, expression: str) -> Any:
-        """What an expression is worth inside: a value, or the name of what it raises."""
+        """Evaluate an expression inside; return its value, or the name of its exception."""
         return self._ask("tell", expression)
 
     def grant(self, reads: list[Path], folders: list[Path]) -> None:
@@ -51,12 +51,12 @@ class SandboxProbe:
         return found
 
     def family(self) -> list[int]:
-        """Process ids of all inside, as seen from outside."""
+        """Return the process ids of all processes inside, as seen from outside."""
         found: list[int] = self._ask("family", None)
         return found
 
     def kill(self) -> None:
-        """End what is inside, and wait for it."""
+        """Kill the processes inside, and wait for their exit."""
         self._ask("kill", None)
 
     def close(self) -> None:
@@ -75,14 +75,14 @@ class SandboxProbe:
 
 
 def namespaces_work(folder: Path) -> bool:
-    """Whether this system lets us build the whole sandbox."""
+    """Return whether this system permits building a full sandbox."""
     probe = SandboxProbe(folder)
     probe.close()
     return probe.trouble is None
 
 
 def _obey(orders: socket.socket) -> int:
-    """Inside: evaluate what comes."""
+    """Evaluate received expressions inside."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     known: dict[str, Any] = {}
     exec("import os, sys, socket, subprocess, signal, time, ctypes, pathlib", known)

@@ -34,18 +34,18 @@ class SmallDisk:
 
     Attributes:
         folder: where it is.
-        workspace: that commands work in.
+        workspace: workspace of the commands.
     """
 
     folder: Path
     workspace: Path
 
     def mount(self, size: str) -> None:
-        """Put it in its place."""
+        """Mount it."""
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", self.folder], check=True)
 
     def odf(self, *arguments: object) -> tuple[int, str, str]:
-        """Run a command; gives its exit code and what it prints."""
+        """Run a command; return its exit code and output."""
         from odfpy.cli.app import run
 
         out, err = StringIO(), StringIO()
@@ -56,7 +56,7 @@ class SmallDisk:
         return code, out.getvalue(), err.getvalue()
 
     def fill(self, but: int) -> None:
-        """Fill it, and leave so many bytes."""
+        """Fill it, except for a number of bytes."""
         block, filling = bytes(4096), self.folder / "filling"
         with suppress(OSError), filling.open("wb", buffering=0) as file:
             while True:

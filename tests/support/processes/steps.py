@@ -34,7 +34,7 @@ class Steps(ForkingProcess):
         super().__init__(_PROGRAM)
 
     def count(self, workspace: Path, command: str) -> int:
-        """Run a command to its end; gives the number of its changes."""
+        """Run a command to its end; return the number of its changes."""
         status, steps = self._run(workspace, command, NEVER)
         assert status == 0
         return steps
@@ -44,7 +44,7 @@ class Steps(ForkingProcess):
         assert self.strike(workspace, command, at), "it was killed"
 
     def strike(self, workspace: Path, command: str, at: int) -> bool:
-        """As `kill`, of a command with threads, which may have fewer changes this time; gives whether it was killed."""
+        """Like `kill`, for a command with threads, which may make fewer changes this time; return whether it hit."""
         status, _ = self._run(workspace, command, at)
         assert status in (0, 9)
         return status == 9

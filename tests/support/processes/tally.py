@@ -1,4 +1,4 @@
-"""Counting kills for who runs the harness at length: a line for each in the file that `ODF_KILLS_TALLY` names."""
+"""Count of kills for long runs of the harness: a line for each in the file named by `ODF_KILLS_TALLY`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 KILLS = int(os.environ.get("ODF_KILLS", "0"))
-"""How many kills of each kind are wanted, beyond those of a run of all tests; see `benchmarks/kills.py`."""
+"""Number of kills of each kind, beyond those of a run of all tests; see `benchmarks/kills.py`."""
 
 
 def tally(what: str) -> None:
@@ -17,6 +17,6 @@ def tally(what: str) -> None:
 
 
 def spread(total: int, most: int) -> list[int]:
-    """At which of so many steps to kill, from 1 on: evenly, and at all of them where that is not too many."""
+    """Return the steps at which to kill, from 1 on: evenly spread, or all of them if there are few."""
     most = max(most, KILLS)
     return sorted({1 + round(at * (total - 1) / most) for at in range(most + 1)})

@@ -1,4 +1,4 @@
-"""Programs at a terminal of their own, as a person has them: keys go in, a screen comes out."""
+"""Programs at a pseudo-terminal: keys go in, a screen comes out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PATIENCE = 300.0
-"""Seconds after which what is waited for will not come any more."""
+"""Seconds after which a wait fails."""
 
 INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 """Tests may run in the background, where shells have SIGINT ignored, and that is inherited."""
@@ -31,12 +31,12 @@ _AT_TERMINAL = (
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Variables as people have them: without the one that lets Python write to pipes at once."""
+    """Return the environment of users: without the variable that makes Python write to pipes unbuffered."""
     return {**os.environ, "PYTHONUNBUFFERED": "", "PYTHONPATH": str(REPOSITORY), "TERM": "xterm", **variables}
 
 
 def start(*arguments: str, cwd: Path, flags: tuple[str, ...] = (), **options: object) -> subprocess.Popen[str]:
-    """`odf` as a process, its streams pipes unless said otherwise; the flags are for Python."""
+    """Start `odf` as a process; its streams are pipes by default; the flags are for Python."""
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
         [sys.executable, *flags, "-c", _COMMAND, *arguments], cwd=cwd, env=environment(), text=True, **streams
@@ -44,7 +44,7 @@ def start(*arguments: str, cwd: Path, flags: tuple[str, ...] = (), **options: ob
 
 
 def wait_until_interruptible(process: subprocess.Popen[str]) -> None:
-    """Wait until `odf` listens to Ctrl-C, for which it has a thread; before that it is up to Python what one does."""
+    """Wait until `odf` handles Ctrl-C, for which it has a thread; before that, Python's default applies."""
     deadline = time.monotonic() + PATIENCE
     while process.poll() is None and len([*Path(f"/proc/{process.pid}/task").iterdir()]) < 2:
         assert time.monotonic() < deadline
@@ -52,7 +52,7 @@ def wait_until_interruptible(process: subprocess.Popen[str]) -> None:
 
 
 class Terminal:
-    """A program at a terminal; Ctrl-C goes to it and everything it has started, as from a keyboard."""
+    """A program at a terminal; Ctrl-C reaches it and everything it has started, as from a keyboard."""
 
     def __init__(self, *words: str, cwd: Path, columns: int, **variables: str) -> None:
         self._master, slave = pty.openpty()
@@ -70,13 +70,13 @@ class Terminal:
         self.screen = ""
 
     def close(self) -> None:
-        """End the process, whatever it does."""
+        """Terminate the process, whatever it is doing."""
         self._process.kill()
         self._process.wait()
         os.close(self._master)
 
     def hang_up(self) -> None:
-        """Take the terminal away, as when its window is closed."""
+        """Hang up, as when a terminal window is closed."""
         os.close(self._master)
         self._master = os.open(os.devnull, os.O_RDWR)
 
@@ -84,7 +84,7 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def wait_for(self, text: str, after: int = 0) -> str:
-        """Read on until the text is on the screen, beyond some place of it; gives everything up to its end."""
+        """Read until the text is on the screen after a position; return everything up to its end."""
         deadline = time.monotonic() + PATIENCE
         while text not in self.screen[after:]:
             if not self._read(deadline):
@@ -92,7 +92,7 @@ class Terminal:
         return self.screen[: self.screen.index(text, after) + len(text)]
 
     def wait_for_work(self, seconds: float) -> None:
-        """Wait until the program, or what it has started, has used so much more processor time: it reads no keys."""
+        """Wait until the program, or its children, have used some more processor time without reading keys."""
         enough = self._processor_seconds() + seconds
         deadline = time.monotonic() + PATIENCE
         while self._processor_seconds() < enough:
@@ -103,7 +103,7 @@ class Terminal:
         parents: dict[int, int] = {}
         ticks: dict[int, int] = {}
         for process in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError):  # it has ended
+            with suppress(OSError):  # it has exited
                 numbers = process.read_text().rpartition(") ")[2].split()
                 pid = int(process.parent.name)
                 parents[pid], ticks[pid] = int(numbers[1]), sum(map(int, numbers[11:13]))
@@ -113,7 +113,7 @@ class Terminal:
         return sum(ticks.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")
 
     def interrupt(self, until: str) -> None:
-        """Press Ctrl-C until some text comes: a key that arrives just before readline waits is read with the next."""
+        """Press Ctrl-C until a text appears: a key that arrives just before readline waits is read with the next."""
         before = len(self.screen)
         deadline = time.monotonic() + PATIENCE
         while until not in self.screen[before:]:
@@ -125,14 +125,14 @@ class Terminal:
                 pass
 
     def ask(self, line: str, prompt: str = "odf> ") -> str:
-        """Type a line and give what comes until the next prompt."""
+        """Type a line and return the output up to the next prompt."""
         before = len(self.screen)
         self.type(f"{line}\n")
         self.wait_for(prompt, before)
         return self.plain[len(_plain(self.screen[:before])) :].removesuffix(prompt)
 
     def wait(self) -> int:
-        """Read to the end; gives the exit code."""
+        """Read to the end; return the exit code."""
         deadline = time.monotonic() + PATIENCE
         while self._read(deadline):
             pass
@@ -140,7 +140,7 @@ class Terminal:
 
     @property
     def plain(self) -> str:
-        """The screen without colours and other orders to the terminal."""
+        """The screen without colors and other control sequences."""
         return _plain(self.screen)
 
     def _read(self, deadline: float) -> bool:
@@ -149,7 +149,7 @@ class Terminal:
             return False
         try:
             data = os.read(self._master, 65536)
-        except OSError:  # nobody has the other side open any more
+        except OSError:  # the other side is closed
             return False
         self.screen += data.decode()
         return bool(data)

@@ -23,17 +23,17 @@ SLICES = 2
 
 
 def race_in_process(folder: Path, writer: int, rounds: int, barrier: Any, results: Any) -> None:
-    """One of several writers that move the same head."""
+    """Run one of several writers that move the same head."""
     results.put(race(LocalRefStore(folder), writer, rounds, lambda: barrier.wait(60)))
 
 
 def slice_file(number: int) -> bytes:
-    """The bytes of the file of a slice."""
+    """Return the bytes of the file of a slice."""
     return bytes([number]) * 300_000
 
 
 def write_dataset(folder: Path) -> ChainState:
-    """Make a dataset, or go on with it: `SLICES` commits, each with a slice that is put in its place before."""
+    """Create or continue a dataset: `SLICES` commits, each with a slice that is put in place before."""
     layout = DatasetLayout.local(folder)
     chain = layout.chain
     state = ChainState() if layout.refs.get(HEAD) is None else chain.state()

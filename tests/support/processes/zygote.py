@@ -31,7 +31,7 @@ class Zygote(ForkingProcess):
 
     Attributes:
         child: the process of the last pull.
-        steps: how many changes of files the last pull made that was asked to die at one and came to its end.
+        steps: number of file changes of the last pull that was to die at one and completed.
     """
 
     def __init__(self) -> None:
@@ -39,10 +39,10 @@ class Zygote(ForkingProcess):
         super().__init__(_PROGRAM)
 
     def pull(self, workspace: Path, kill_after: float | None = None, kill_at: int | None = None) -> tuple[int, float]:
-        """Pull everything; gives back status and duration.
+        """Pull everything; return status and duration.
 
         Args:
-            workspace: its folder.
+            workspace: folder of the workspace.
             kill_after: seconds after which the child gets SIGKILL.
             kill_at: before which change of files it gets it, from 1 on; a connection to the engine counts as one.
         """

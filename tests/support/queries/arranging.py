@@ -22,7 +22,7 @@ def case_of(query):
 
 
 def both(spark, case, pulls):
-    """Run the pulls with and without an arrangement; gives how many of them have looked rows up."""
+    """Run the pulls with and without an arrangement; return how many of them looked up rows."""
     with TemporaryDirectory() as one, TemporaryDirectory() as other:
         plain = Runner(Tuned(spark, **QUICK), case, Path(one))
         arranged = Runner(Tuned(spark, **QUICK), case, Path(other), arranged=True)
@@ -31,13 +31,13 @@ def both(spark, case, pulls):
 
 
 def hashes_of(spark, case, folder):
-    """The logical hashes of the slices of a case whose pulls look up all that can be, `none` for a pull without rows."""
+    """Return the logical hashes of a case's slices, looking up all possible rows; `none` for a pull without rows."""
     runner = Runner(Tuned(spark, **QUICK), case, folder, arranged=True)
     return [runner.pull(pull).logical_hash or "none" for pull in case.pulls]
 
 
 def in_random_histories(case, examples, law):
-    """Try a law on so many random histories of the inputs of a case."""
+    """Test a law on random histories of the inputs of a case."""
 
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck), deadline=None)
     @given(histories(tuple(case.inputs), pulls=(3, 6)))
@@ -48,7 +48,7 @@ def in_random_histories(case, examples, law):
 
 
 def parts(runner):
-    """How many files are in the checkpoint, how many stateful inputs are said to be arranged, and how many are."""
+    """Return the number of files in the checkpoint, and the reported and actual number of arranged stateful inputs."""
     manifest = read_manifest(Path(runner.checkpoint or ""))
     assert manifest is not None
     found = ArrangementManifest.read(runner.arrangement) if runner.arrangement else None
@@ -60,14 +60,14 @@ def parts(runner):
 
 
 def arranged_runner(spark, query, pulls, folder):
-    """A runner of a query that looks up all that can be."""
+    """Return a runner of a query that looks up all possible rows."""
     return Runner(Tuned(spark, **QUICK), replace(case_of(query), pulls=pulls), folder, arranged=True)
 
 
 def pulled_with(spark, query, pulls, folder, between):
-    """Pull, and do something before the sixth pull; rows are compared with those of an undisturbed engine.
+    """Pull, with an action before the sixth pull; compare rows with those of an undisturbed engine.
 
-    Gives `parts` after each pull.
+    Returns `parts` after each pull.
     """
     (folder / "plain").mkdir()
     (folder / "other").mkdir()
@@ -99,7 +99,7 @@ def swap(runner):
 
 
 SPOILED = (lose, damage, swap)
-"""What may happen to an arrangement: it is made again from history."""
+"""Kinds of damage to an arrangement: it is rebuilt from history."""
 
 
 @contextmanager

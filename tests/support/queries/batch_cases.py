@@ -22,13 +22,13 @@ from odfpy.engine.spark.batch.request import BatchAnswer, BatchRequest
 
 @dataclass
 class Compared(Runner):
-    """Runs the pulls of a case, and compares what they have given with the batch.
+    """Runs the pulls of a case, and compares their output with the batch.
 
     Attributes:
         temporal: the temporal tables of the transform.
         batch_spark: runs the batch, with other settings perhaps.
-        slices: what the engine has written so far.
-        schema: of the output.
+        slices: slices written by the engine so far.
+        schema: schema of the output.
     """
 
     temporal: Sequence[TemporalTable] = ()
@@ -37,7 +37,7 @@ class Compared(Runner):
     schema: DataSchema | None = None
 
     def respond(self, request: TransformRequest) -> TransformResponse:
-        """What the engine says; what it writes is noted."""
+        """Return the response of the engine; record its slices."""
         response = super().respond(self._with_tables(request))
         if isinstance(response, TransformResponseSuccess):
             self.slices += [one.path for one in response.slices]
@@ -49,7 +49,7 @@ class Compared(Runner):
         return replace(request, transform=transform)
 
     def request(self, most: int = 100, **changes: Any) -> BatchRequest:
-        """What is asked of the batch now; changes are those of the run."""
+        """Return the current request to the batch; changes are for the run."""
         assert self.schema is not None, "nothing has been pulled"
         folder = self.folder / f"batch-{self.pulls}"
         folder.mkdir(exist_ok=True)
@@ -61,11 +61,11 @@ class Compared(Runner):
         return BatchRequest(replace(run, recorded_schema=self.schema, **changes), output, most)
 
     def compare(self, most: int = 100, **changes: Any) -> BatchAnswer:
-        """How the output so far differs from the batch over all rows so far."""
+        """Return how the output so far differs from the batch over all rows so far."""
         return compare_output(self.batch_spark or self.spark, self.request(most, **changes))
 
     def spoil(self, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
-        """Put other rows into the last slice."""
+        """Replace the rows of the last slice."""
         path = Path(self.slices[-1])
         table = pq.read_table(path)
         pq.write_table(pa.Table.from_pylist(change(table.to_pylist()), schema=table.schema), path)

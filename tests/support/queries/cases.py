@@ -1,6 +1,6 @@
-"""Cases of queries: text, inputs cut into pulls, and what each pull emits, as small tables that are read by eye.
+"""Cases of queries: text, inputs divided into pulls, and the output of each pull, as small readable tables.
 
-A table has one row a line: operation type, event time, then the columns, apart by blanks; `-` is NULL, lists and
+A table has one row per line: operation type, event time, then the columns, separated by blanks; `-` is NULL, lists and
 structs are JSON without blanks. The files are YAML in which everything is text.
 """
 
@@ -51,11 +51,11 @@ _SIMPLE = {
 
 @dataclass(frozen=True)
 class Pull:
-    """What arrives between two runs, and what the second one emits.
+    """The input that arrives between two runs, and the output of the second one.
 
     Attributes:
         rows: new rows by input.
-        watermarks: by input; one that is not named stays as it was.
+        watermarks: watermarks by input; others are unchanged.
         output: the lines of the table that is emitted.
         reaches: the watermark of the output.
     """
@@ -71,8 +71,8 @@ class Case:
     """A transform with its inputs.
 
     Attributes:
-        closed: what the oracle may look at, as SQL over an input, over a step (by their names) or over the `result`;
-            `:watermark` is the least of the watermarks, `:a` that of the input `a`.
+        closed: the rows visible to the oracle, as SQL over an input, over a step (by their names) or over the `result`;
+            `:watermark` is the minimum of the watermarks, `:a` that of the input `a`.
         columns: names of the columns of the output, in their order.
     """
 
@@ -85,7 +85,7 @@ class Case:
     columns: Sequence[str] = ()
 
     def watermarks(self, count: int) -> dict[str, str]:
-        """The watermarks after the first pulls."""
+        """Return the watermarks after the first pulls."""
         known: dict[str, str] = {}
         for pull in self.pulls[:count]:
             known |= pull.watermarks
@@ -94,7 +94,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Made:
-    """What a pull gave."""
+    """The result of a pull."""
 
     rows: Sequence[Row]
     lines: Sequence[str]
@@ -107,12 +107,12 @@ class Made:
 
 
 def corpus() -> list[Case]:
-    """All cases, in the order of their files."""
+    """Return all cases, in the order of their files."""
     return [case for path in sorted(CORPUS.glob("[0-9]*.yaml")) for case in read_cases(path)]
 
 
 def read_cases(path: Path) -> Iterator[Case]:
-    """The cases of a file."""
+    """Yield the cases of a file."""
     for text in yaml.load_all(path.read_text("utf-8"), yaml.BaseLoader):
         inputs = {
             alias: [pa.field(name, type_of(kind)) for name, kind in of.items()] for alias, of in text["inputs"].items()
@@ -142,12 +142,12 @@ def read_cases(path: Path) -> Iterator[Case]:
 
 
 def lines(table: str) -> list[str]:
-    """The lines of a table, with single blanks."""
+    """Return the lines of a table, with single blanks."""
     return [" ".join(line.split()) for line in table.splitlines() if line.strip()]
 
 
 def type_of(kind: str) -> pa.DataType:
-    """A type by its name in SQL."""
+    """Return a type by its name in SQL."""
     if kind.startswith("array<"):
         return pa.list_(type_of(kind[6:-1]))
     if found := re.fullmatch(r"decimal\((\d+),(\d+)\)", kind):
@@ -156,13 +156,13 @@ def type_of(kind: str) -> pa.DataType:
 
 
 def parsed(line: str, fields: Sequence[pa.Field]) -> Row:
-    """A row of an input."""
+    """Return a row of an input."""
     op, event_time, *values = line.split()
     return (op, instant(event_time), *(_value(text, f.type) for text, f in zip(values, fields, strict=True)))
 
 
 def instant(text: str) -> datetime:
-    """A time in UTC."""
+    """Return a time in UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
 
 
@@ -183,7 +183,7 @@ def _value(text: str, kind: pa.DataType) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value as the tables have it."""
+    """Format a value as in the tables."""
     if value is None:
         return "-"
     if isinstance(value, (list, dict)):
@@ -211,13 +211,13 @@ def _plain(value: Any) -> Any:
 
 
 INTERPRETED = {"spark__sql__codegen__wholeStage": "false", "spark__sql__codegen__factoryMode": "NO_CODEGEN"}
-"""Settings with which Spark interprets plans: the same rows, without the time it takes to compile small queries."""
+"""Settings with which Spark interprets plans: the same rows, without compiling small queries."""
 QUICK = {**INTERPRETED, "spark__sql__shuffle__partitions": "1"}
 """Settings for queries that are about something else than how Spark works."""
 
 
 class Tuned:
-    """A session whose requests get other settings, as another machine would have them.
+    """A session whose requests have other settings, as on another machine.
 
     Attributes:
         sessions: those of the requests so far.
@@ -229,7 +229,7 @@ class Tuned:
         self._settings = {name.replace("__", "."): str(value) for name, value in settings.items()}
 
     def newSession(self) -> Any:  # noqa: N802 (Spark's name)
-        """A session for one request."""
+        """Return a session for one request."""
         session = self._spark.newSession()
         for name, value in self._settings.items():
             session.conf.set(name, value)
@@ -247,8 +247,8 @@ class Runner:
     Attributes:
         write: options of the slices' Parquet writer.
         rows_in_one_task: as for the engine.
-        arranged: whether all earlier rows are looked up by key that can be.
-        looked_up: how many pulls have looked rows up.
+        arranged: whether to look up earlier rows by key where possible.
+        looked_up: number of pulls that looked up rows.
     """
 
     spark: Any
@@ -272,19 +272,19 @@ class Runner:
         self._known_then: dict[str, str] = {}
 
     def arrive(self, pull: Pull) -> None:
-        """What is new arrives, in one block for each input."""
+        """Add new input, in one block for each input."""
         for alias, rows in pull.rows.items():
             if rows:
                 self.sources[alias].add(rows, zulu(self.known.get(alias)), commit=self.pulls)
         self.known = self.known | dict(pull.watermarks)
 
     def pull(self, pull: Pull) -> Made:
-        """What is new arrives, and the engine runs."""
+        """Add new input, and run the engine."""
         self.arrive(pull)
         return self.run()
 
     def run(self) -> Made:
-        """One run of the engine over what has arrived; the history is given when it is asked for."""
+        """Run the engine over the current input; history is provided on request."""
         folder = self.folder / f"pull-{self.pulls}"
         folder.mkdir()
         self.pulls += 1
@@ -328,7 +328,7 @@ class Runner:
         )
 
     def _take_over(self, made: Path) -> None:
-        """What the engine has left is what it gets in the next pull."""
+        """Pass the state left by the engine to the next pull."""
         manifest = ArrangementManifest.read(made)
         if manifest is not None and self.arrangement is not None:
             before = ArrangementManifest.read(self.arrangement)
@@ -340,12 +340,12 @@ class Runner:
         self.arrangement = made if manifest is not None else None
 
     def respond(self, request: TransformRequest) -> TransformResponse:
-        """What the engine says."""
+        """Return the response of the engine."""
         return operations.transform(self.spark, request, rows_in_one_task=self.rows_in_one_task)
 
 
 def answer_of(spark: Any, query: str, source: Source, out: Path) -> list[dict[str, Any]]:
-    """The rows of an ad hoc query, by way of a file."""
+    """Return the rows of an ad hoc query, through a file."""
     answer = operations.sql(spark, SqlRequest(query, (source.table(),), str(out)))
     assert isinstance(answer, SqlResponseSuccess), answer
     with pa.ipc.open_stream(out.read_bytes()) as stream:
@@ -353,24 +353,24 @@ def answer_of(spark: Any, query: str, source: Source, out: Path) -> list[dict[st
 
 
 def pull_both(one: Runner, other: Runner, pulls: Iterable[Pull]) -> None:
-    """Make the same pulls in two ways, which gives the same after each."""
+    """Run the same pulls in two ways, and compare after each."""
     for pull in pulls:
         wanted, found = one.pull(pull), other.pull(pull)
         assert (found.lines, found.logical_hash, found.reaches) == (wanted.lines, wanted.logical_hash, wanted.reaches)
 
 
 def line_of(row: Row) -> str:
-    """A row that is emitted, as the tables have it."""
+    """Format an output row as in the tables."""
     return " ".join([row[0], *(shown(value) for value in row[1:])])
 
 
 def zulu(text: str | None) -> str | None:
-    """A time in UTC, as timestamps are written."""
+    """Return a time in UTC, as timestamps are written."""
     return None if text is None else text + "Z"
 
 
 def run_case(spark: Any, case: Case, folder: Path, **options: Any) -> list[Made]:
-    """All pulls of a case."""
+    """Return all pulls of a case."""
     runner = Runner(spark, case, folder, **options)
     return [runner.pull(pull) for pull in case.pulls]
 

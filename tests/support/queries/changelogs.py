@@ -1,4 +1,4 @@
-"""Small histories of changelogs, random ones too, and what they stand for: the reference models of projections."""
+"""Small and random histories of changelogs, with their states: the reference models of projections."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def moment(days: float) -> Timestamp:
 
 
 def as_at(log: Log, system: int) -> list[Event]:
-    """What was known at a time: the rows recorded until then."""
+    """Return the rows recorded until a time."""
     return [row for row in log if row.system <= system]
 
 
 def current(log: Log, *, keyed: bool) -> list[Event]:
-    """The current state: the last row of each key, or rows as often as they are gained more than taken away."""
+    """Return the current state: the last row of each key, or rows as often as they were added more than removed."""
     if keyed:
         last = {row.key: row for row in log}
         return [row for row in last.values() if row.gains]
@@ -82,7 +82,7 @@ def current(log: Log, *, keyed: bool) -> list[Event]:
 
 
 def as_of(log: Log, time: float, *, keyed: bool) -> list[Event]:
-    """What held at a time: the state of what happened until then, or of each key the version in force."""
+    """Return the state at an event time: of the changes until then, or the version in force of each key."""
     if not keyed:
         return current([row for row in log if row.time is not None and row.time <= time], keyed=False)
     log = [row for row in log if row.time is not None]
@@ -90,7 +90,7 @@ def as_of(log: Log, time: float, *, keyed: bool) -> list[Event]:
 
 
 def _in_force(log: Log, key: str | None, time: float) -> Event | None:
-    """The version of a key: the last of what begins and ends versions up to a time."""
+    """Return the version of a key: the last of the rows that begin or end versions up to a time."""
     rows = [row for row in log if row.key == key]
     weight, events = Counter[tuple[object, ...]](), []
     for at, row in enumerate(rows):
@@ -115,7 +115,7 @@ def _in_force(log: Log, key: str | None, time: float) -> Event | None:
 
 
 def _told(log: Log, system: int) -> float | None:
-    """The time that a commit stands for: the latest it came with, or just after what came before."""
+    """Return the time assigned to a commit: the latest of its rows, or just after all earlier ones."""
     before = max((row.time for row in log if row.gains and row.system < system), default=None)
     now = max((row.time for row in log if row.gains and row.system <= system), default=None)
     return now if before is None or now > before else before + 1 / DAY
@@ -126,8 +126,8 @@ def _told(log: Log, system: int) -> float | None:
 
 @st.composite
 def logs(draw: st.DrawFn, *, most: int = 14) -> list[Event]:
-    """Appends, updates, corrections of corrections, retractions, late rows; also what makes no sense: retractions of
-    what is not there, half corrections, rows without a time."""
+    """Generate appends, updates, corrections of corrections, retractions, late rows; also inconsistent rows:
+    retractions of missing rows, half corrections, rows without a time."""
     times, keys = st.sampled_from([None, 1, 2, 3, 4, 5, 5]), st.sampled_from(["a", "b", None])
     values = st.sampled_from([1, 2, None])
     rows: list[Event] = []
@@ -155,7 +155,7 @@ def logs(draw: st.DrawFn, *, most: int = 14) -> list[Event]:
 
 
 def table_of(log: Log) -> pa.Table:
-    """The rows of a log as a slice has them."""
+    """Return the rows of a log as a slice has them."""
 
     def millis(days: float | None) -> int | None:
         return None if days is None else round(days * DAY)
@@ -168,7 +168,7 @@ def table_of(log: Log) -> pa.Table:
 
 
 def sql_table(folder: Path, log: Log, projection: Projection | None, name: str = "t") -> SqlTable:
-    """A log in a folder, one slice for each commit, as a table of a query."""
+    """Return a log in a folder, one slice for each commit, as a table of a query."""
     folder.mkdir(parents=True, exist_ok=True)
     schema = folder / "schema"
     pq.write_table(SCHEMA.empty_table(), schema)

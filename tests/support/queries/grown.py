@@ -1,4 +1,4 @@
-"""A dataset whose second input has another shape: columns in another order, new ones, absent ones, structs that grow."""
+"""A dataset whose second slice has another shape: reordered, new and missing columns, structs with new members."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def table(columns: dict[str, tuple[pa.DataType, Any]]) -> pa.Table:
 
 
 def grown(folder: Path, merge: str = "{kind: Append}") -> Workspace:
-    """A workspace with that dataset, `grown`."""
+    """Return a workspace with that dataset, `grown`."""
     workspace = Workspace.init(folder)
     workspace.add(load_snapshots(MANIFEST % merge, "grown.yaml"))
     for number, columns in enumerate((FIRST, SECOND)):
@@ -70,7 +70,7 @@ def grown(folder: Path, merge: str = "{kind: Append}") -> Workspace:
 
 
 def expected() -> list[dict[str, Any]]:
-    """The data columns of its two rows, as they have to come out of everything."""
+    """Return the data columns of its two rows, as expected from every reader."""
     first = {name: value for name, (_, value) in FIRST.items()}
     second = {name: value for name, (_, value) in SECOND.items()}
     millis = pa.scalar(1_700_000_000_123, pa.timestamp("ms", "UTC")).as_py()
@@ -82,5 +82,5 @@ def expected() -> list[dict[str, Any]]:
 
 
 def data_of(rows: pa.Table) -> list[dict[str, Any]]:
-    """The data columns of some rows."""
+    """Return the data columns of some rows."""
     return rows.drop_columns(["at", "what", "since"]).to_pylist()

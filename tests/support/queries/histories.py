@@ -16,7 +16,7 @@ values = st.integers(0, 3)
 
 @st.composite
 def histories(draw, inputs, *, in_time=False, pulls=(1, 4)):
-    """Pulls: rows, corrections and retractions of rows that are there and of some that never were, watermarks."""
+    """Generate pulls: rows, corrections and retractions of existing rows and of some that never existed, watermarks."""
     there = {alias: [] for alias in inputs}
     marks = dict.fromkeys(inputs, -1)
     found = []

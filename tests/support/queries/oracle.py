@@ -1,4 +1,4 @@
-"""What is right: the text of a query, run by plain Spark over what its inputs are now (ADR 0013, "Streams and states").
+"""The oracle: the text of a query, run by plain Spark over the state of its inputs (ADR 0013, "Streams and states").
 
 Nothing of the incremental engine is used here: changelogs are netted in Python, and Spark gets tables without any
 operation types.
@@ -27,7 +27,7 @@ _NAN = float("nan")
 
 
 def net(rows: Iterable[Row]) -> Counter[Row]:
-    """The multiset that a changelog stands for; what is retracted without being there counts below zero."""
+    """Return the multiset of a changelog; retractions of missing rows have negative counts."""
     counts: Counter[Row] = Counter()
     for op, *data in rows:
         counts[tuple(_one_form(value) for value in data)] += OperationType(SYMBOLS[op]).weight
@@ -41,7 +41,7 @@ def _one_form(value: Any) -> Any:
 
 
 def state_of(rows: Iterable[Row]) -> Counter[str]:
-    """The state that the rows of an output stand for, as text; negative where more is retracted than was there."""
+    """Return the state of an output's rows, as text; negative if more is retracted than was there."""
     counts: Counter[str] = Counter()
     for op, *values in rows:
         counts[_line(values)] += OperationType(SYMBOLS[op]).weight
@@ -49,7 +49,7 @@ def state_of(rows: Iterable[Row]) -> Counter[str]:
 
 
 def _line(values: Iterable[Any]) -> str:
-    """A row as text; sums of floating point numbers may differ in the last digits from those of plain Spark."""
+    """Return a row as text; sums of floating point numbers may differ in the last digits from those of plain Spark."""
     return " ".join(shown(_rounded(value)) for value in values)
 
 
@@ -70,12 +70,12 @@ class Oracle:
         self._files = 0
 
     def answer(self, case: Case, rows: Mapping[str, Sequence[Row]], watermarks: Mapping[str, str]) -> Counter[str]:
-        """The batch answer, as far as the watermarks have closed it.
+        """Return the batch answer, as far as the watermarks have closed it.
 
         Args:
-            case: the query, and what counts as closed.
+            case: the query, and which rows are closed.
             rows: all rows so far of each input, as a changelog.
-            watermarks: of the inputs, those that are known.
+            watermarks: known watermarks of the inputs.
         """
         spark = self._spark.newSession()
         times = {alias: watermarks.get(alias, _NEVER) for alias in case.inputs} | {
@@ -111,7 +111,7 @@ class Oracle:
 
 
 def _asked(spark: Any, query: str) -> Any:
-    """The rows of a query; Spark's optimizer would move filters into sessions, which is tested by itself."""
+    """Return the rows of a query; Spark's optimizer would move filters into sessions, which is tested by itself."""
     frame = spark.sql(query)
     if "session_window" not in query:
         return frame

@@ -1,6 +1,6 @@
-"""Parts of queries over all rows of small inputs, without pulls: what the laws of keys are tried on.
+"""Parts of queries over all rows of small inputs, without pulls: test cases for the laws of keys.
 
-A part is looked at in full, and over the rows of some keys only, as a pull looks at it.
+A part is evaluated in full, and over the rows of some keys only, as in a pull.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from odfpy.engine.spark.rows.tables import Table
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 _END = START + timedelta(days=7)
 FIELDS: Sequence[Any] = (pa.field("k", pa.int32()), pa.field("j", pa.int32()))
-"""The columns of every input, beside the event time, which is given in hours after `START`."""
+"""The columns of every input, besides the event time, which is given in hours after `START`."""
 
 Row = tuple[Any, ...]
 
 
 def prepared(catalyst: Catalyst, folder: Path, query: Query, inputs: Sequence[str], **more: Any) -> Steps:
-    """A query over inputs that are alike; `more` are other parts of the transform."""
+    """Return a query over inputs that are alike; `more` are other parts of the transform."""
     schemas = [Source(folder, name, FIELDS).schema_file() for name in inputs]
     tables = [Table.of(InputSchema(name, DEFAULT_VOCABULARY, file)) for name, file in zip(inputs, schemas, strict=True)]
     return steps_of(catalyst, replace(queries(query), **more), tables, "event_time", LatePolicy.default(len(tables)))
@@ -48,7 +48,7 @@ def prepared(catalyst: Catalyst, folder: Path, query: Query, inputs: Sequence[st
 
 @dataclass(frozen=True)
 class _All:
-    """A source of which all rows are new."""
+    """A source with only new rows."""
 
     plan: Node
 
@@ -87,7 +87,7 @@ class World:
         return Clock(self.catalyst, [int(_END.timestamp()) * 1_000_000] * len(self.inputs))
 
     def result(self, fragment: Fragment, touched: Node | None = None) -> Node:
-        """The rows of a fragment, or what it makes of the rows of some keys only."""
+        """Return the rows of a fragment, or those computed from the rows of some keys only."""
         return fragment.info.built(_InputsAt(self, fragment, self._stateful_inputs(fragment), touched))
 
     def keys(self, fragment: Fragment) -> Node:
@@ -107,7 +107,7 @@ class World:
 
 
 def input_rows(catalyst: Catalyst, rows: Sequence[Row]) -> Node:
-    """All rows of an input: hours after `START`, `k`, `j`."""
+    """Return all rows of an input: hours after `START`, `k`, `j`."""
     texts = [
         f"(timestamp'{START + timedelta(hours=hours):%Y-%m-%d %H:%M:%S}', {_literal(k)}, {_literal(j)})"
         for hours, k, j in rows
@@ -179,10 +179,10 @@ class _InputsAt:
 
 @dataclass(frozen=True)
 class Halves:
-    """The rows of a part in full, and those that two halves of all values of one of its keys give; as text.
+    """The rows of a part in full, and those of two halves of all values of one of its keys; as text.
 
     Attributes:
-        misplaced: rows of a half in which something that is said to have the key's value has one of the other half.
+        misplaced: rows of a half in which an output claimed to have the key's value has one of the other half.
     """
 
     whole: Counter[str]
@@ -191,7 +191,7 @@ class Halves:
 
 
 def halves(world: World, fragment: Fragment, at: int) -> Halves:
-    """The rows of a fragment, and those that the halves of all values of its key `at` give; in one query."""
+    """Return the rows of a fragment, and those of the halves of all values of its key `at`; in one query."""
     from pyspark.sql import functions
 
     catalyst, key = world.catalyst, fragment.info.keys[at]
@@ -217,7 +217,7 @@ def _half_of(value: Any) -> Any:
 
 
 def _said(world: World, fragment: Fragment, key: Key, plan: Node, half: int | None) -> Any:
-    """Rows of a fragment as JSON, and whether all that is said to have a key's value has one of that half."""
+    """Return rows of a fragment as JSON, and whether all outputs claimed to have a key's value have one of the half."""
     from pyspark.sql import functions
 
     catalyst, by_id = world.catalyst, {column_id(column): column for column in columns(plan)}

@@ -1,7 +1,7 @@
-"""Random queries of outer joins over the inputs `a`, `b`, `c`, `d`, which all have `k` and `j`; and random pulls.
+"""Random queries of outer joins over the inputs `a`, `b`, `c`, `d`, all with `k` and `j`; and random pulls.
 
-Two to four tables in any kinds of joins, by columns, by expressions, by what another join made NULL; tables are inputs,
-groups, unions or such joins themselves, and EXISTS, IN, groups, ranks and set operations stand above them.
+Two to four tables in any kinds of joins, by columns, by expressions, by columns that another join made NULL; tables are
+inputs, groups, unions or nested joins, with EXISTS, IN, groups, ranks and set operations above them.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ _QUERIES: Final = (
 
 @dataclass
 class Joins:
-    """Makes queries, the same ones of the same dice."""
+    """Generates queries; deterministic for the same random numbers."""
 
     dice: Random
     _tables: int = 0
 
     def query(self) -> str:
-        """All columns of some joins, or what stands above them."""
+        """Return all columns of some joins, or a query over them."""
         if self.dice.random() < 0.5:
             return f"SELECT timestamp'2024-01-01' AS event_time, k, j FROM ({self._select(1)})"
         text, tables = self._joins(1)
@@ -77,7 +77,7 @@ class Joins:
         return f"SELECT timestamp'2024-01-01' AS event_time, {shown} FROM {text}"
 
     def _select(self, depth: int) -> str:
-        """Columns `k` and `j` of some joins."""
+        """Return columns `k` and `j` of some joins."""
         text, tables = self._joins(depth)
         one, other = self._column(tables), self._column(tables)
         if self.dice.random() < 0.25:
@@ -85,7 +85,7 @@ class Joins:
         return self.dice.choice(_QUERIES).format(one, other, text, self.dice.choice(INPUTS))
 
     def _joins(self, depth: int) -> tuple[str, list[str]]:
-        """FROM without the word, and the names of the tables whose columns are there."""
+        """Return the FROM clause without the keyword, and the names of its tables."""
         text, name = self._table(0)
         tables = [name]
         for _ in range(self.dice.choice((1, 2, 2, 3))):
@@ -111,7 +111,7 @@ class Joins:
 
 
 def random_pulls(dice: Random, count: int = 3) -> list[Pull]:
-    """Changelogs of the inputs: rows, and retractions and corrections of some that are there."""
+    """Return changelogs of the inputs: rows, and retractions and corrections of some existing ones."""
     time = datetime(2024, 1, 1, tzinfo=timezone.utc)
     there: dict[str, list[tuple[Any, ...]]] = {alias: [] for alias in INPUTS}
     pulls = []

@@ -1,6 +1,6 @@
-"""What laws of queries are tried on each time all tests run: one history in which everything happens.
+"""The history for laws of queries in every test run, in which everything happens.
 
-Random histories are many, or small: hypothesis begins with those in which next to nothing comes.
+Random histories are either many or small: hypothesis begins with almost empty ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LATE = (
     {"a": ["+A 1T04 x 1"], "b": ["+A 1T01 y 0"]},
     {"a": ["-C 1T07 y 2", "+C 1T09 y 3", "-R 1T04 x 1"], "b": ["+A 1T08 x 3", "-R 1T09 y 1"]},
 )
-"""What comes late, or takes back what is there."""
+"""Late rows and retractions."""
 
 
 _FURTHER: tuple[tuple[dict[str, list[str]], dict[str, str]], ...] = (
@@ -44,11 +44,11 @@ _FURTHER: tuple[tuple[dict[str, list[str]], dict[str, str]], ...] = (
     ({"b": ["-R 2T07 x 2", "+A 2T11 y 0", "+A 2T11 y 0"]}, {"a": "2T12", "b": "2T12"}),
     ({"a": ["-R 2T07 - 2", "+A 2T13 w 1"], "b": ["+A 2T13 w 1"]}, {"a": "2T14", "b": "2T14"}),
 )
-"""What comes later still, mostly to keys that have been there for long."""
+"""Later rows, mostly for existing keys."""
 
 
 def told_further(inputs: Iterable[str]) -> list[Pull]:
-    """The history, and five pulls more.
+    """Return the history, and five pulls more.
 
     Args:
         inputs: `a`, or `a` and `b`.
@@ -62,7 +62,7 @@ def told_further(inputs: Iterable[str]) -> list[Pull]:
 
 
 def only_appended(pulls: Iterable[Pull]) -> list[Pull]:
-    """Pulls without what they take back or correct."""
+    """Return the pulls without retractions and corrections."""
     return [
         replace(pull, rows={alias: [row for row in rows if row[0] == "+A"] for alias, rows in pull.rows.items()})
         for pull in pulls
@@ -70,11 +70,11 @@ def only_appended(pulls: Iterable[Pull]) -> list[Pull]:
 
 
 def told(inputs: Iterable[str], *, in_time: bool = False) -> list[Pull]:
-    """The pulls of the history.
+    """Return the pulls of the history.
 
     Args:
         inputs: `a`, or `a` and `b`.
-        in_time: without what comes late or takes something back.
+        in_time: whether to omit late rows and retractions.
     """
     inputs = tuple(inputs)
     pulls = []

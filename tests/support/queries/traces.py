@@ -1,4 +1,4 @@
-"""Rows of a query's output with the rows of the inputs that they are made of, and the query over nothing but some rows."""
+"""Rows of a query's output with their input rows, and the query over only some rows."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Cited = frozenset[tuple[int, int]]
 
 @dataclass
 class Traces:
-    """A query over inputs that have come in several pulls, and are all taken in at once.
+    """A query over inputs that arrived in several pulls, and are processed at once.
 
     Attributes:
-        pulls: how many of the case's pulls have come.
+        pulls: number of pulls of the case that have arrived.
     """
 
     spark: Any
@@ -45,7 +45,7 @@ class Traces:
         self.sources = {alias: Source(self.folder, alias, fields) for alias, fields in self.case.inputs.items()}
 
     def arrive(self, pull: Pull) -> None:
-        """What is new arrives."""
+        """Add new input."""
         watermarks = self.case.watermarks(self.pulls)
         for alias, rows in pull.rows.items():
             if rows:
@@ -55,7 +55,7 @@ class Traces:
     # --- Runs ---
 
     def result(self, chosen: Collection[tuple[int, int]] | None = None) -> list[str]:
-        """The result over all rows of the inputs, or over some."""
+        """Return the result over all rows of the inputs, or over some."""
         response = operations.transform(self.spark, self._request(chosen))
         assert isinstance(response, TransformResponseSuccess), response
         return [line_of(row) for row in rows_of(response)]
@@ -128,7 +128,7 @@ class Traces:
         return [(text, [frozenset(way) for way in ways[at].values()]) for at, text in enumerate(lines)]
 
     def present(self) -> Iterator[tuple[int, int]]:
-        """The rows that the inputs amount to: of those that are the same, the last ones."""
+        """Yield the net rows of the inputs: of equal rows, the last ones."""
         for number, source in enumerate(self.sources.values()):
             rows = [row for path, _, _ in source.slices for row in pq.read_table(path).to_pylist()]
             there: defaultdict[str, list[int]] = defaultdict(list)
@@ -147,5 +147,5 @@ def _content(row: Mapping[str, Any]) -> str:
 
 
 def without(rows: Sequence[tuple[int, int]], one: tuple[int, int]) -> list[tuple[int, int]]:
-    """All rows but one."""
+    """Return all rows but one."""
     return [row for row in rows if row != one]

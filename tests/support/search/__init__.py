@@ -1,9 +1,9 @@
-"""A random search for wrong answers: queries of a grammar, histories of their inputs, and plain Spark as the oracle.
+"""A random search for wrong answers: generated queries, histories of their inputs, and plain Spark as the oracle.
 
 - `relations`: tables and columns as the grammar sees them
-- `expressions`, `operators`, `queries`: the grammar, as hypothesis strategies, so that what is found shrinks
-- `histories`: rows, corrections, retractions and watermarks, pull by pull, from one number
+- `expressions`, `operators`, `queries`: the grammar, as hypothesis strategies, so that findings shrink
+- `histories`: rows, corrections, retractions and watermarks, pull by pull, from a seed
 - `trial`: one query over one history, checked after each pull
-- `findings`: the smallest history that still shows what was found, and the manifests that show it to anybody
+- `findings`: the smallest history that still reproduces a finding, and manifests to reproduce it
 - `python -m support.search`: the search itself (`make search`)
 """

@@ -15,7 +15,7 @@ from support.search.process import search
 
 
 def main() -> int:
-    """Search, and tell what was found."""
+    """Search, and report the findings."""
     parser = argparse.ArgumentParser(prog="make search", description="Search for wrong answers of the engine.")
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--processes", type=int, default=2, help="each has a Spark of its own")

@@ -24,7 +24,7 @@ from support.search.relations import (
 
 @dataclass(frozen=True)
 class Expression:
-    """The text of an expression, and what it gives."""
+    """The text of an expression, and the type of its value."""
 
     text: str
     kind: str
@@ -43,7 +43,7 @@ LITERALS = {
     LIST: ("array(1, 2)",),
 }
 
-# `{}` is a column of the kind; what may be NULL although the column is not is marked.
+# `{}` is a column of the kind; expressions that may be NULL for a non-null column are marked.
 _SAME_KIND: dict[str, Sequence[tuple[str, bool]]] = {
     TEXT: (("upper({})", False), ("concat({}, '-')", False), ("nullif({}, 'x')", True), ("substr({}, 1, 1)", False)),
     INT: (
@@ -84,19 +84,19 @@ _OTHER_KIND: Sequence[tuple[str, str, str]] = (
 
 
 def column_of(builder: Builder, columns: Sequence[Column], alias: str) -> Expression:
-    """A column."""
+    """Return a column."""
     column = builder.one_of(columns)
     return Expression(f"{alias}.{column.name}", column.kind, column.nullable)
 
 
 def expression(builder: Builder, table: Table, alias: str, *kinds: str) -> Expression:
-    """An expression over one row of a table.
+    """Return an expression over one row of a table.
 
     Args:
-        builder: of the query.
-        table: what it reads.
+        builder: builder of the query.
+        table: the table to read.
         alias: the name of the table.
-        kinds: of which kind it may be; any when there are none.
+        kinds: permitted kinds; any if empty.
     """
     columns = table.of(*kinds) if kinds else list(table.columns)
     forms = ["column", "column", "column"]
@@ -125,7 +125,7 @@ def expression(builder: Builder, table: Table, alias: str, *kinds: str) -> Expre
 
 
 def condition(builder: Builder, table: Table, alias: str) -> str:
-    """A condition on one row of a table."""
+    """Return a condition on one row of a table."""
     form = builder.one_of(("compare", "null", "in", "between", "two"))
     if form == "null":
         found = column_of(builder, table.columns, alias)

@@ -1,7 +1,7 @@
-"""What was found, made small, and written down as manifests and data that show it with the command line alone.
+"""Findings, minimized, and stored as manifests and data that reproduce them with the command line alone.
 
-Hypothesis has made the query small. The history is made small here: pulls, inputs, worlds and rows are left out as long
-as the same thing is still wrong.
+Hypothesis has minimized the query. The history is minimized here: pulls, inputs, worlds and rows are removed as long
+as the same result is still wrong.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _DDL = {
 }
 
 Wrong = Callable[[Sequence[Pull]], bool]
-"""Whether the same thing is wrong with a history."""
+"""Returns whether a history still reproduces the error."""
 
 
 # --- A smaller history ------------------------------------------------------------------------------------------------
 
 
 def smallest(pulls: Sequence[Pull], wrong: Wrong) -> list[Pull]:
-    """A history of which nothing can be left out without making it right.
+    """Minimize a history: nothing more can be removed without making the result correct.
 
     Args:
-        pulls: a history that is wrong.
-        wrong: tries another one.
+        pulls: a history with a wrong result.
+        wrong: tests another history.
     """
     found = list(pulls)
     smaller = True
@@ -73,7 +73,7 @@ def _merged(one: Pull, other: Pull) -> Pull:
 
 
 def _changes(pulls: Sequence[Pull], alias: str) -> list[tuple[int, list[int]]]:
-    """What can be left out at once: a row, or both halves of a correction; by pull and positions."""
+    """Return what can be removed at once: a row, or both halves of a correction; by pull and positions."""
     found: list[tuple[int, list[int]]] = []
     for at, pull in enumerate(pulls):
         for position, row in enumerate(pull.rows[alias]):
@@ -104,7 +104,7 @@ def _without(pulls: Sequence[Pull], left_out: Sequence[tuple[str, tuple[int, lis
 def write(folder: Path, query: Query, pulls: Sequence[Pull], what: str, detail: str) -> Path:
     """Write a finding down.
 
-    `case.yaml` is a case of the corpus, which has each row as it was; `run.sh` shows it with `manifests.yaml` and a file
+    `case.yaml` is a case of the corpus with the original rows; `run.sh` reproduces it with `manifests.yaml` and a file
     of rows for each input and pull.
 
     Returns:
@@ -193,7 +193,7 @@ def _snapshot(name: str, kind: str, metadata: list[dict[str, Any]]) -> dict[str,
 
 
 def _line(fields: Sequence[pa.Field], row: Row, *, keyed: bool) -> str:
-    """A row; without a key, halves of a correction are a retraction and a new row."""
+    """Return a row; without a key, halves of a correction are a retraction and a new row."""
     names = ["op", "event_time", *(field.name for field in fields)]
     symbol = row[0] if keyed else {"-C": "-R", "+C": "+A"}.get(row[0], row[0])
     values: Mapping[str, Any] = dict(zip(names, [SYMBOLS[symbol], *row[1:]], strict=True))

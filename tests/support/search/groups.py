@@ -1,4 +1,4 @@
-"""Groups: of windows of time, of anything else, of rows that are the same."""
+"""Groups: by windows of time, by anything else, of equal rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def grouped(builder: Builder, table: Table) -> Table:
         window, found, waits = _window(builder, f"{alias}.{table.time}")
         keys = [found]
     keyed = [expression(builder, table, alias, *SCALARS) for _ in range(builder.one_of((1, 2, 0)))]
-    # A time among the keys is as good as a window of time: its groups are given behind the watermark.
+    # A time among the keys is equivalent to a window of time: its groups are emitted behind the watermark.
     waits = waits or any(one.kind in (TIME, DATE) for one in keyed)
     world = plain(table, alias, world_of(builder, table))
     grouping = [one.text for one in (*world, *keyed)]
@@ -89,7 +89,7 @@ def grouped(builder: Builder, table: Table) -> Table:
 
 
 def _window(builder: Builder, time: str) -> tuple[str, Expression, bool]:
-    """What is grouped by, the time that is shown of it, and whether it waits."""
+    """Return the grouping expression, the selected time of it, and whether it waits."""
     forms: dict[str, tuple[str, str]] = {
         f"window({time}, '6 hours')": ("window.start", "window.end"),
         f"window({time}, '1 day')": ("window.end", "window.start"),

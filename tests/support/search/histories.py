@@ -1,7 +1,7 @@
-"""Random histories of the inputs, from one number: rows, corrections, retractions and watermarks, pull by pull.
+"""Random histories of the inputs, from a seed: rows, corrections, retractions and watermarks, pull by pull.
 
-The same number gives the same history. It ends with pulls behind watermarks that nothing comes after: then everything
-is closed, and plain Spark can say what the output must amount to, for any query. What comes in these pulls is late.
+The same seed gives the same history. It ends with pulls behind final watermarks: then everything is closed, and plain
+Spark can compute the net output of any query. Rows in these pulls are late.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from support.queries.cases import Pull, Row
 
 END = "2100-01-01T00:00"
-"""A watermark behind which nothing comes any more."""
+"""A watermark after which nothing arrives."""
 
 _STARTS = (
     datetime(2024, 1, 29, 12, tzinfo=timezone.utc),
@@ -31,13 +31,13 @@ WORLDS = 24
 def history(
     number: int, inputs: Mapping[str, Sequence[pa.Field]], keys: Mapping[str, tuple[str, ...]], *, worlds: bool
 ) -> list[Pull]:
-    """The pulls of a history.
+    """Return the pulls of a history.
 
     Args:
         number: names it.
-        inputs: columns by input; `w` keeps histories apart that lie side by side.
-        keys: of the inputs whose state has a key.
-        worlds: whether there are several histories side by side.
+        inputs: columns by input; `w` separates parallel histories.
+        keys: primary keys of inputs, where the state has one.
+        worlds: whether there are several parallel histories.
     """
     random = Random(number)
     start = random.choice(_STARTS)
@@ -64,7 +64,7 @@ def history(
 
 
 class _World:
-    """What happens in one history."""
+    """The events of one history."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class _World:
         self._owed: dict[str, list[Row]] = {alias: [] for alias in inputs}
 
     def arrive(self, alias: str, *, is_last: bool) -> list[Row]:
-        """New rows of an input; in the end, also all that were retracted before they came."""
+        """Return new rows of an input; at the end, also all rows that were retracted before they arrived."""
         random, there, found = self._random, self._there[alias], []
         if is_last or random.random() < 0.5:
             found += [("+A", *row) for row in self._owed[alias]]
@@ -109,7 +109,7 @@ class _World:
         return found
 
     def _corrected(self, alias: str, old: Row, new: Row) -> Row:
-        """A row in the place of another one: of the same key where there is one, or with some values of it."""
+        """Return a correction of a row: of the same key if there is one, or with some of its values."""
         if alias in self._keys:
             kept: set[int] | range = set(self._keys[alias])
         else:
@@ -123,7 +123,7 @@ class _World:
     def _row(self, alias: str) -> Row:
         random = self._random
         if self._there[alias] and random.random() < 0.1:
-            return random.choice(self._there[alias])  # twice the same
+            return random.choice(self._there[alias])  # a duplicate
         time = self._start + random.randrange(0, 26) * self._step
         if random.random() < 0.1:
             time += timedelta(minutes=random.choice((10, 20, 59)))

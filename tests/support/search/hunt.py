@@ -1,4 +1,4 @@
-"""The search itself: draws queries and histories, counts what happens, and shrinks what is found."""
+"""The search: generates queries and histories, counts outcomes, and minimizes findings."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _IN_ONE_ROUND = 100
 
 @dataclass
 class Tally:
-    """What has been tried.
+    """Statistics of the trials.
 
     Attributes:
         outcomes: numbers of trials, each of one query.
         reasons: why queries were refused, or could not be answered.
-        uses: operators of the queries that came out right.
-        pairs: pairs of a query and a history that came out right; several histories lie side by side in some trials.
-        findings: folders of what was found.
+        uses: operators of the queries with correct results.
+        pairs: pairs of a query and a history with correct results; some trials have several parallel histories.
+        findings: folders of the findings.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -39,7 +39,7 @@ class Tally:
     findings: list[Path] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
-        """Count what somebody else has tried."""
+        """Add the statistics of another process."""
         self.outcomes += other.outcomes
         self.reasons += other.reasons
         self.uses += other.uses
@@ -47,7 +47,7 @@ class Tally:
         self.findings += other.findings
 
     def summary(self) -> str:
-        """What was tried, in a few lines."""
+        """Summarize the trials in a few lines."""
         lines = [f"{self.pairs} pairs of a query and a history are right", ""]
         lines += [f"{count:6} queries: {outcome}" for outcome, count in self.outcomes.most_common()]
         lines += ["", "Why not:", *(f"{count:6} {what}" for what, count in self.reasons.most_common(40))]
@@ -58,14 +58,14 @@ class Tally:
 
 @dataclass
 class Hunt:
-    """A search under way.
+    """A running search.
 
     Attributes:
-        trial: tries a query over a history.
-        first_seed: of the first round; each has the next one.
+        trial: runs a query over a history.
+        first_seed: seed of the first round; each round increments it.
         folder: where findings go.
-        verbose: whether each trial is printed.
-        tally: what has been tried so far.
+        verbose: whether to print each trial.
+        tally: statistics so far.
     """
 
     trial: Callable[[Query, Sequence[Pull]], Verdict]
@@ -75,7 +75,7 @@ class Hunt:
     tally: Tally = field(default_factory=Tally)
 
     def run(self, seconds: float, stop_at: int, most: float = math.inf) -> None:
-        """Search for some time, until there are findings, or so many queries have been tried."""
+        """Search for some time, until a number of findings, or of queries."""
         end = time.monotonic() + seconds
         number = self.first_seed
         while time.monotonic() < end and len(self.tally.findings) < stop_at and self.tally.outcomes.total() < most:
@@ -131,7 +131,7 @@ class Hunt:
             return Verdict(Outcome.WRONG, f"{type(error).__name__}: {str(error)[:200]}", str(error))
 
     def _written(self, query: Query, told: int, verdict: Verdict) -> Path:
-        """A finding with a history as small as it gets, written down."""
+        """Return a finding with a history as small as it gets, written down."""
 
         def wrong(pulls: Sequence[Pull]) -> bool:
             found = self._verdict(query, pulls)

@@ -35,7 +35,7 @@ def joined(builder: Builder, table: Table, other: Table) -> Table:
 
 
 def as_of(builder: Builder, table: Table, other: Table) -> Table:
-    """Rows beside the versions of the temporal table that are valid at their time, if they have one."""
+    """Return rows beside the versions of the temporal table that are valid at their time, if there are any."""
     if not table.of(TIME):
         return joined(builder, table, other)
     versions = [one for one in builder.inputs if one.valid is not None]
@@ -85,7 +85,7 @@ def _side_by_side(
 def _conditions(
     builder: Builder, table: Table, other: Table, left: str, right: str, kind: str
 ) -> tuple[list[str], bool]:
-    """The conditions of a join, and whether one is an interval of time."""
+    """Return the conditions of a join, and whether one is an interval of time."""
     on = [f"{left}.{builder.world} = {right}.{builder.world}"] if builder.world else []
     waits = False
     if table.time is not None and other.time is not None and builder.chance(3):

@@ -1,6 +1,6 @@
-"""The operators of the grammar: each makes a table of one or two others.
+"""The operators of the grammar: each builds a table from one or two others.
 
-Everything that they give is a function of the multisets of their inputs: what is ordered is ordered by all columns.
+Their results are functions of the multisets of their inputs: orders include all columns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from support.search.ordered import limited, windowed
 from support.search.relations import Builder, Table
 from support.search.rows import beside, exploded, filtered, project, star, united, without
 
-# The simplest come first; what finds more comes more often.
+# The simplest come first; productive ones are more frequent.
 UNARY: Sequence[Callable[[Builder, Table], Table]] = (
     project, grouped, windowed, star, distinct, exploded, limited, grouped, without, beside, windowed,
 )  # fmt: skip

@@ -21,7 +21,7 @@ from support.search.selecting import kept_of, made, plain, selected, time_of, wo
 
 
 def _ordered_by_all(builder: Builder, table: Table, alias: str) -> str:
-    """All columns, one of them first, so that only equal rows tie."""
+    """Return all columns, one of them first, so that only equal rows tie."""
     first = builder.one_of(table.columns)
     order = [f"{alias}.{first.name}{builder.one_of(('', ' DESC', ' NULLS LAST'))}"]
     order += [f"{alias}.{c.name}" for c in table.columns if c != first]
@@ -44,7 +44,7 @@ _OVER: Sequence[tuple[str, tuple[str, ...], str | None]] = (
 
 
 def windowed(builder: Builder, table: Table) -> Table:
-    """Window functions, perhaps with a filter on what they give."""
+    """Apply window functions, optionally with a filter on their values."""
     alias = builder.fresh("r")
     by = [f"{alias}.{c.name}" for c in world_of(builder, table)]
     by += [expression(builder, table, alias, *SCALARS).text for _ in range(builder.one_of((1, 2, 0)))]

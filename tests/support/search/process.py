@@ -1,4 +1,4 @@
-"""A process of the search, with a Spark of its own. Apart from `__main__`, which a process that is spawned cannot import."""
+"""A process of the search, with its own Spark. Separate from `__main__`, which a spawned process cannot import."""
 
 from __future__ import annotations
 

@@ -48,10 +48,10 @@ class Query:
     Attributes:
         steps: texts with their aliases, the last without one.
         inputs: columns of each input that is read; its event time is not among them.
-        keys: of the inputs that have a primary key.
+        keys: primary keys of the inputs, where they have one.
         temporal: the inputs that are temporal tables.
-        worlds: whether histories lie side by side in the inputs, kept apart by `w`.
-        waits: whether some rows come only when a watermark has passed them.
+        worlds: whether the inputs have parallel histories, separated by `w`.
+        waits: whether some rows are emitted only when a watermark has passed them.
         uses: operators, to be counted.
     """
 
@@ -109,7 +109,7 @@ def _reads(text: str, name: str) -> bool:
 
 
 def _table(builder: Builder, inputs: Sequence[Table], operators: int) -> Table:
-    """A table that some operators make, of tables made before or of inputs."""
+    """Return a table that some operators make, of tables made before or of inputs."""
     made: list[Table] = []
     for number in range(operators):
         first = made[-1] if made else builder.one_of(inputs)
@@ -127,7 +127,7 @@ def _table(builder: Builder, inputs: Sequence[Table], operators: int) -> Table:
 
 
 def _output(builder: Builder, table: Table) -> str:
-    """The query that gives a table its event time."""
+    """Return the query that gives a table its event time."""
     alias = builder.fresh("r")
     times = table.of(TIME)
     first = next((column for column in times if column.name == table.time), times[0] if times else None)
@@ -147,7 +147,7 @@ def _output(builder: Builder, table: Table) -> str:
 
 
 def _used(definitions: Sequence[tuple[str, str]], final: str) -> list[tuple[str, str]]:
-    """The definitions that the query has to do with, in their order."""
+    """Return the definitions that the query has to do with, in their order."""
     used, text = [], final
     for name, definition in reversed(definitions):
         if _reads(text, name):

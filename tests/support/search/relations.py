@@ -39,11 +39,11 @@ class Table:
     """Something to select from.
 
     Attributes:
-        text: what stands behind FROM.
-        columns: what it has.
+        text: its SQL after FROM.
+        columns: columns of the table.
         time: name of the column that has, or may have, the watermark of an input.
-        waits: whether some of its rows come only when a watermark has passed them.
-        valid: of a temporal table, the columns that say from when and until when a row is valid.
+        waits: whether some of its rows are emitted only when a watermark has passed them.
+        valid: for a temporal table, the columns with the interval of validity.
     """
 
     text: str
@@ -53,11 +53,11 @@ class Table:
     valid: tuple[str, str] | None = None
 
     def of(self, *kinds: str) -> list[Column]:
-        """The columns of some kinds."""
+        """Return the columns of some kinds."""
         return [column for column in self.columns if column.kind in kinds]
 
     def named(self, name: str) -> Column:
-        """The column of a name."""
+        """Return the column of a name."""
         return next(column for column in self.columns if column.name == name)
 
 
@@ -66,11 +66,11 @@ class Builder:
     """A query that is being made.
 
     Attributes:
-        draw: of hypothesis.
-        world: the column that keeps histories apart that lie side by side in the same inputs, if there are several.
+        draw: hypothesis's draw function.
+        world: the column that separates parallel histories in the inputs, if there are several.
         inputs: the tables that the query may read.
         definitions: tables with a name, in the order in which they can be made.
-        uses: what was used, to be counted.
+        uses: used features, for statistics.
     """
 
     draw: Draw[Any]
@@ -83,7 +83,7 @@ class Builder:
         self._numbers = count(1)
 
     def fresh(self, prefix: str) -> str:
-        """A name that nothing has."""
+        """Return a name that nothing has."""
         return f"{prefix}{next(self._numbers)}"
 
     def one_of(self, values: Sequence[T]) -> T:
@@ -91,11 +91,11 @@ class Builder:
         return self.draw(st.sampled_from(values))
 
     def chance(self, one_in: int) -> bool:
-        """Whether something rare happens; it does not, in what is shrunk."""
+        """Return whether a rare event occurs; it does not in minimized cases."""
         return self.draw(st.integers(0, one_in - 1)) == one_in - 1
 
     def some(self, values: Sequence[T], least: int, most: int) -> list[T]:
-        """Some of the values, each at most once, in their order."""
+        """Return some of the values, each at most once, in their order."""
         most = min(most, len(values))
         if not most:
             return []
@@ -105,7 +105,7 @@ class Builder:
         return [values[at] for at in sorted(chosen)]
 
     def named(self, table: Table, name: str | None = None) -> Table:
-        """A table under a name of its own, as a CTE or a step."""
+        """Return a table under a name of its own, as a CTE or a step."""
         name = name or self.fresh("t")
         self.definitions.append((name, table.text.removeprefix("(").removesuffix(")")))
         return replace(table, text=name)

@@ -1,4 +1,4 @@
-"""Operators that look at one row at a time, at set operations and at subqueries."""
+"""Row-by-row operators, set operations and subqueries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def star(builder: Builder, table: Table) -> Table:
 
 
 def exploded(builder: Builder, table: Table) -> Table:
-    """A row for each element of a list."""
+    """Return a row for each element of a list."""
     lists = table.of(LIST)
     if not lists:
         return project(builder, table)
@@ -58,7 +58,7 @@ def exploded(builder: Builder, table: Table) -> Table:
 
 
 def without(builder: Builder, table: Table) -> Table:
-    """SELECT * EXCEPT some columns, in an order that means nothing."""
+    """Select * EXCEPT some columns, in an arbitrary order."""
     alias = builder.fresh("r")
     kept = kept_of(builder, table)
     left_out = [column for column in table.columns if column not in kept]
@@ -72,7 +72,7 @@ def without(builder: Builder, table: Table) -> Table:
 
 
 def beside(builder: Builder, table: Table) -> Table:
-    """Rows beside what is made of each of them, or beside constants."""
+    """Return rows joined with rows generated from each, or with constants."""
     alias, other, name = builder.fresh("r"), builder.fresh("r"), builder.fresh("c")
     found = plain(table, alias, kept_of(builder, table))
     listed, columns = selected(builder, found)

@@ -1,4 +1,4 @@
-"""What the operators of the grammar have in common: which columns go on, under which names."""
+"""Shared code of the grammar's operators: which columns are selected, under which names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_COLUMNS = 6
 
 
 def selected(builder: Builder, expressions: Sequence[Expression]) -> tuple[str, tuple[Column, ...]]:
-    """A list of what is selected, under fresh names; the world keeps its own."""
+    """Return a select list with fresh names; the world keeps its own."""
     columns = []
     for found in expressions:
         is_world = builder.world is not None and found.text.rpartition(".")[2] == builder.world
@@ -44,7 +44,7 @@ def kept_of(builder: Builder, table: Table, least: int = 1) -> list[Column]:
 
 
 def time_of(table: Table, columns: Sequence[Column], before: Sequence[Expression]) -> str | None:
-    """The name under which the time of a table is passed on."""
+    """Return the name under which the time of a table is passed on."""
     for column, found in zip(columns, before, strict=True):
         if table.time is not None and found.text.rpartition(".")[2] == table.time:
             return column.name

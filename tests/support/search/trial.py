@@ -1,7 +1,7 @@
-"""One query over one history: checked after each pull of which plain Spark can say what the output must amount to.
+"""One query over one history: checked after each pull for which plain Spark can compute the expected output.
 
-Plain Spark knows nothing of watermarks and temporal tables: where these matter, `odf verify --against-batch` is asked,
-which has rules of its own on what is closed.
+Plain Spark does not support watermarks and temporal tables: for these, the rules of `odf verify --against-batch` decide
+which rows are closed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from odfpy.engine.spark.execution import operations
 
 
 class Outcome(Enum):
-    """How a trial ended."""
+    """The outcome of a trial."""
 
     RIGHT = "right"
     REFUSED = "refused"
@@ -45,13 +45,13 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a trial found.
+    """The result of a trial.
 
     Attributes:
-        outcome: how it ended.
-        what: the reason of a refusal, or what is wrong.
-        detail: rows, for somebody who looks at it.
-        pulls: how many pulls it took to see.
+        outcome: outcome of the trial.
+        what: the reason of a rejection, or what is wrong.
+        detail: rows, for a human reader.
+        pulls: number of pulls after which it showed.
     """
 
     outcome: Outcome
@@ -64,16 +64,16 @@ RIGHT = Verdict(Outcome.RIGHT)
 
 
 class _Failed(Exception):
-    """A pull that gave no rows."""
+    """A pull failed."""
 
 
 class _Runner(Compared):
-    """Runs a query of which some inputs have primary keys."""
+    """Runs a query; some of its inputs have primary keys."""
 
     keys: Any = None
 
     def respond(self, request: TransformRequest) -> TransformResponse:
-        """What the engine says; it says it as an exception when it has no answer."""
+        """Return the response of the engine; raise errors as exceptions."""
         inputs = tuple(
             replace(source, primary_key=self.keys.get(source.query_alias)) for source in request.query_inputs
         )
@@ -87,7 +87,7 @@ def tried(spark: Any, query: Query, pulls: Sequence[Pull]) -> Verdict:
     """Run a query over a history, and compare.
 
     Raises:
-        Exception: whatever the engine raises where it should have answered; that is a finding, too.
+        Exception: any unexpected exception of the engine; this is a finding, too.
     """
     case = Case("found", "", query.steps, query.inputs, {}, pulls)
     with TemporaryDirectory(prefix="search-") as folder:

@@ -44,9 +44,9 @@ class Administered:
 
     Attributes:
         workspace: the workspace.
-        sharing: its shares.
-        url: of its server.
-        tokens: by name of the caller: reader, writer, admin, user, chief (a user who is an admin), acme (a recipient).
+        sharing: shares of the workspace.
+        url: URL of the server.
+        tokens: tokens by caller: reader, writer, admin, user, chief (a user who is an admin), acme (a recipient).
     """
 
     workspace: Workspace
@@ -55,26 +55,26 @@ class Administered:
     tokens: dict[str, str]
 
     def ask(self, method: str, path: str, body: Any = None, *, who: str | None = "admin", **headers: str) -> Answer:
-        """Make a call, with the token of a caller, or of nobody."""
+        """Make a call, with the token of a caller, or anonymously."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         token = self.tokens[who] if who else None
         more = {"content_type": "application/json"} if data is not None else {}
         return ask_server(f"{self.url}/{path}", method=method, token=token, body=data, **more, **headers)
 
     def get(self, path: str, who: str | None = "admin") -> Any:
-        """The JSON of an answer."""
+        """Return the JSON of an answer."""
         answer = self.ask("GET", path, who=who)
         assert answer.status == 200, answer.body
         return answer.json
 
     def done(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
-        """The same for a change."""
+        """Return the same for a change."""
         answer = self.ask(method, path, body, **more)
         assert answer.status in (200, 204), answer.body
         return answer.json if answer.body else None
 
     def session(self, who: str) -> Mapping[str, str]:
-        """The headers of a browser in which somebody has signed in; without the one that changes need."""
+        """Return the headers of a signed-in browser; without the one that changes require."""
         body = json.dumps({"accessToken": self.tokens[who]}).encode()
         answer = ask_server(f"{self.url}/platform/session", method="POST", body=body, content_type="application/json")
         [(name, morsel)] = SimpleCookie(answer.headers["set-cookie"]).items()

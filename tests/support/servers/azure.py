@@ -1,6 +1,6 @@
-"""A small server with the requests of Azure Blob Storage that a repository needs, on the loopback interface.
+"""A small server with the Azure Blob Storage requests of a repository, on the loopback interface.
 
-There is no emulator of Azure's in Python. This one was held against Azurite, with which the same tests pass.
+There is no Azure emulator in Python. This one was compared with Azurite, with which the same tests pass.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 ACCOUNT, KEY = "account", "a2V5"
 
-_PAGE = 2  # blobs of a listing without folders
+_PAGE = 2  # blobs per page of a listing without folders
 
 
 class _Blob(NamedTuple):
@@ -36,7 +36,7 @@ class _Refused(Exception):
 class _Server(ThreadingHTTPServer):
     """Containers with their blobs, and the blocks that wait for a list."""
 
-    request_queue_size = 128  # a client comes with many connections at once
+    request_queue_size = 128  # a client opens many connections at once
 
     def __init__(self, containers: tuple[str, ...]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -177,7 +177,7 @@ def _headers_of(blob: _Blob) -> dict[str, str]:
 
 @contextmanager
 def azure_containers(*names: str) -> Iterator[str]:
-    """A server with containers; gives the connection string that leads there."""
+    """Run a server with containers; yield its connection string."""
     server = _Server(names)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -190,5 +190,5 @@ def azure_containers(*names: str) -> Iterator[str]:
 
 
 def connection_string(url: str, account: str = ACCOUNT, key: str = KEY) -> str:
-    """What AZURE_STORAGE_CONNECTION_STRING holds."""
+    """Return the value of AZURE_STORAGE_CONNECTION_STRING."""
     return f"DefaultEndpointsProtocol=http;AccountName={account};AccountKey={key};BlobEndpoint={url}/{account};"

@@ -1,13 +1,13 @@
-"""Object stores on the loopback interface, each a real server in a process of its own: it ends with its standard input.
+"""Object stores on the loopback interface, each a real server in a separate process that exits with its standard input.
 
-S3 is moto's server, and Google Cloud Storage `gcp-storage-emulator`, each with what it lacks: one request after the
-other where it would look at a condition and write in two steps; for the latter the conditions themselves.
+S3 is moto's server, and Google Cloud Storage `gcp-storage-emulator`, each with missing features added: serialized
+requests where it would check a condition and write in two steps; for the latter also the conditions themselves.
 
-Some buckets and some people are treated in a special way:
+Some buckets and some users are special:
     careless    conditions of writes are overlooked, as some servers do that speak the protocol of S3
     lossy       the connection breaks before the answer to the first write of each object
     readonly    nothing can be written
-    stranger    an access key of S3 that nobody knows
+    stranger    an unknown access key of S3
 """
 
 from __future__ import annotations
@@ -118,13 +118,13 @@ sys.stdin.read()
 
 @contextmanager
 def s3_buckets() -> Iterator[str]:
-    """An S3 server with the buckets; gives host and port."""
+    """Run an S3 server with the buckets; yield host and port."""
     with server(_S3, *BUCKETS) as port:
         yield f"127.0.0.1:{port}"
 
 
 @contextmanager
 def gcs_buckets() -> Iterator[str]:
-    """A server of Google Cloud Storage with the buckets; gives its URL."""
+    """Run a Google Cloud Storage server with the buckets; yield its URL."""
     with server(_GCS, *BUCKETS) as port:
         yield f"http://127.0.0.1:{port}"

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 
 def self_signed(folder: Path) -> tuple[Path, Path]:
-    """Files of a certificate for 127.0.0.1 that nobody knows, and of its key."""
+    """Create files with an untrusted certificate for 127.0.0.1, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(timezone.utc)

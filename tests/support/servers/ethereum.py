@@ -1,4 +1,4 @@
-"""An Ethereum node on the loopback interface, as far as JSON-RPC goes: blocks and logs that a test has put there."""
+"""An Ethereum node on the loopback interface, for JSON-RPC: blocks and logs added by a test."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from support.servers.static_server import running
 from odfpy.ethereum.events import EventSignature
 
 GENESIS = 1_700_000_000
-"""When block 0 was made; the others follow every 12 seconds."""
+"""Time of block 0; the others follow every 12 seconds."""
 
 
 def hash_of(number: int, branch: str = "") -> bytes:
-    """The hash of a block; another branch of the chain has others."""
+    """Return the hash of a block; another branch of the chain has others."""
     return sha256(f"{branch}{number}".encode()).digest()
 
 
@@ -31,10 +31,10 @@ class Node:
     Attributes:
         chain: id of the chain.
         newest: number of the newest block.
-        logs: what `eth_getLogs` looks through, as it answers it.
-        most_blocks: how many it looks through at once; else it refuses.
-        questions: method and parameters of all that was asked.
-        special: methods that are answered in a special way: with a result, or status and bytes.
+        logs: the logs of `eth_getLogs`, in its form.
+        most_blocks: maximum blocks per query; larger queries are rejected.
+        questions: method and parameters of all requests.
+        special: methods with special responses: a result, or status and bytes.
     """
 
     chain: int = 1
@@ -48,7 +48,7 @@ class Node:
     url: str = ""
 
     def emit(self, block: int, signature: str, *values: Any, address: bytes = b"\xaa" * 20) -> None:
-        """Put the log of an event into a block; the values are in the order of the signature."""
+        """Add the log of an event to a block; the values are in the order of the signature."""
         event = EventSignature.parse(signature)
         pairs = list(zip(event.parameters, values, strict=True))
         topics = [event.selector] + [encode([p.abi_type], [v]) for p, v in pairs if p.is_indexed]
@@ -57,7 +57,7 @@ class Node:
         self.put(block, topics, data, address)
 
     def put(self, block: int, topics: list[bytes], data: bytes = b"", address: bytes = b"\xaa" * 20) -> None:
-        """Put a log into a block."""
+        """Add a log to a block."""
         index = sum(log["blockNumber"] == hex(block) for log in self.logs)
         log = {
             "blockNumber": hex(block),
@@ -74,11 +74,11 @@ class Node:
         self.newest = max(self.newest, block)
 
     def asked(self, method: str) -> list[list[Any]]:
-        """The parameters of all questions of a kind."""
+        """Return the parameters of all questions of a kind."""
         return [parameters for name, parameters in self.questions if name == method]
 
     def answer(self, method: str, parameters: list[Any]) -> Any:
-        """The result of a method; ValueError is an error."""
+        """Return the result of a method; ValueError is an error."""
         if method in self.special:
             return self.special[method](*parameters)
         if method == "eth_chainId":
@@ -104,7 +104,7 @@ class Node:
         topics = query.get("topics", [])
         return [
             log
-            for log in reversed(self.logs)  # nobody says in which order they come
+            for log in reversed(self.logs)  # their order is unspecified
             if first <= int(log["blockNumber"], 16) <= last
             if "address" not in query or log["address"] in query["address"]
             if len(log["topics"]) >= len(topics)

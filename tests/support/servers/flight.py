@@ -1,4 +1,4 @@
-"""A Flight SQL server for tests, in this process, over a small workspace; what clients send, in bytes."""
+"""A Flight SQL server for tests, in this process, over a small workspace; and clients' messages as bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECRET = "alice/com.example.secret"
 
 @dataclass(frozen=True)
 class Served:
-    """A server and what it serves."""
+    """A server and its workspace."""
 
     workspace: Workspace
     server: FlightSqlServer
@@ -35,7 +35,7 @@ class Served:
         return f"grpc://127.0.0.1:{self.server.port}"
 
     def client(self) -> Any:
-        """A client of pyarrow, which shows no token."""
+        """Return a client of pyarrow, which shows no token."""
         return fl.connect(self.url)
 
     def options(self, **headers: str) -> Any:
@@ -45,7 +45,7 @@ class Served:
 
 
 def small_workspace(folder: Path) -> Workspace:
-    """A public dataset of three slices and six rows, and a private one of an account."""
+    """Return a public dataset of three slices and six rows, and a private one of an account."""
     workspace = workspace_with(folder, root(OPEN, "{kind: Append}"), root(SECRET))
     for day, rows in enumerate((("1 a", "2 b"), ("3 c",), ("4 d", "5 e", "6 f")), start=1):
         feed(workspace, OPEN, *rows, day=day)
@@ -68,29 +68,29 @@ def serving_flight(*workspaces: Workspace, **settings: Any) -> Iterator[Served]:
 
 
 def command(name: str, **fields: Any) -> Any:
-    """A descriptor with a command of Flight SQL."""
+    """Return a descriptor with a command of Flight SQL."""
     return fl.FlightDescriptor.for_command(wrap(message(name, **fields)))
 
 
 def query(text: str) -> Any:
-    """A descriptor of a query."""
+    """Return a descriptor of a query."""
     return command("CommandStatementQuery", query=text)
 
 
 def act(client: Any, kind: str, body: bytes, options: Any = None) -> bytes:
-    """The one result of an action."""
+    """Return the one result of an action."""
     (result,) = client.do_action(fl.Action(kind, body), options)
     return result.body.to_pybytes()
 
 
 def prepare(client: Any, text: str, options: Any = None) -> Any:
-    """What the server says of a statement that it has prepared."""
+    """Return the server's description of a prepared statement."""
     request = message("ActionCreatePreparedStatementRequest", query=text)
     return unwrap(act(client, "CreatePreparedStatement", wrap(request), options))
 
 
 def fetch(client: Any, descriptor: Any, options: Any = None) -> Any:
-    """All rows of an answer, endpoint by endpoint, in a table."""
+    """Return all rows of an answer, endpoint by endpoint, in a table."""
     import pyarrow as pa
 
     info = client.get_flight_info(descriptor, options)

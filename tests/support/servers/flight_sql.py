@@ -1,4 +1,4 @@
-"""A small Flight SQL server made of pyarrow alone, over DuckDB: for nobody in particular, with a password, with mTLS."""
+"""A small Flight SQL server built with pyarrow only, over DuckDB: anonymous, with a password, or with mTLS."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FlightSqlStandIn(fl.FlightServerBase):
 
 
 class _Login(fl.ServerMiddlewareFactory):
-    """Takes a name and password, and gives a token for them; takes the token from then on."""
+    """Exchanges a name and password for a token; accepts the token from then on."""
 
     def __init__(self, password: str) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class _Token(fl.ServerMiddleware):
 
 
 class _Anybody(fl.ServerAuthHandler):
-    """The middleware has looked already; pyarrow wants one of these for the call that logs in."""
+    """The middleware has checked already; pyarrow requires a handler for the login call."""
 
     def authenticate(self, outgoing: Any, incoming: Any) -> None: ...
 
@@ -87,13 +87,13 @@ class _Anybody(fl.ServerAuthHandler):
 def flight_sql_stand_in(
     database: Path, *, password: str | None = None, tls: tuple[Path, Path] | None = None, clients: Path | None = None
 ) -> Iterator[str]:
-    """A server over a database of DuckDB; gives its URL.
+    """Run a server over a DuckDB database; yield its URL.
 
     Args:
-        database: its file.
-        password: of the user ann; None lets everybody in.
+        database: file of the database.
+        password: password of the user ann; None permits anonymous access.
         tls: files of its certificate and key.
-        clients: the certificates of authorities whose clients are let in; None does not ask for certificates.
+        clients: certificates of authorities of permitted clients; None requests no certificates.
     """
     options: dict[str, Any] = {}
     if password is not None:

@@ -1,4 +1,4 @@
-"""A mail server on the loopback interface, which keeps what it is sent."""
+"""A mail server on the loopback interface, which stores received mails."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ USER, PASSWORD = "odf", "pa55word"
 
 @dataclass
 class MailServer:
-    """What a server was sent.
+    """The received mails of a server.
 
     Attributes:
         port: where it listens.
-        mails: what it has taken.
-        answers: what to say to the next mails instead of taking them.
+        mails: accepted mails.
+        answers: responses to the next mails, instead of accepting them.
     """
 
     port: int = 0
@@ -45,7 +45,7 @@ class MailServer:
 
 @contextmanager
 def mail_server(tls: ssl.SSLContext | None = None, *, implicit: bool = False) -> Iterator[MailServer]:
-    """Take mails; with a context, only after STARTTLS and a login, or, if `implicit`, over TLS."""
+    """Accept mails; with a context, only after STARTTLS and a login, or, if `implicit`, over TLS."""
     found = MailServer()
     options: dict[str, Any] = {"decode_data": False, "enable_SMTPUTF8": True}
     if tls is not None and not implicit:

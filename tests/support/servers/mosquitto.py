@@ -30,14 +30,14 @@ class Broker:
             self.port: int = free.getsockname()[1]
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "mosquitto.conf"
-        # As root, the broker would change to a user of its own, who cannot read what the tests write.
+        # As root, the broker would change to its own user, who cannot read the tests' files.
         config.write_text(f"user root\nlistener {self.port} 127.0.0.1\npersistence false\n{settings}\n")
         self._log = folder / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen([program, "-c", str(config)], stdout=log, stderr=log)
 
     def wait(self) -> bool:
-        """Wait until it answers; False if it ends instead."""
+        """Wait until it responds; False if it exits instead."""
         deadline = time.monotonic() + PATIENCE
         while "running" not in self.log:
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -71,9 +71,9 @@ class Broker:
 
 @contextmanager
 def mosquitto(folder: Path, settings: str = "allow_anonymous true") -> Iterator[Broker]:
-    """Run a broker, which forgets everything when it ends."""
+    """Run a broker, which forgets everything on exit."""
     program = program_of("mosquitto")
-    for attempt in range(5):  # somebody else may take the port before the broker does
+    for attempt in range(5):  # another process may take the port before the broker does
         broker = Broker(program, folder / str(attempt), settings)
         if broker.wait():
             break
@@ -87,7 +87,7 @@ def mosquitto(folder: Path, settings: str = "allow_anonymous true") -> Iterator[
 
 
 def program_of(name: str) -> str:
-    """Where a program of the package is."""
+    """Return where a program of the package is."""
     found = shutil.which(name) or next(filter(None, (shutil.which(name, path=folder) for folder in _FOLDERS)), None)
     if found is None:
         pytest.fail(f"These tests need the program {name}. Run .ci/packages, or: apt-get install mosquitto")

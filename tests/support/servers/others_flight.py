@@ -1,4 +1,4 @@
-"""Flight SQL servers of others, as processes of their own; `.ci/flight` installs them."""
+"""Third-party Flight SQL servers, as separate processes; `.ci/flight` installs them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from support.servers.serving import wait_until
 
 PROGRAMS = Path(__file__).resolve().parents[3] / ".venv-flight" / "bin"
 KEY = "sesame"
-"""The token that BenoStreamDB wants to see."""
+"""The token that BenoStreamDB requires."""
 
 
 @contextmanager
 def benostream(warehouse: Path) -> Iterator[str]:
     """BenoStreamDB, in Rust on DataFusion, without tables."""
-    port = _free_port()  # it does not say which one it has picked
+    port = _free_port()  # it does not report its port
     settings = {
         "BSDB_WAREHOUSE": str(warehouse),
         "BSDB_FLIGHT_PORT": str(port),
@@ -47,7 +47,7 @@ def _free_port() -> int:
 
 
 def _listens(port: int) -> bool:
-    """Whether a server is there: it may say so a moment before."""
+    """Return whether a server listens: it may report so a moment earlier."""
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == 0
 

@@ -1,4 +1,4 @@
-"""A plain Flight server for tests: tables in memory, in parts, with faults where a test wants some."""
+"""A plain Flight server for tests: tables in memory, in parts, with configurable faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from odfpy.flight.commands.protobuf import bytes_of, data, number_of, packed, un
 from odfpy.serving.flight.messages import message, unwrap
 
 REFUSED = "grpc://127.0.0.1:1"
-"""A location where nobody listens."""
+"""A location without a listener."""
 REUSE = "arrow-flight-reuse-connection://?"
 
 
@@ -29,8 +29,8 @@ class Flight:
     """A table.
 
     Attributes:
-        parts: one for each endpoint.
-        locations: of each endpoint; none is the server itself.
+        parts: parts, one per endpoint.
+        locations: locations of each endpoint; none is the server itself.
         declared: columns that FlightInfo has, None for those of the parts; an empty schema leaves them out.
         batch: rows in a batch.
         expires: when the tickets run out.
@@ -53,11 +53,11 @@ class PlainServer(fl.FlightServerBase):
     """Flights by the name in their path or command.
 
     Attributes:
-        flights: by name; `do_put` makes new ones.
-        faults: of the next streams, one for each: `die`, `raise`, `wait`, `refuse`, `lie`; None for none.
-        commands: that have come.
-        headers: of the calls that have come.
-        transactions: those that are open, and what waits in them.
+        flights: flights by name; `do_put` adds new ones.
+        faults: faults of the next streams: `die`, `raise`, `wait`, `refuse`, `lie`; None for none.
+        commands: received commands.
+        headers: headers of received calls.
+        transactions: open transactions with their pending rows.
         waiting: set when streams that wait shall go on.
     """
 
@@ -136,7 +136,7 @@ class PlainServer(fl.FlightServerBase):
         return []
 
     def _ingest(self, name: str, command: bytes, reader: Any, writer: Any) -> None:
-        """Flight SQL: rows wait for their transaction, or replace or join those that are there."""
+        """Ingest by Flight SQL: rows wait for their transaction, or replace or extend existing ones."""
         rows = reader.read_all()
         if name == "full":
             raise fl.FlightServerError("the disk is full")

@@ -1,8 +1,8 @@
-"""A stand-in for podman: a real program which takes the same commands, and runs shell scripts instead of images.
+"""A stand-in for podman: a real program that accepts the same commands, and runs shell scripts instead of images.
 
-No container engine can run where these tests run. So what is tested is that we call one as its manual says, and that we
-read what comes out; not that podman or docker keep their side. Differences: nothing is isolated, and instead of being
-mounted, the folder is named in the variables by its path on this machine.
+No container engine can run where these tests run. So the tests check that we call one as documented, and that we read
+its output; not that podman or docker conform. Differences: nothing is isolated, and instead of being mounted, the
+folder is passed in the variables by its path on this machine.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ else:
 
 @dataclass(frozen=True)
 class PodmanStandIn:
-    """The program and what it knows.
+    """The program and its state.
 
     Attributes:
-        folder: to be put on PATH; holds nothing but the program.
+        folder: folder for PATH, with nothing but the program.
     """
 
     folder: Path
@@ -112,13 +112,13 @@ class PodmanStandIn:
 
     @property
     def calls(self) -> list[list[str]]:
-        """How it has been called."""
+        """The recorded calls."""
         path = self._home / "calls"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     @property
     def containers(self) -> list[str]:
-        """Names of the containers that are there."""
+        """Names of the existing containers."""
         names = {path.name for path in (self._home / "containers").iterdir()}
         return sorted(name for name in names if not name.endswith(".removed") and f"{name}.removed" not in names)
 

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """A server with an empty database; gives its URL for SQLAlchemy."""
+    """Run a server with an empty database; yield its URL for SQLAlchemy."""
     folder = Path(tempfile.mkdtemp(prefix="odfpy-postgres-"))
     options = _as_nobody(folder)
     programs = _programs()
@@ -41,7 +41,7 @@ def postgres() -> Iterator[str]:
 
 
 def emptied(url: str) -> str:
-    """Return the URL of a server, whose database is empty now."""
+    """Empty the database of a server; return its URL."""
     engine = sa.create_engine(url)
     with engine.begin() as connection:
         connection.execute(sa.text("DROP SCHEMA public CASCADE"))

@@ -16,7 +16,7 @@ class _Server(Protocol):
 
 @contextmanager
 def running_server(server: _Server) -> Iterator[None]:
-    """Let a server answer until the block is left."""
+    """Run a server within the block."""
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

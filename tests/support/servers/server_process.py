@@ -1,4 +1,4 @@
-"""Real servers for tests, each in a process of its own: it ends with its standard input."""
+"""Real servers for tests, each in a separate process that exits with its standard input."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ sys.stdin.read()
 
 @contextmanager
 def server(program: str, *arguments: str) -> Iterator[int]:
-    """Run a program that prints its port; gives the port."""
+    """Run a program that prints its port; yield the port."""
     command = [sys.executable, "-W", "ignore", "-c", program, *arguments]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -53,13 +53,13 @@ def server(program: str, *arguments: str) -> Iterator[int]:
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """An S3 server without objects; gives its URL."""
+    """Run an empty S3 server; yield its URL."""
     with server(_S3) as port:
         yield f"http://127.0.0.1:{port}"
 
 
 @contextmanager
 def ftp_server(folder: str) -> Iterator[str]:
-    """An FTP server of a folder, for everybody and for alice (s3cr3t); gives host and port."""
+    """Run an FTP server of a folder, for anonymous users and for alice (s3cr3t); yield host and port."""
     with server(_FTP, folder) as port:
         yield f"127.0.0.1:{port}"

@@ -27,7 +27,7 @@ from odfpy.serving.server import DatasetServer, listen
 from odfpy.serving.settings import ServeSettings
 
 PATIENCE = 300
-"""Seconds after which a test gives up waiting for something."""
+"""Seconds that a test waits for something."""
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def serving(
 
 
 def put(workspace: Workspace, name: str, number: int, *, public: bool = False) -> StoredDataset:
-    """A small dataset with a slice and a checkpoint in a workspace."""
+    """Return a small dataset with a slice and a checkpoint in a workspace."""
     staged = workspace.odf / "staged"
     shutil.rmtree(staged, ignore_errors=True)
     add_slice(make_dataset(DatasetLayout.local(staged), "first", number=number), b"rows of " * 1000, b"a checkpoint")
@@ -74,7 +74,7 @@ def put(workspace: Workspace, name: str, number: int, *, public: bool = False) -
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server says."""
+    """A response of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -107,7 +107,7 @@ def ask(
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    """Wait for something that comes by itself."""
+    """Wait for a condition."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "it does not come"

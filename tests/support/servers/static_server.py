@@ -1,4 +1,4 @@
-"""A real static file server on the loopback interface, which notes what it is asked for and can be made to lie."""
+"""A real static file server on the loopback interface, which records requests and can be made to misbehave."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 Special = Callable[[SimpleHTTPRequestHandler], object]
-"""Answers a request in its own way; it has the whole connection to itself."""
+"""Handles a request in its own way; it has the whole connection to itself."""
 
 
 class StaticServer:
@@ -19,9 +19,9 @@ class StaticServer:
 
     Attributes:
         url: where it listens.
-        requests: method and path of everything that was asked for.
+        requests: method and path of all requests.
         connections: how many connections were made to it.
-        special: paths that are answered in a special way, by the end of the path.
+        special: handlers of special paths, by the end of the path.
     """
 
     def __init__(self, scheme: str, host: str, port: int) -> None:
@@ -32,7 +32,7 @@ class StaticServer:
         self.special: dict[str, Special] = {}
 
     def asked(self, part: str = "") -> list[str]:
-        """The paths asked for that contain some text."""
+        """Return the requested paths that contain a text."""
         return [path for _, path in self.requests if part in path]
 
     def forget(self) -> None:
@@ -74,7 +74,7 @@ def static_server(
         def handle(self) -> None:
             try:
                 super().handle()
-            except OSError:  # the client has gone
+            except OSError:  # the client has disconnected
                 self.close_connection = True
 
         def log_message(self, *_: object) -> None: ...
@@ -89,7 +89,7 @@ def static_server(
 
 @contextmanager
 def running(server: ThreadingHTTPServer) -> Iterator[None]:
-    """Let a server answer, on a thread of its own."""
+    """Run a server in a separate thread."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
@@ -100,7 +100,7 @@ def running(server: ThreadingHTTPServer) -> Iterator[None]:
 
 
 def send(handler: SimpleHTTPRequestHandler, body: bytes, *, status: int = 200, **headers: object) -> None:
-    """An answer with a body; its length is announced unless the headers say otherwise."""
+    """Send a response with a body; its length is announced unless the headers say otherwise."""
     handler.send_response(status)
     for name, value in ({"Content_Length": len(body)} | headers).items():
         if value is not None:
@@ -113,7 +113,7 @@ def send(handler: SimpleHTTPRequestHandler, body: bytes, *, status: int = 200, *
 
 
 def cut_after(body: bytes, count: int) -> Special:
-    """Announces a whole body, sends the beginning and hangs up."""
+    """Announce a whole body, send its beginning and hang up."""
 
     def answer(handler: SimpleHTTPRequestHandler) -> None:
         send(handler, body[:count], Content_Length=len(body))
@@ -123,7 +123,7 @@ def cut_after(body: bytes, count: int) -> Special:
 
 
 def endless(chunk: bytes = b"\0" * 65536) -> Special:
-    """Sends without end, and announces no length."""
+    """Send endlessly, without announcing a length."""
 
     def answer(handler: SimpleHTTPRequestHandler) -> None:
         send(handler, b"", Content_Length=None)

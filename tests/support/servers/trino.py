@@ -23,7 +23,7 @@ _ROWS = 4096
 
 @dataclass
 class _Query:
-    """A query under way: its columns, and pages that are still to come."""
+    """A running query: its columns, and its remaining pages."""
 
     columns: list[dict[str, Any]]
     pages: Iterator[pa.RecordBatch]
@@ -161,8 +161,8 @@ def trino_stand_in(
     """A server over a database of DuckDB.
 
     Args:
-        database: its file.
-        password: of the user ann; None lets everybody in.
+        database: file of the database.
+        password: password of the user ann; None permits anonymous access.
         tls: files of its certificate and key.
     """
     server = TrinoStandIn(database, password)

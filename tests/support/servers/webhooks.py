@@ -1,4 +1,4 @@
-"""A receiver of webhooks on the loopback interface, which answers as a test wants."""
+"""A receiver of webhooks on the loopback interface, with configurable responses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class WebhookReceiver:
-    """Is called, and answers as it is told to.
+    """Receives calls, and responds as configured.
 
     Attributes:
         calls: headers and body of each call.
-        statuses: what to answer next; 204 when there is nothing.
+        statuses: the next responses; 204 by default.
     """
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ _FREE: Final[Mapping[Choice, frozenset[str]]] = {
         """.split()  # noqa: SIM905
     ),
 }
-"""Expressions with the same value whatever was chosen (`explode` makes rows, which have no order)."""
+"""Expressions whose value does not depend on the choice (`explode` returns rows, which have no order)."""
 
 _STAY_ARRAYS: Final = frozenset("ArrayTransform ArrayFilter ArrayCompact ArrayRemove Concat Reverse".split())  # noqa: SIM905
 """Expressions that turn arrays in arbitrary order into an array in arbitrary order."""

@@ -1,4 +1,4 @@
-"""LATERAL subqueries of a single row, rewritten as what they amount to: columns, filters and explodes of that row.
+"""LATERAL subqueries of a single row, rewritten as equivalent columns, filters and explodes of that row.
 
 `FROM a, LATERAL explode(items) AS t(item)` works row by row just as `FROM a LATERAL VIEW explode(items) AS item` does.
 A lateral query that reads other tables is a join, and Spark rewrites it as such.

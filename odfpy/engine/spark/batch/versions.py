@@ -6,8 +6,8 @@
 | `-C` `+C`, the second later | an update: a version begins at the event time of `+C` |
 | `-C` `+C`, the second not later | a correction: the new row takes the place of the old one |
 | `-R` at another event time than its row | the one in force ends at that time |
-| `-R` of a row that is there, with others of the key | the row was wrong, as if it had never come |
-| `-R` of a row that is there, and was all | the key has gone, and its last version ends when that was known |
+| `-R` of an existing row, with others of the key | the row was wrong, as if it had never come |
+| `-R` of an existing row, the only one of the key | the key has gone, and its last version ends when that was known |
 
 Rows come from Spark sorted by key, and within a key in their order; here they are processed one by one, in Python. Of
 several versions that begin at one time, the last one wins. All times are microseconds since the epoch.

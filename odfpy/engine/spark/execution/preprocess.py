@@ -186,7 +186,7 @@ def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Pass batches on as long as their rows come in the order that sorting would give them.
 
     Raises:
-        OutOfOrder: a row comes before one that it should follow.
+        OutOfOrder: a row precedes one that it should follow.
     """
     last = (-1, -1, -1)
     for batch in batches:

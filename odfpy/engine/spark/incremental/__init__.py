@@ -4,9 +4,9 @@ Queries that look at one row at a time run as plain Spark batches. For every oth
 method is the same: find the keys that new rows touch, run the user's own operators over the rows of just those keys,
 once as of before the pull and once as of now, and emit the difference.
 
-    properties  what the plan alone says: keys, times, stateful inputs, fragments
-    state       changelogs as multisets of rows, what is kept of them between pulls, and what to emit
+    properties  properties of the plan alone: keys, times, stateful inputs, fragments
+    state       changelogs as multisets of rows, the part stored between pulls, and the changes to emit
     operators   the planner, and one module for each kind of operator
     run         one pull of a fragment
-    streams     the sources of a pull: inputs, and fragments that have been run
+    streams     the sources of a pull: inputs, and completed fragments
 """

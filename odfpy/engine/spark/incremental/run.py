@@ -303,8 +303,8 @@ class _InputsAt:
     """The rows of the stateful inputs before or after a pull, restricted to touched keys; or, `in_full`, all rows ever.
 
     Attributes:
-        added: number of a stateful input of which there are the new rows only, and none of these of stateful inputs
-            after it: over all stateful inputs, each combination of rows of which one is new is there once.
+        added: number of a stateful input that is restricted to its new rows, while those after it are restricted to old
+            rows: over all stateful inputs, each combination with a new row occurs once.
     """
 
     run: FragmentRun

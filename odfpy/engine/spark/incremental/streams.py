@@ -93,7 +93,7 @@ class FragmentStream:
 
     @classmethod
     def again(cls, run: FragmentRun, path: Path, done: FinishedFragment, rows: int) -> FragmentStream:
-        """The changes of a fragment that was done before.
+        """Return the changes of a fragment that was done before.
 
         Args:
             run: the run of the fragment.
@@ -118,7 +118,7 @@ class FragmentStream:
         return cls(run, path, changed.schema, write_parquet(path, changed), rows)
 
     def new(self) -> SourceRows | None:
-        """The changes."""
+        """Return the changes."""
         if self.count == 0:
             return None
         catalyst = self.run.pull.catalyst
@@ -145,7 +145,7 @@ class FragmentStream:
 def streams_of(
     catalyst: Catalyst, inputs: Sequence[TransformRequestInput], policy: LatePolicy, scratch: Path
 ) -> list[InputStream]:
-    """The inputs of a request as sources.
+    """Return the inputs of a request as sources.
 
     Args:
         catalyst: access to Catalyst.

@@ -27,7 +27,7 @@ _NAME_OF = "_odf_name_of"
 CALLS = "_odf_calls"
 """The attribute of a connection to Java that holds its `process.calls.Calls`."""
 _PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
-_AT_ONCE = 10  # Java's `List.of` takes up to so many items
+_AT_ONCE = 10  # maximum number of items of Java's `List.of`
 
 
 class Catalyst:

@@ -56,7 +56,7 @@ _OUR_FAULT: Final = (
     "FILE_NOT_EXIST",
 )
 _OURS: Final = re.compile(r"[`\"]([ck]\d+|__odf_\w+)\b")
-"""Names that the engine gives to columns in the plans that it builds around a query."""
+"""Names of columns that the engine adds to plans around a query."""
 
 _REPORT: Final = "That is a fault of odf: please report it, with the query."
 _NOT_OURS: Final = ("CANNOT_PARSE_", "CANNOT_RESOLVE_")
@@ -85,14 +85,14 @@ _HINTS: Final = {
 
 @contextmanager
 def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
-    """Turn whatever Spark raises inside the block into an `OdfError`.
+    """Convert all exceptions of Spark inside the block to an `OdfError`.
 
     Args:
-        sources: the texts of the queries that may be at fault; one while it is analyzed, all when they run.
+        sources: texts of the queries that may be invalid; one during analysis, all when they run.
 
     Raises:
-        InvalidQuery, NondeterministicQuery: a query is at fault, or the data does not fit it.
-        EngineError: something else went wrong.
+        InvalidQuery, NondeterministicQuery: a query is invalid, or the data does not fit it.
+        EngineError: any other failure.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
@@ -113,7 +113,7 @@ def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
 
 
 def cause_of(error: Exception) -> str:
-    """Return what went wrong, in one line: of a Java error, its own first line."""
+    """Summarize an error in one line: the first line of a Java error."""
     return str(getattr(error, "java_exception", error)).strip().partition("\n")[0]
 
 
@@ -176,14 +176,14 @@ def _names_of_the_engine(sentence: str, sources: Sequence[SourceText]) -> bool:
 
 
 def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint: str, columns: Sequence[str]) -> str:
-    """Return what was perhaps meant by a column, a function or a keyword that there is not, before another hint.
+    """Suggest a similar name for an unknown column, function or keyword, before another hint.
 
     Args:
-        cause: what Spark says.
+        cause: message of Spark.
         condition: the kind of it.
         sources: the texts of the queries.
         hint: the other hint.
-        columns: those that could stand there.
+        columns: valid columns at that position.
     """
     named = cause.getMessageParameters()
     if condition.startswith("PARSE"):
@@ -228,12 +228,12 @@ def _with_dots(path: str, sources: Sequence[SourceText]) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name as Spark SQL wants it written."""
+    """Quote a name for Spark SQL."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else SPARK.name(name)
 
 
 def _last(path: Any) -> str:
-    """The last name of a path."""
+    """Return the last name of a path."""
     return re.split(r"`?\.`?", str(path))[-1].strip("`")
 
 

@@ -139,7 +139,7 @@ REFUSED: Final[dict[str, str]] = {
     **dict.fromkeys(("CallMethodViaReflection", "TryReflect", "StaticInvoke", "Invoke", "NewInstance"), RUNS_CODE),
     **dict.fromkeys(("PythonUDF", "ScalaUDF", "ApplyFunctionExpression", "PythonUDTF"), RUNS_CODE),
     **dict.fromkeys(("FromProtobuf", "ToProtobuf", "FromAvro", "ToAvro", "SchemaOfAvro"), READS_FILES),
-    # Unions of sets and of types, of which nobody has shown that they come out the same in any order.
+    # Unions of sets and of types, which have not been shown to be independent of order.
     **dict.fromkeys(("aggregate.CollectUnion", "variant.SchemaOfVariantAgg", "aggregate.Measure"), _UNKNOWN),
 }
 """Expressions known not to be functions of their arguments, each with its reason, as in `rand() is random`."""

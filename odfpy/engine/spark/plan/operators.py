@@ -9,7 +9,7 @@ from typing import Final
 from odfpy.engine.spark.plan.catalyst import Node, children, columns, expressions_of, items, operator_name, subtree
 
 INPUT: Final = "View"
-"""Inputs and earlier steps are views, at which the plan of a step ends."""
+"""Inputs and earlier steps are views; the plan of a step ends at them."""
 
 QUERY_OPERATORS: Final = frozenset(
     """

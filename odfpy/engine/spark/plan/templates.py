@@ -1,7 +1,7 @@
-"""Plan templates: queries of the engine's own, analyzed once and then put over other rows with the same columns.
+"""Plan templates: the engine's own queries, analyzed once and then applied to other rows with the same columns.
 
 To analyze a plan, Spark applies a hundred rules to it: for a pull of a few rows, that was half of the work in Java.
-What the engine puts over rows (groups, differences, their order) is the same at each pull.
+The engine's own operators (groups, differences, sorts) are the same at each pull.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEAF: Final = "LocalRelation"
 
 
 class Template:
-    """The operators that are put over rows, lowest first."""
+    """The operators of a template, bottom up."""
 
     def __init__(self, plan: Node) -> None:
         """Take the operators from a plan in which each has one input, down to a relation.

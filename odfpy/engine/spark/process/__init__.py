@@ -1,1 +1,1 @@
-"""Spark as a process: its settings, its Java, its sessions, its start-up cache, and the way to a cluster."""
+"""Spark as a process: its settings, its Java, its sessions, its start-up cache, and connections to clusters."""

@@ -2,7 +2,7 @@
 
 A call takes a fifth of a millisecond, more on machines whose idle processors sleep, and a small pull makes a thousand
 of them. Most return an object that is only used in the next call. Such a call is deferred: Python names its result, and
-continues. Deferred calls are sent with the next one whose answer is needed, and Java executes all of them in order. A
+continues. Deferred calls are sent with the next one whose response is needed, and Java executes all of them in order. A
 failure is raised by the call that they were sent with.
 """
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from odfpy.engine.spark.process.own_classes import OwnClass
 
 _MAX_COUNT: Final = 1_000
-"""So many calls wait."""
+"""Maximum number of deferred calls."""
 _LAST: Final = "."
 _CALL: Final = "c"
 _CONSTRUCTOR: Final = "i"
 _BUILT: Final = ("org.apache.spark.sql.", "org.apache.hadoop.fs.Path")
-"""How names of classes begin whose objects plans are built of."""
+"""Prefixes of the names of classes from which plans are built."""
 _METHODS: Final = """
 aggregateExpressions aggregateFunction appendedAll asNullable batches child children dataType emptySpec exprId
 expressions groupingExpressions metadata newExprId of orderSpec output partitionColumns partitionSpec projectList
@@ -40,8 +40,8 @@ queryExecution relation resultId rows schema sessionState toArrowBatchRdd toAttr
 windowFunction windowSpec withNewChildren
 """
 _ALWAYS_AN_OBJECT: Final = frozenset(_METHODS.split())
-"""Methods that answer with an object whatever they are asked of: not with a value, nor with null. They cannot fail,
-except for `toArrowBatchRdd`, `batches` and `rows`, whose next question follows at once."""
+"""Methods that always return an object, never a value or null. They cannot fail, except for `toArrowBatchRdd`,
+`batches` and `rows`, which are followed by another call at once."""
 _STATIC: Final = {
     "z:org.apache.spark.sql.types.DataType": frozenset({"fromJson"}),
     "z:scala.Option": frozenset({"apply", "empty"}),
@@ -55,7 +55,7 @@ class Calls:
     """
 
     def __init__(self, spark: SparkSession, java: OwnClass) -> None:
-        """Let calls wait from now on.
+        """Defer calls from now on.
 
         Args:
             spark: the session.
@@ -73,7 +73,7 @@ class Calls:
         self._client.__dict__[CALLS] = self
 
     def _sent(self, command: str, retry: bool = True, binary: bool = False) -> Any:
-        """In the place of the method of py4j that sends a command and returns the answer."""
+        """Replace py4j's method that sends a command and returns the response."""
         calls = self._waiting.calls
         kind, target, method, *_ = command.split("\n", 3)
         if _may_wait(kind, target, method) and len(calls) < _MAX_COUNT:
@@ -88,7 +88,7 @@ class Calls:
         answer: str = self._java.run(together)
         if self._deletions.are_many:
             self._deletions.let_go()
-        if travels_along or answer:  # which is an error, where no answer was wanted
+        if travels_along or answer:  # an error, if no response was expected
             return answer.removeprefix(RETURN_MESSAGE)
         return self._send(command, retry, binary)
 
@@ -96,11 +96,11 @@ class Calls:
         return f"odf{next(self._numbers)}"
 
     def rows(self, frame: DataFrame) -> Iterator[bytes]:
-        """The Arrow batches of few rows; if one task computes them, it runs in the thread of Java that is asked."""
+        """Yield the Arrow batches of few rows. If a single task computes them, it runs in Java's calling thread."""
         return _all(self._java.rows(frame._jdf.toArrowBatchRdd()))  # noqa: SLF001
 
     def in_memory(self, frame: DataFrame) -> RowsInMemory | None:
-        """Compute few rows, and keep them in Java; None if several tasks would do that, or if they are many."""
+        """Compute few rows and keep them in Java; return None if they are many, or need several tasks."""
         found = self._java.inMemory(frame._jdf)  # noqa: SLF001
         return None if found is None else RowsInMemory(found)
 
@@ -108,31 +108,31 @@ class Calls:
         """Send few rows to Java, which keeps them.
 
         Args:
-            session: of Spark.
-            schema: of the rows, as Spark has it; all columns may have nulls.
+            session: the Spark session.
+            schema: Spark schema of the rows; all columns may have nulls.
             batches: the rows, in the types in which Spark hands over such rows.
         """
         sent = ",".join(b64encode(batch.serialize()).decode() for batch in batches)
         return RowsInMemory(self._java.received(session, schema, sent))
 
     def jobs(self, spark: SparkSession) -> int:
-        """The number of jobs that Spark has been given; a task that ran without one counts, too."""
+        """Return the number of jobs that Spark has run; a task that ran without a job counts, too."""
         return int(self._java.jobs(spark._jsparkSession))  # noqa: SLF001
 
     def settings(self, session: SparkSession, names: Sequence[str]) -> list[str]:
-        """The values of settings; empty for one that is not set and has no default.
+        """Return the values of settings; empty for one that is not set and has no default.
 
         Args:
             session: the session.
-            names: of the settings.
+            names: names of the settings.
         """
         return [*_texts(self._java.settings(session._jsparkSession, "\n".join(names)))]  # noqa: SLF001
 
     def change(self, session: SparkSession, settings: Mapping[str, str]) -> None:
-        """Change settings, and let the tasks of jobs that this thread starts have all that the session has.
+        """Change settings, and pass all settings of the session to the tasks of jobs started by this thread.
 
-        They look them up among the properties of their job. Spark puts them there for what it runs itself; for the RDD
-        of a query, which is what is fetched here, it does not, and tasks would go by Spark's defaults.
+        Tasks read them from the properties of their job. Spark sets these for its own executions, but not for the RDD
+        of a query, which is fetched here: tasks would use Spark's defaults.
 
         Args:
             session: the session.
@@ -142,7 +142,7 @@ class Calls:
         self._java.change(session._jsparkSession, "\n".join(lines))  # noqa: SLF001
 
     def use_pages(self, size: int) -> None:
-        """Let later tasks take memory in pages of so many bytes, see `session.use_pages`."""
+        """Set the page size of the memory of later tasks, see `session.use_pages`."""
         if size != self._page:
             self._java.usePages(size)
             self._page = size
@@ -161,11 +161,11 @@ class Calls:
         return bool(self._java.isRunning())
 
     def let_go(self) -> None:
-        """Tell Java of the objects that Python has dropped, when a job has its answer."""
+        """Tell Java which objects Python has dropped; called when a job has its response."""
         self._deletions.let_go()
 
     def items(self, sequence: Any) -> list[Any]:
-        """The items of a sequence of Scala; what is told of them needs not be asked of them."""
+        """Return the items of a Scala sequence; facts sent with them need not be requested again."""
         prefix = f"{self._new_name()}."
         texts = _texts(self._java.items(sequence, prefix))
         return [
@@ -197,7 +197,7 @@ class RowsInMemory:
         return int(self._java.count())
 
     def relation(self) -> JavaObject:
-        """A plan of them, with the columns of the plan that has made them."""
+        """Return a plan of them, with the columns of the plan that has made them."""
         return self._java.relation()
 
     def batches(self) -> Iterator[bytes]:
@@ -206,7 +206,7 @@ class RowsInMemory:
 
 
 class _Told(NamedTuple):
-    """Answer of Java about an item; what does not apply is empty."""
+    """Facts about an item from Java; those that do not apply are empty."""
 
     java_class: str
     name: str
@@ -222,7 +222,7 @@ class _Waiting(threading.local):
 
 
 def calls_of(node: Any) -> Calls:
-    """The calls of the connection that an object of Java came by."""
+    """Return the calls of the connection that a Java object came from."""
     calls: Calls = node._gateway_client.__dict__[CALLS]  # noqa: SLF001
     return calls
 
@@ -234,7 +234,7 @@ def _may_wait(kind: str, target: str, method: str) -> bool:
 
 
 def _all(batches: Any) -> Iterator[bytes]:
-    """The batches of Java; the first ones have come when this returns."""
+    """Return the batches from Java; the first ones have arrived on return."""
     return _decoded(batches, batches.next())
 
 

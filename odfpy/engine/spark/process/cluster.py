@@ -1,7 +1,7 @@
-"""The way to a cluster: which machine to ask, whether it answers, and under which address it reaches us.
+"""Connection to a cluster: which machine to contact, whether it responds, and at which address it reaches us.
 
-All that can be known before Java starts, so that a wrong setting is told at once: Spark itself asks a master that is
-not there for a minute, and lets executors look for a driver that they cannot reach for longer.
+All of this is determined before Java starts, so that a wrong setting is reported at once: Spark itself retries a
+missing master for a minute, and lets executors search for an unreachable driver for longer.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ HADOOP_FOLDERS: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Where YARN's address is."""
 
 CLUSTER_VARIABLES: Final = (*HADOOP_FOLDERS, "HADOOP_USER_NAME", "KRB5CCNAME", "KRB5_CONFIG", "KUBECONFIG")
-"""What a worker gets of a person's environment to find a cluster: names of files, and of the person."""
+"""Environment variables passed to a worker for finding a cluster: names of files, and of the user."""
 
 _CONNECT_SECONDS: Final = 5.0
 _PORTS: Final = {"http": 80, "https": 443}
 _PROPERTY: Final = re.compile(r"\s*([^\s=:#!][^\s=:]*)(?:\s*[=:]\s*|\s+)(.*?)\s*")
 _OPTIONS: Final = "spark.executor.extraJavaOptions"
-# Set by our own settings, so that there is one place for each.
+# Set by our own settings, so that each has only one source.
 _OURS: Final = frozenset(("spark.master", "spark.submit.deployMode", "spark.driver.memory", "spark.app.name"))
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster as far as it is known before Spark starts.
+    """The facts about a cluster that are known before Spark starts.
 
     Attributes:
-        master: its address, as Spark has it.
+        master: its address, in Spark's notation.
         host: our address as its executors see it; None where Spark finds it out.
-        properties: what the person sets for it.
+        properties: the user's properties for it.
         file: where that is from.
     """
 
@@ -59,10 +59,10 @@ class Cluster:
         return ("--master", self.master, "--deploy-mode", "client", *file)
 
     def places(self) -> dict[str, str]:
-        """Spark's settings for it: executors run what the engine does, the same Python and Java's pinned options."""
+        """Return Spark's settings for it: executors have our functions, the same Python, and Java's pinned options."""
         own = {
             "spark.pyspark.python": PROGRAM,
-            # Of two copies of a task, which Spark starts if one is slow, the slower one would only be in the way.
+            # A second copy of a slow task, as Spark would start it, is useless.
             "spark.speculation": "false",
         }
         if self.host is not None:
@@ -72,10 +72,10 @@ class Cluster:
 
 
 def find_cluster(settings: EngineSettings) -> Cluster:
-    """The way to the cluster of some settings.
+    """Return the cluster of some settings.
 
     Raises:
-        EngineUnavailable: nobody answers there, it cannot reach us, or what is set for it is wrong.
+        EngineUnavailable: it does not respond, cannot reach us, or its settings are invalid.
     """
     properties = {} if settings.properties is None else read_properties(Path(settings.properties))
     address = _way_to(settings.master)
@@ -89,7 +89,7 @@ def find_cluster(settings: EngineSettings) -> Cluster:
 
 
 def _way_to(master: str) -> str | None:
-    """Our address on the way to a cluster, None where Spark has to find out."""
+    """Return our address on the route to a cluster, None if Spark has to find out."""
     if master == "yarn":
         if not any(os.environ.get(name) for name in HADOOP_FOLDERS):
             raise EngineUnavailable(
@@ -118,7 +118,7 @@ def _way_to(master: str) -> str | None:
 
 
 def _machines(master: str) -> list[tuple[str, int]]:
-    """Hosts and ports to ask."""
+    """Return the hosts and ports of the master."""
     kind, _, rest = master.partition("://")
     try:
         if kind == "spark":
@@ -137,10 +137,10 @@ def _is_loopback(host: str) -> bool:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Return what a file of Spark properties sets.
+    """Parse a file of Spark properties.
 
     Raises:
-        EngineUnavailable: it cannot be read, or sets what is not for it to set.
+        EngineUnavailable: it cannot be read, or sets forbidden properties.
     """
     try:
         lines = path.read_text("utf-8").splitlines()

@@ -1,6 +1,6 @@
-"""Checks of a cluster before its first job: whether its executors see the files, and have the same versions.
+"""Checks of a cluster before its first job: executors must see the files, and have the same versions.
 
-Any difference would show later: as an obscure error in the middle of a pull, or as different rows.
+Any difference would otherwise show later: as an obscure error in the middle of a pull, or as different rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def check_cluster(spark: SparkSession, scratch: Path) -> None:
         scratch: a folder of the workspace.
 
     Raises:
-        EngineUnavailable: it cannot; the message says what, where and what to try.
+        EngineUnavailable: a check failed; the message says what, where and how to fix it.
     """
     with TemporaryDirectory(prefix="cluster-", dir=scratch) as folder:
         token = secrets.token_hex(16)
@@ -49,7 +49,7 @@ def check_cluster(spark: SparkSession, scratch: Path) -> None:
 
 
 def _views(spark: SparkSession, folder: str | None, token: str) -> tuple[Seen, list[Seen]]:
-    """Return how things are here, and at every executor; one that comes while the others are asked is asked as well."""
+    """Return the view of this process and of every executor, including those that register in the meantime."""
     from pyspark import cloudpickle
 
     from odfpy.engine.spark.process import executor_view
@@ -70,7 +70,7 @@ def _views(spark: SparkSession, folder: str | None, token: str) -> tuple[Seen, l
 
 
 def _python_error(error: Exception, python: str) -> EngineUnavailable:
-    """Return what it means when not even the simplest function runs."""
+    """Explain why not even the simplest function runs."""
     text = str(error)
     if "Cannot run program" in text:
         return EngineUnavailable(
@@ -99,8 +99,8 @@ def check_packages(here: Seen, there: Iterable[Seen]) -> None:
     """Check that executors have the packages that the engine has.
 
     Args:
-        here: what `look_around` gives in the engine's process.
-        there: what it gives at the executors.
+        here: result of `look_around` in the engine's process.
+        there: results of `look_around` at the executors.
 
     Raises:
         EngineUnavailable: naming executor, package and versions.
@@ -121,9 +121,9 @@ def check_folder(scratch: Path, there: Iterable[Seen], names: set[str]) -> None:
     """Check that executors have the folder that the engine has.
 
     Args:
-        scratch: the folder in which they were to look.
-        there: what `look_around` gives at the executors.
-        names: of the files that are seen here.
+        scratch: the folder that they looked at.
+        there: results of `look_around` at the executors.
+        names: names of the files visible here.
 
     Raises:
         EngineUnavailable: naming executor and folder.

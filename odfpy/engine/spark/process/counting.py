@@ -1,6 +1,6 @@
-"""Counts of what a job asks of Java: calls from Python, and jobs of Spark. They go to the stage that is under way.
+"""Counts of Java calls from Python and of Spark jobs, for the current stage of a profile.
 
-A task that runs without a job counts as one. Calls that travel with another are none.
+A task that runs without a job counts as one. Calls sent with another one do not count.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SEEN: Final[WeakKeyDictionary[SparkContext, int]] = WeakKeyDictionary()
-"""How many jobs Spark had been given when they were counted last."""
+"""Number of Spark jobs at the last count."""
 
 
 def count_calls(spark: SparkSession) -> None:
-    """Count what this process calls from now on."""
+    """Count the calls of this process from now on."""
     client: Any = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]  # noqa: SLF001
     if "send_command" in vars(client):  # it does already
         return
@@ -33,7 +33,7 @@ def count_calls(spark: SparkSession) -> None:
 
 
 def count_jobs(spark: SparkSession) -> None:
-    """Count the jobs since the last time; without a profile, nothing is asked."""
+    """Count the jobs since the last count; without a profile, do nothing."""
     here = current()
     if here is None:
         return

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MAX_COUNT: Final = 20_000
-"""So many wait; a long job holds no more of them."""
+"""Maximum number of waiting deletions; a long job holds no more of them."""
 _APART: Final = ","
 
 
@@ -31,20 +31,20 @@ class Deletions:
 
     @property
     def are_many(self) -> bool:
-        """True if so many wait that Java should be told."""
+        """True if so many wait that Java should be notified."""
         return len(self._waiting) > MAX_COUNT
 
     def _wait(self, target_id: str, enqueue: bool = True) -> None:
-        del enqueue  # whether it is py4j's own thread that asks, makes no difference
+        del enqueue  # py4j passes whether its own thread calls; it makes no difference
         self._waiting.append(target_id)
 
     def let_go(self) -> None:
-        """Tell Java of what waits; no call may be under way, or be about to be made, that names any of it."""
+        """Notify Java of waiting deletions; no call that names one of them may be running or about to start."""
         if taken := self._taken():
             self._known.removeAll(self._apart.splitAsStream(_APART.join(taken)).toList())
 
     def _taken(self) -> list[str]:
-        """The objects that wait, which do no more."""
+        """Return the objects that wait, which do no more."""
         taken = []
         with suppress(IndexError):  # another thread may take some at the same time
             while True:

@@ -10,12 +10,12 @@ def look_around(folder: str | None, token: str) -> dict[str, str | None]:
     """Return how things are where this runs.
 
     Args:
-        folder: the scratch folder of the engine, with a file `token` in it; None if it is not to be looked at.
-        token: what is in the file.
+        folder: the scratch folder of the engine, with a file `token` in it; None to skip it.
+        token: content of the file.
 
     Returns:
-        `who` it is; versions by name of package, None for one that is missing; `trouble` with the folder, if any;
-        `wrote`, the name of a file that was made there.
+        `who` it is; versions by name of package, None for a missing one; `trouble` with the folder, if any;
+        `wrote`, the name of a file that was created there.
     """
     import getpass
     import importlib

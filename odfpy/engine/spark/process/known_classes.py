@@ -1,7 +1,7 @@
 """A cache of Java classes.
 
-py4j asks Java again for each class and each static method that is named, which searches all of Spark's jars for every
-package that the class might be in; PySpark names one for each function that it calls.
+py4j queries Java again for each use of a class or static method, which searches all of Spark's jars for every package
+that might contain the class; PySpark uses one for each function that it calls.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from py4j.java_gateway import JavaClass, JavaMember, JVMView
 
 
 class KnownClasses(JVMView):  # type: ignore[misc]
-    """Java as PySpark sees it; a class that was found stays known by the name that it was asked for by."""
+    """PySpark's view of Java, which caches classes by the requested name."""
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)
@@ -28,7 +28,7 @@ _CONSTANTS = "org.apache.spark.sql.types.DataTypes"
 class KnownClass(JavaClass):  # type: ignore[misc]
     """A class; a static method that was found stays known, and so does a constant of Spark.
 
-    What other static fields are worth is asked each time.
+    Values of other static fields are not cached.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -39,5 +39,5 @@ class KnownClass(JavaClass):  # type: ignore[misc]
 
 
 def know_classes(jvm: JVMView) -> None:
-    """Let PySpark's view of Java, which it hands to all of its parts, remember classes."""
+    """Make PySpark's shared view of Java cache classes."""
     jvm.__class__ = KnownClasses

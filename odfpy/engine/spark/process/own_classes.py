@@ -1,4 +1,4 @@
-"""Classes of Java that are ours: their source is compiled when Spark starts, by the compiler that Spark has."""
+"""Our own Java classes: their source is compiled when Spark starts, by Spark's compiler."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class OwnClass:
         self._gateway = gateway
 
     def new(self, argument: object) -> JavaObject:
-        """A new object.
+        """Return a new object.
 
         Args:
-            argument: of the constructor.
+            argument: argument of the constructor.
         """
         arguments: Any = self._gateway.new_array(self._gateway.jvm.java.lang.Object, 1)
         arguments[0] = argument
@@ -37,7 +37,7 @@ class OwnClass:
 
 
 def load_first_classes(gateway: JavaGateway) -> JavaObject:
-    """Begin to load what the first transform of Spark needs, while Spark is still starting.
+    """Begin to load the classes of the first transform while Spark is still starting.
 
     Without a start-up cache, a start is mostly the loading of ten thousand classes, most of them one after the other.
 

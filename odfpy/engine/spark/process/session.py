@@ -29,18 +29,18 @@ _VERSIONS: Final[WeakKeyDictionary[Any, str]] = WeakKeyDictionary()
 
 
 _LOGGERS_OF_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""PySpark writes into them what is raised all the same, with values and plans of any size."""
+"""PySpark logs errors there that are raised anyway, with values and plans of any size."""
 
 
 def open_session(
     master: str = "local[*]", extra: Mapping[str, str] | None = None, *, is_cold: bool = False
 ) -> SparkSession:
-    """The session of this process with the pinned settings, on the JVM that PySpark finds or starts.
+    """Return the session of this process with the pinned settings, on the JVM that PySpark finds or starts.
 
     Args:
         master: Spark's master, for example `local[2]`.
-        extra: settings of the place (folders, memory); they must not touch what results depend on.
-        is_cold: whether Java runs without a start-up cache, so that it pays to load classes before they are needed.
+        extra: local settings (folders, memory); they must not affect results.
+        is_cold: whether Java runs without a start-up cache, so that loading classes early pays off.
     """
     with warnings.catch_warnings(), ThreadPoolExecutor(1) as beside:
         warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas; pandas is not used
@@ -60,7 +60,7 @@ def open_session(
         guarded = GUARDED if master.startswith("local") else {}
         if guarded:
             _be_nobody(SparkContext)
-        # Pinned settings come last: nothing of a place overrides what results depend on.
+        # Pinned settings come last: local settings cannot override what results depend on.
         settings = {**TUNING, **(extra or {}), **guarded, **SETTINGS}
         for name, value in settings.items():
             builder = builder.config(name, value)
@@ -90,12 +90,12 @@ def _be_nobody(context: type[SparkContext]) -> None:
 
 
 def _forget_hadoop_defaults(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Take away the thousand settings of Hadoop's own files, most of which are for its servers.
+    """Remove the thousand settings from Hadoop's own files, most of which are for its servers.
 
-    Spark copies the settings for each scan of files, and sends the copy to tasks. What reads them has the same defaults
-    in its code. The settings that Spark and the place have made stay.
+    Spark copies the settings for each scan of files, and sends the copy to tasks. The code that reads them has the same
+    defaults. Settings made by Spark and locally stay.
     """
-    # Classes that bring defaults with them do so when they are loaded, once.
+    # Classes with default settings add them once, when they are loaded.
     getattr(session._jvm, "org.apache.hadoop.mapred.JobConf")()  # noqa: SLF001
     session._jsparkSession.sharedState()  # noqa: SLF001
     hadoop = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
@@ -108,7 +108,7 @@ def _forget_hadoop_defaults(session: SparkSession, settings: Mapping[str, str]) 
 
 
 def request_session(spark: SparkSession) -> SparkSession:
-    """A session for one request: the pinned settings, and no views of earlier requests."""
+    """Return a session for one request: with the pinned settings, without views of earlier requests."""
     session = spark.newSession()
     change_settings(session, {})
     use_pages(session, SMALL_PAGE)
@@ -116,23 +116,23 @@ def request_session(spark: SparkSession) -> SparkSession:
 
 
 def settings_of(session: SparkSession, names: Sequence[str]) -> dict[str, str]:
-    """The values of settings, by their names; empty for one that is not set and has no default."""
+    """Return the values of settings, by their names; empty for one that is not set and has no default."""
     from odfpy.engine.spark.process.calls import calls_of
 
     return dict(zip(names, calls_of(session._jvm).settings(session, names), strict=True))  # noqa: SLF001
 
 
 def change_settings(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Change settings of a session, and let the tasks of jobs that this thread starts have all of its settings."""
+    """Change settings of a session, and pass all of its settings to the tasks of jobs started by this thread."""
     from odfpy.engine.spark.process.calls import calls_of
 
     calls_of(session._jvm).change(session, settings)  # noqa: SLF001
 
 
 def use_pages(session: SparkSession, size: int) -> None:
-    """Let each sort and each map of later tasks take memory in pages of so many bytes, if there is room for them.
+    """Set the page size of the memory of sorts and maps in later tasks, if there is room for them.
 
-    The tasks are those of this process: executors of a cluster go by their own settings.
+    Affects tasks of this process only: executors of a cluster have their own settings.
     """
     from odfpy.engine.spark.process.calls import calls_of
 
@@ -140,7 +140,7 @@ def use_pages(session: SparkSession, size: int) -> None:
 
 
 def version_of(spark: SparkSession) -> str:
-    """The engine's version as recorded in every transform."""
+    """Return the engine's version as recorded in every transform."""
     context = spark.sparkContext
     if context not in _VERSIONS:
         java = str(getattr(spark._jvm, "java.lang.Runtime").version().feature())  # noqa: SLF001

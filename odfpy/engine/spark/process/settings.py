@@ -1,7 +1,7 @@
 """Settings of Spark and its JVM that a result could depend on, all pinned (ADR 0013, "Determinism").
 
-`SETTINGS` decide what a query means; their digest is part of the engine's version, so that `odf verify` can tell when
-a dataset needs another engine. `TUNING` only decides how fast it is, and may differ from machine to machine.
+`SETTINGS` determine the meaning of a query; their digest is part of the engine's version, so that `odf verify` can tell
+when a dataset needs another engine. `TUNING` only affects speed, and may differ between machines.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import hashlib
 from typing import Final
 
 ENGINE_RELEASE: Final = 7
-"""Counts up whenever this engine gives other results for the same query, inputs and Spark."""
+"""Incremented whenever this engine returns other results for the same query, inputs and Spark."""
 
 SETTINGS: Final[dict[str, str]] = {
-    # The machine's zone must not leak into dates, and ODF timestamps are UTC.
+    # The machine's time zone must not affect dates, and ODF timestamps are UTC.
     "spark.sql.session.timeZone": "UTC",
     # TIMESTAMP is an instant, as in ODF.
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -25,8 +25,8 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    # Column and table names are what the dataset says, to the letter: with Spark's default, a column that an input
-    # gains one day may make the names of a query ambiguous, and a derivative that worked would stop.
+    # Column and table names are case-sensitive: with Spark's default, a column that an input gains later may make the
+    # names of a query ambiguous, and a working derivative would stop.
     "spark.sql.caseSensitive": "true",
     # `"..."` is text, `...` in backquotes is a name, and a quoted name is not a regular expression.
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
@@ -35,32 +35,32 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.sql.variable.substitute": "false",
     # parquet.`/some/path` is not a table.
     "spark.sql.runSQLOnFiles": "false",
-    # The plan follows from the query alone, not from how much data came or how it was cut.
+    # The plan depends on the query alone, not on the amount of data or how it was divided.
     "spark.sql.adaptive.enabled": "false",
-    # No filter that is made while a join runs, if the sizes of files suggest it: it would leave out the same rows, but
-    # also some on which an expression fails. (Which kind of join is chosen by size makes no such difference.)
+    # No runtime filters of joins, which depend on file sizes: they would skip the same rows, but also some for which an
+    # expression fails. (The join strategy, which also depends on size, makes no such difference.)
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     # Nor do plans follow from statistics that were collected at some time.
     "spark.sql.cbo.enabled": "false",
-    # Frames of windows are added up row by row, in their order, not as a tree of partial results.
+    # Window frames are aggregated row by row, in their order, not as a tree of partial results.
     "spark.sql.window.segmentTree.enabled": "false",
-    # ORDER BY with LIMIT keeps the first rows of each task and merges these, however large it is: a sort of all rows
-    # would be gathered in the order in which tasks end.
+    # ORDER BY with LIMIT keeps the first rows of each task and merges these, however large it is: the rows of a full
+    # sort would be gathered in the order in which tasks finish.
     "spark.sql.execution.topKSortFallbackThreshold": "2147483632",
-    # A column of a SELECT may be made of one before it; the engine's own plans are written so.
+    # A column of a SELECT may refer to an earlier one; the engine's own plans do so.
     "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
-    # Two equal keys of a map are an error, whichever came first.
+    # Two equal keys of a map are an error, in any order.
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
-    # Bytes are bytes, missing and damaged files are errors, and a column is known by its name.
+    # Bytes are bytes, missing and damaged files are errors, and columns are matched by name.
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.parquet.mergeSchema": "false",
     "spark.sql.parquet.fieldId.read.enabled": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    # No row group is left out for what its statistics say. They leave out NaN, which is greater than all numbers here,
-    # and Spark rounds a time before it compares it with milliseconds: a row would be there or not by the rows that
-    # happen to stand beside it in a file.
+    # Row groups are not skipped by their statistics. Statistics ignore NaN, which is greater than all numbers here, and
+    # Spark rounds a time before comparing it with milliseconds: whether a row is found would depend on the neighboring
+    # rows in its file.
     "spark.sql.parquet.filterPushdown": "false",
     # Arrow with 32-bit offsets, which is the plain layout of ODF.
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
@@ -72,27 +72,27 @@ TUNING: Final[dict[str, str]] = {
     # Results are fetched in parts of bounded size.
     "spark.driver.maxResultSize": "0",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
-    # What VALUES says is seen before it is evaluated, so that it can be looked at.
+    # VALUES is visible before it is evaluated, so that it can be checked.
     "spark.sql.parser.eagerEvalOfUnresolvedInlineTable": "false",
-    # A branch of a union may have a column twice: Spark's own rules leave out aliases that told the two apart (in all
-    # branches but the first, where it makes no difference), and with its default it then refuses the plan.
+    # A branch of a union may have a column twice: Spark's own rules drop aliases that distinguished the two (in all
+    # branches but the first, where it makes no difference), and with the default it then rejects the plan.
     "spark.sql.analyzer.unionIsResolvedWhenDuplicatesPerChildResolved": "false",
-    # Code is compiled once for all pulls of a query. One pull of many rows may need 160 classes, and of those that are
-    # kept, the oldest goes first: with Spark's 100, a pull finds none of the pull before, and Java begins each time
-    # with code that it has not run.
+    # Code is compiled once for all pulls of a query. One pull of many rows may need 160 classes, and the cache evicts
+    # the oldest: with Spark's limit of 100, a pull would find none of the previous pull's classes, and Java would start
+    # with cold code each time.
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # Before rows are exchanged, a task adds up what it has of each group in a map that is compiled for the query. Of
-    # Spark's 65536 groups, the others go to a map that takes twice as long.
+    # Before an exchange, a task aggregates each group in a map compiled for the query. Groups beyond Spark's 65536
+    # go to a map that takes twice as long.
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "18",
-    # Errors tell places in queries; PySpark would tell Java the place of each of its own calls in Python.
+    # Errors have positions in queries; PySpark would send Java the position of each of its own calls in Python.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Where in a program an RDD was made: Spark would look for it in the stack of Java, for each of them.
+    # The call site of an RDD: Spark would determine it from the stack of Java, for each of them.
     "callSite.short": "odfpy",
     "callSite.long": "odfpy",
-    # Nothing is kept in Hive, and nothing is written where the process was started.
+    # Nothing is stored in Hive, and nothing is written to the current folder.
     "spark.sql.catalogImplementation": "in-memory",
-    # A warm engine lives long: what pulls have left over does not fill all the heap before it is let go, and of what is
-    # past little is kept.
+    # A warm engine lives long: garbage of pulls must not fill the heap before it is collected, and little history
+    # is kept.
     "spark.cleaner.periodicGC.interval": "5min",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -103,7 +103,7 @@ TUNING: Final[dict[str, str]] = {
 }
 
 JVM_OPTIONS: Final[tuple[str, ...]] = (
-    # What Java would otherwise take from the machine.
+    # Defaults that Java would otherwise take from the machine.
     "-Dfile.encoding=UTF-8",
     "-Duser.timezone=UTC",
     "-Duser.language=en",
@@ -115,24 +115,24 @@ JVM_OPTIONS: Final[tuple[str, ...]] = (
 )
 
 GUARDS: Final[tuple[str, ...]] = (
-    # XML names files and addresses of its own, none of which Java opens; what a query may name is looked at before.
+    # XML may name files and addresses, none of which Java opens; what a query may name is checked before.
     "-Djavax.xml.accessExternalDTD=",
     "-Djavax.xml.accessExternalSchema=",
     "-Djavax.xml.accessExternalStylesheet=",
-    # Plans are gone over by recursion: as deep as queries may nest, with room to spare.
+    # Plans are traversed recursively: as deep as queries may nest, with a margin.
     "-Xss4m",
 )
 """Options of Java that no result depends on, for executors, too."""
 
 GUARDED: Final[dict[str, str]] = {
-    # Spark listens on the loopback interface, for itself alone: others of this machine have no secret to show.
+    # Spark listens on the loopback interface, for itself alone: other users of this machine lack the secret.
     "spark.authenticate": "true",
-    # A dataset has a file for each commit. Spark would have a task look at each of them if there are more than 32; in
-    # a folder of this machine that is done at once. And a task opens a file as quickly as it reads 256 kB.
+    # A dataset has a file for each commit. Spark would list more than 32 files with tasks; in a local folder this is
+    # done at once. And a task opens a file as quickly as it reads 256 kB.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
     "spark.sql.files.openCostInBytes": "256k",
 }
-"""Settings of a Spark on this machine; on a cluster they are up to who runs it."""
+"""Settings of a local Spark; on a cluster, its operator decides."""
 
 
 def settings_digest() -> str:
@@ -142,10 +142,10 @@ def settings_digest() -> str:
 
 
 def engine_version(spark_version: str, java_version: str) -> str:
-    """Return what results depend on besides query and inputs, as recorded with every transform.
+    """Return the version of everything that results depend on besides query and inputs, as recorded with transforms.
 
     Args:
         spark_version: for example `4.3.0`.
-        java_version: Java's feature release, for example `25`; it brings tables of characters and number formats.
+        java_version: Java's feature release, for example `25`; it determines character tables and number formats.
     """
     return f"odfpy-spark/{ENGINE_RELEASE} spark/{spark_version} java/{java_version} settings/{settings_digest()}"

@@ -1,7 +1,7 @@
-"""Files on their way to executors: as they are, if executors see the folder, or through a storage that they reach.
+"""Files for executors: in place if executors see the folder, or through a storage that they reach.
 
-A file that is given to a storage is read there by Spark itself, so any file system of Hadoop will do. Slices have the
-hash of their content as name; they stay there, and are given once. Others are removed after the request.
+Spark itself reads files from the storage, so any Hadoop file system will do. Slices are named by the hash of their
+content; they stay there, and are copied once. Other files are removed after the request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BY_CONTENT: Final = re.compile(r"f[0-9a-f]{64,}")
 
 
 def on_cluster(spark: SparkSession) -> bool:
-    """Return whether tasks run elsewhere."""
+    """Return whether tasks run on a cluster."""
     return not str(spark.sparkContext.master).startswith("local")
 
 
@@ -33,7 +33,7 @@ def storage_of(spark: SparkSession) -> str | None:
 
 
 def read_parquet(spark: SparkSession, schema: StructType, paths: Iterable[str]) -> DataFrame:
-    """The rows of Parquet files of this machine, read by executors; a path is a path, whatever is in it.
+    """Return the rows of local Parquet files, read by executors; no character of a path is special.
 
     Args:
         spark: the session.
@@ -45,21 +45,21 @@ def read_parquet(spark: SparkSession, schema: StructType, paths: Iterable[str]) 
 
 
 def for_executors(spark: SparkSession, paths: Iterable[str]) -> list[str]:
-    """Return what executors call the files of this machine.
+    """Return the paths of local files for executors.
 
     Raises:
-        Py4JJavaError: the storage does not take one.
+        Py4JJavaError: the storage does not accept a file.
     """
     if not on_cluster(spark):
         return list(paths)
     storage = storage_of(spark)
-    if storage is None:  # and not in the file system that a cluster takes for granted
+    if storage is None:  # and not in the default file system of a cluster
         return [f"file://{path}" for path in paths]
     return [_descriptor(spark, storage.rstrip("/"), path) for path in paths]
 
 
 def forget(spark: SparkSession) -> None:
-    """Remove from the storage what was of use for one request only."""
+    """Remove files from the storage that were only needed for one request."""
     storage = storage_of(spark)
     if storage is not None:
         folder = _path(spark, _scratch(spark, storage.rstrip("/")))
@@ -74,8 +74,8 @@ def _descriptor(spark: SparkSession, storage: str, path: str) -> str:
     files = target.getFileSystem(_configuration(spark))
     if keep and files.exists(target) and files.getFileStatus(target).getLen() == size:
         return place
-    # Under another name first: whoever finds a slice under its own takes it for whole. What is there is deleted,
-    # since Hadoop's `rename` replaces no file.
+    # Under a temporary name first: readers assume that a slice under its final name is complete. An existing file is
+    # deleted first, since Hadoop's `rename` replaces none.
     coming = _path(spark, f"{_scratch(spark, storage)}/{uuid.uuid4().hex}-coming")
     files.copyFromLocalFile(False, True, _path(spark, f"file://{path}"), coming)
     files.mkdirs(target.getParent())

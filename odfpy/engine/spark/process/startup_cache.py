@@ -1,8 +1,8 @@
 """A cache of loaded and linked classes that halves a cold start (JEP 483, 514 and 515: Java's AOT cache).
 
-It is a file of some 200 MB in the user's cache folder, made once per installation by a training run of its own, which
-has the lowest priority and never stands in the way of a command. A cache belongs to one Java, one exact class path and
-one set of options; `AOTMode=on` makes Java say so instead of silently going without.
+It is a file of about 200 MB in the user's cache folder, created once per installation by a separate training run with
+the lowest priority, which never delays a command. A cache belongs to one Java, one exact class path and one set of
+options; `AOTMode=on` makes Java report a mismatch instead of silently ignoring the cache.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class StartupCache:
     """The cache of one installation.
 
     Attributes:
-        path: its file, which need not exist.
+        path: its file, which may not exist yet.
     """
 
     path: Path
@@ -50,13 +50,13 @@ class StartupCache:
     def of(
         cls, java: JavaRuntime, home: Path, environ: Mapping[str, str], memory: str | None = None
     ) -> StartupCache | None:
-        """The cache of an installation, or None when this Java cannot have one.
+        """Return the cache of an installation, or None when this Java cannot have one.
 
         Args:
             java: the runtime.
             home: Spark's folder.
-            environ: where XDG_CACHE_HOME or HOME say where caches are kept.
-            memory: greatest heap, on whose size the form of references depends.
+            environ: environment with XDG_CACHE_HOME or HOME, the location of caches.
+            memory: maximum heap, whose size determines the format of references.
         """
         folder = _cache_folder(environ)
         if java.feature < CACHE_SINCE or folder is None:
@@ -69,29 +69,29 @@ class StartupCache:
 
     @property
     def log(self) -> Path:
-        """Return what the training printed."""
+        """The log of the training run."""
         return self.path.with_suffix(".log")
 
     # --- Use ---
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Options of Java that use the cache, or end at once when it does not fit; none when there is no cache."""
+        """Java options that use the cache, or fail at once if it does not match; none if there is no cache."""
         if not self.path.exists():
             return ()
         with suppress(OSError):
-            os.utime(self.path)  # it is in use: not to be cleared away
+            os.utime(self.path)  # mark it as used, so that it is not cleaned up
         return (f"-XX:AOTCache={self.path}", "-XX:AOTMode=on")
 
     def discard(self) -> None:
-        """Remove a cache that does not fit or is suspected of being damaged."""
+        """Remove a cache that does not match or may be damaged."""
         self.path.unlink(missing_ok=True)
 
     # --- Making ---
 
     @property
     def is_wanted(self) -> bool:
-        """True if there is none, there is space for one, and no attempt failed lately."""
+        """True if there is none, there is space for one, and no recent attempt failed."""
         try:
             if self.path.exists() or time.time() - self._failed.stat().st_mtime < _RETRY_SECONDS:
                 return False
@@ -113,14 +113,14 @@ class StartupCache:
         return shutil.disk_usage(self.path.parent).free > NEEDED_SPACE
 
     def start_training(self, memory: str | None, priority: int = _LOWEST_PRIORITY) -> subprocess.Popen[bytes]:
-        """Begin to make it, in a process of its own that outlives this one.
+        """Start creating it, in a separate process that outlives this one.
 
         Args:
             memory: greatest heap of the engines that are to use it.
-            priority: how nice the process is to others.
+            priority: nice value of the process.
         """
         command = python_command("odfpy.engine.worker.training", str(self.path), *([memory] if memory else ()))
-        kept = {name: value for name, value in os.environ.items() if name != "TMPDIR"}  # of the worker, goes
+        kept = {name: value for name, value in os.environ.items() if name != "TMPDIR"}  # without those of the worker
         environment = python_environment(kept)
         with self.log.open("wb") as log:
             training = subprocess.Popen(
@@ -137,14 +137,14 @@ class StartupCache:
 
     @contextmanager
     def attempt(self) -> Iterator[Path | None]:
-        """One attempt to make it: the path to write to, or None when another process is at it or it is there.
+        """Attempt to create it: yield the path to write to, or None if another process is at work or it exists.
 
-        What is there in the end, and works, becomes the cache.
+        A file that exists at the end and works becomes the cache.
         """
         descriptor = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         draft = self.path.with_suffix(".draft")
         try:
-            # Looked at under the lock: whoever had it before may just have made the cache.
+            # Checked under the lock: its last holder may just have created the cache.
             if not _lock(descriptor) or self.path.exists():
                 yield None
                 return

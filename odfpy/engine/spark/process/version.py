@@ -14,10 +14,10 @@ _VERSION: Final = re.compile(r"^__version__\b[^'\"\n]*['\"]([^'\"\n]+)['\"]", re
 
 
 def installed_spark_version() -> str:
-    """Version of the installed PySpark, read without importing it, nor what reads its metadata.
+    """Return the version of the installed PySpark, without importing it or the package metadata library.
 
     Raises:
-        EngineUnavailable: it is not installed, or does not say which version it is.
+        EngineUnavailable: it is not installed, or has no version.
     """
     place = spark_home() / "version.py"
     try:
@@ -30,7 +30,7 @@ def installed_spark_version() -> str:
 
 
 def installed_engine_version(java: JavaRuntime | None = None) -> str:
-    """Return what the engine would record with a transform: our engine, Spark, Java, pinned settings.
+    """Return the version that the engine would record with a transform: our engine, Spark, Java, pinned settings.
 
     Raises:
         EngineUnavailable: PySpark or a fitting Java is missing.

@@ -1,9 +1,9 @@
-"""A plan with the identifiers of the rows that each of its rows is made of, operator by operator.
+"""Annotates each row of a plan with the identifiers of its input rows, operator by operator.
 
-A set of rows is right if these alone make the row again, and if no other row can be left out so that it is not made any
-more (why-provenance, ADR 0024). So a row of GROUP BY is made of all rows of its group, one of a join of its two
-partners, and one of DISTINCT of all that are the same; a row that is there because another one is not (NOT EXISTS,
-EXCEPT, a missing partner) is made of itself, since no row can be left out for it to go.
+A set of input rows is correct if these rows alone reproduce the row, and if no row can be removed from the set without
+losing it (why-provenance, ADR 0024). So a row of GROUP BY is derived from all rows of its group, one of a join from its
+two partners, and one of DISTINCT from all equal rows. A row that exists because another is missing (NOT EXISTS, EXCEPT,
+no partner) is derived from itself alone, since no removal makes it disappear.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from odfpy.engine.spark.provenance.windows import after_offset, window
 from odfpy.errors import InternalError
 
 _AS_BELOW: Final = frozenset(("Filter", "Generate", "Sort", "GlobalLimit", "LocalLimit", "RepartitionByExpression"))
-"""Operators of which each row is made of one row below: LIMIT drops others, and leaving out more of these changes
+"""Operators whose rows are each derived from one row below; LIMIT drops others, and removing more of these changes
 nothing."""
 
 _NAMES_ONLY: Final = frozenset(("SubqueryAlias", "View", "ResolvedHint", "expressions.PipeOperator"))
@@ -40,8 +40,8 @@ class Annotator:
     """Annotates plans of one session.
 
     Attributes:
-        has_sessions: whether any of them has had a session window.
-        own_rows: whether a row of a window function is made of its row below alone, whatever the function reads.
+        has_sessions: whether a session window has occurred.
+        own_rows: whether a row of a window function is derived only from its own row below, whatever it reads.
     """
 
     def __init__(self, catalyst: Catalyst, *, own_rows: bool = False) -> None:
@@ -51,7 +51,7 @@ class Annotator:
         self.has_sessions = False
 
     def annotate(self, plan: Node) -> Node:
-        """The rows of a plan over leaves, with one more column.
+        """Return the rows of a plan over leaves, with one more column.
 
         Returns:
             A plan with the same columns under the same identities, and the identifiers.

@@ -1,4 +1,4 @@
-"""Lineage of columns: from which columns of the inputs those of a result come, by the plan alone."""
+"""Lineage of columns: the input columns of each result column, determined from the plan alone."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _MADE_HERE: Final = {"Project": "projectList", "Aggregate": "aggregateExpression
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One way in which a column comes about.
+    """One origin of a column.
 
     Attributes:
         source: number of the source.
-        column: name of its column, None for one that it does not have.
+        column: name of the source column, None if it is none.
         at: position of the column in the source.
-        through: expressions on the way.
+        through: expressions applied on the way.
         branch: how many sources are read left of this one.
         is_one_of: whether there is a UNION on the way.
     """
@@ -62,7 +62,7 @@ class _Plan:
     definitions: dict[int, Node] = field(default_factory=dict)
 
     def ways(self, plan: Node, column: Node) -> Iterator[_Way]:
-        """All ways in which a column of a plan comes about."""
+        """Yield all origins of a column of a plan."""
         name = operator_name(plan)
         match name:
             case "Project" | "Aggregate" | "Window":
@@ -122,7 +122,7 @@ class _Plan:
             yield from self._of(plan.child(), made[found].child(), name=_WINDOW if is_window(made[found]) else None)
 
     def _of(self, below: Node, expression: Node, *, name: str | None = None) -> Iterator[_Way]:
-        """The ways of what an expression reads; one that only reads a column adds nothing to them."""
+        """Yield the origins of what an expression reads; a mere column reference adds nothing to them."""
         while expression_name(expression) == "KnownNotNull":
             (expression,) = children(expression)
         if expression_name(expression) == "AttributeReference":
@@ -137,12 +137,12 @@ class _Plan:
 
 
 def _marker(made: Sequence[Node]) -> Node | None:
-    """Return what says which source the columns of a projection are those of; None if they are of none."""
+    """Return the marker of the source whose columns a projection selects; None if it selects none."""
     return next((one for one in made if one.name() == CARRIED_INPUT and expression_name(one) == "Alias"), None)
 
 
 def column_origins(ready: PreparedTransform | Stateful) -> tuple[ColumnOrigin, ...]:
-    """Return from which columns of the inputs the columns of a transform's result come."""
+    """Return the input columns from which the columns of a transform's result come."""
     plans = [
         step.step.plan for step in (ready.plan.steps if isinstance(ready, PreparedTransform) else ready.steps.steps)
     ]
@@ -168,10 +168,10 @@ def column_origins(ready: PreparedTransform | Stateful) -> tuple[ColumnOrigin, .
 
 @dataclass(frozen=True)
 class _Origins:
-    """Steps before the last one, which others see as tables.
+    """The steps before the last one, which later steps see as tables.
 
     Attributes:
-        plans: of the steps.
+        plans: plans of the steps.
     """
 
     ready: PreparedTransform | Stateful
@@ -189,7 +189,7 @@ class _Origins:
                     yield replace(one, through=(*way.through, *one.through), is_one_of=is_one_of)
 
     def _below(self, way: _Way) -> Iterable[_Way] | None:
-        """The ways of a column of an earlier step or a temporal table; None for one of an input."""
+        """Return the origins of a column of an earlier step or a temporal table; None for a column of an input."""
         ready = self.ready
         if isinstance(ready, PreparedTransform):
             return None
@@ -213,7 +213,7 @@ class _Origins:
         return _Plan().ways(self.plans[at], columns(self.plans[at])[way.at])
 
     def _of_versions(self, way: _Way, free: Node, names: Sequence[str]) -> Iterable[_Way]:
-        """A column of versions: one of the rows below, or when they are valid, which their event times say."""
+        """Return the origins of a column of versions: a column of the rows below, or event times for the validity."""
         below = columns(free)
         if way.at < len(names) - 2:
             return _Plan().ways(free, below[way.at])

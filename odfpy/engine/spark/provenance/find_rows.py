@@ -1,7 +1,7 @@
-"""Search for the rows that are asked about among the rows of a plan.
+"""Search for the traced rows among the rows of a plan.
 
-Spark gets conditions that no row that is looked for fails, so that it reads little; what is left is compared value by
-value.
+Spark applies conditions that all searched rows satisfy, so that it reads little; the remaining rows are compared value
+by value.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MAX_VALUES: Final = 200
-"""Up to so many values of a column are named one by one; of more, only the least and the greatest."""
+"""Maximum number of values of a column in a condition; beyond that, only the minimum and maximum are used."""
 
 _SIMPLE: Final = (int, str, date, Decimal)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def narrow(frame: DataFrame, wanted: TraceTarget, *, by_time: bool = True) -> DataFrame:
-    """Those rows of a result that may be wanted.
+    """Return a superset of the searched rows of a result.
 
     Args:
         frame: the result; its columns are `c0`, `c1`..., others may follow.
-        wanted: the rows that are wanted.
-        by_time: whether times are looked at. Spark would compare times of sessions before rows become sessions.
+        wanted: the searched rows.
+        by_time: whether to compare times. Spark would compare times of sessions before rows become sessions.
     """
     for source, column in zip(wanted.layout.sources, wanted.rows.columns, strict=True):
         if not by_time and isinstance(frame.schema[f"c{source}"].dataType, _times()):
@@ -46,13 +46,13 @@ def narrow(frame: DataFrame, wanted: TraceTarget, *, by_time: bool = True) -> Da
 
 
 def result_keys(layout: OutputLayout, batch: pa.RecordBatch) -> list[RowKey]:
-    """Return what tells the rows of a batch of a result apart."""
+    """Return the keys of the rows in a batch of a result."""
     names = [f"c{at}" for at in range(1 + max(layout.sources))]
     return list(keys_of(final_columns(normalize_floats(batch.select(names)), layout)))
 
 
 def _condition(frame: DataFrame, name: str, values: Sequence[Any]) -> Column | None:
-    """Return what rows with some values in a column have in common; None where that is not looked at."""
+    """Return a condition for rows with some values in a column; None for types that are not compared."""
     from pyspark.sql import functions
     from pyspark.sql.types import BooleanType, DateType, DecimalType, IntegralType, StringType, TimestampType
 
@@ -62,7 +62,7 @@ def _condition(frame: DataFrame, name: str, values: Sequence[Any]) -> Column | N
     if not some:
         return column.isNull()
     if isinstance(kind, TimestampType) and all(isinstance(value, datetime) for value in some):
-        # Times are cut to milliseconds in slices.
+        # Times are truncated to milliseconds in slices.
         micros = [(value - _EPOCH) // timedelta(microseconds=1) for value in some]
         least, most = (functions.timestamp_micros(functions.lit(at)) for at in (min(micros), max(micros) + 1_000))
         found = (column >= least) & (column < most)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 IDS: Final = "__odf_ids"
-"""The column with the identifiers of the rows that a row is made of; some may be there twice."""
+"""The column with the identifiers of a row's input rows; there may be duplicates."""
 
 MAX_INPUTS: Final = 1 << 10
 
 
 def identifier(offset: Column, source: Column) -> Column:
-    """The identifier of a row."""
+    """Return the identifier of a row."""
     return offset.cast("bigint") * MAX_INPUTS + source.cast("bigint")
 
 
@@ -40,11 +40,11 @@ class Identifiers:
         self.none: Node = catalyst.analyze(parsed).projectList().apply(0).child()
 
     def of(self, plan: Node) -> Node:
-        """The identifiers of an annotated plan: its last column of that name."""
+        """Return the identifiers of an annotated plan: its last column of that name."""
         return next(column for column in reversed(columns(plan)) if column.name() == IDS)
 
     def named(self, value: Node) -> Node:
-        """An expression as the column with identifiers."""
+        """Return an expression as the column with identifiers."""
         return self.catalyst.alias(value, IDS)
 
     def with_ids(self, shown: Sequence[Node], value: Node, child: Node) -> Node:
@@ -64,7 +64,7 @@ class Identifiers:
         return sets[0] if len(sets) == 1 else build.expression("Concat", seq(sets))
 
     def collected(self, value: Node) -> Node:
-        """The sets of all rows of a group as one."""
+        """Return the sets of all rows of a group as one."""
         build = self.build
         return build.expression("Flatten", build.aggregate(build.expression("aggregate.CollectList", value)))
 
@@ -76,7 +76,7 @@ def is_leaf(plan: Node) -> bool:
 
 
 def leaf(catalyst: Catalyst, shown: Sequence[Node], annotated: Node) -> Node:
-    """Rows with identifiers as a plan that does not show these, and in which they are found again.
+    """Return rows with identifiers as a plan that does not show these, and in which they are found again.
 
     Args:
         catalyst: access to Catalyst.

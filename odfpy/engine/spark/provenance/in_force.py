@@ -1,8 +1,8 @@
-"""Temporal tables of which the rows that began versions are enough to say why a row of the result is there.
+"""Temporal tables for which the rows that began versions suffice to explain a row of the result.
 
-What ended a version, or came before it, decides when another one is in force. Without these the version would be in
-force for longer, and a row that has looked it up at its time would find it all the same. So the row that began the
-version is the only one of its key that is needed (ADR 0024), unless
+Rows that ended a version, or preceded it, determine when another one is in force. Without them the version would be in
+force for longer, and a row that looked it up at its time would still find it. So the row that began the version is the
+only one of its key that is needed (ADR 0024), unless
 
 - the result depends on the end: the query shows it, or shows versions that no row looks up, which wait for it;
 - a cited row would find a version that was over at its time. A row that has found one finds no other; but one that has
@@ -20,11 +20,11 @@ from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.plan.operators import ROW_OPERATORS
 
 _OF_ONE_ROW_EACH: Final = ROW_OPERATORS | {"Join"}
-"""Operators of which each row is made of one row of every input at most."""
+"""Operators whose rows are each derived from at most one row of every input."""
 
 
 def tells_only_what_was_in_force(steps: Steps, source: int) -> bool:
-    """Return whether a source is a temporal table of which rows that began versions are all that is to be cited.
+    """Return whether a source is a temporal table for which only rows that began versions need to be cited.
 
     Args:
         steps: the transform.

@@ -1,8 +1,8 @@
 """The rows of stateful inputs as they were at a metadata block, with their identifiers; and the result as it was.
 
-The parts of a transform (`incremental.properties.plan_info`) are built over all rows that there were, as in a first
-pull that has all of them; what waits for the watermark waits here, too. Fragments stand in the place of their changes,
-so that what is looked for in the result is looked for in the inputs at once, and nothing is written down in between.
+The parts of a transform (`incremental.properties.plan_info`) are built over all rows up to then, as in a first pull
+with all of them; rows that wait for the watermark wait here, too. Fragments are replaced by their changes, so that rows
+of the result are traced to the inputs at once, without intermediate files.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from odfpy.errors import UnsupportedQuery
 
 @dataclass
 class TransformAt:
-    """A transform as it was at a metadata block: `InputsAt` whose rows have identifiers.
+    """A transform as of a metadata block: `InputsAt` whose rows have identifiers.
 
     Attributes:
         ready: the transform.
-        sources: the inputs, all rows of which up to that block are given.
+        sources: the inputs, with all rows up to that block.
         scratch: a folder for temporary files.
     """
 
@@ -75,7 +75,7 @@ class TransformAt:
         return Clock(self.catalyst, [None if one is None else one.millis * MILLISECOND for one in known])
 
     def result(self) -> Node:
-        """The rows of the result, with its columns and the identifiers."""
+        """Return the rows of the result, with its columns and the identifiers."""
         for fragment in self.ready.steps.fragments:
             own_rows = tells_only_what_was_in_force(self.ready.steps, fragment.source)
             annotator = Annotator(self.catalyst, own_rows=True) if own_rows else self.annotator
@@ -95,7 +95,7 @@ class TransformAt:
     # --- InputsAt ---
 
     def rows(self, stateful_input: StatefulInput) -> Node:
-        """The rows of a stateful input."""
+        """Return the rows of a stateful input."""
         inputs = all(number < len(self.sources) for number in sources_read(stateful_input.plan))
         if stateful_input.log is not None:
             if not inputs:
@@ -127,7 +127,7 @@ class TransformAt:
 
     @property
     def only_appended(self) -> bool:
-        """True if nothing in the inputs has ever been taken back."""
+        """True if no row of the inputs was ever retracted."""
         return all(rows is None or rows.is_append_only for rows in self._known.values())
 
     @cached_property
@@ -136,7 +136,7 @@ class TransformAt:
         return {number: _all(self.catalyst, stream.old(), stream.new()) for number, stream in enumerate(streams)}
 
     def _rows_of(self, number: int) -> SourceRows | None:
-        """All rows of an input; of a fragment it is known that it only grows, since it is what it amounts to."""
+        """Return all rows of an input; those of a fragment are its net result, and so append-only."""
         return self._known.get(number)
 
     def _of_log(self, stateful_input: StatefulInput) -> Node:
@@ -153,7 +153,7 @@ class TransformAt:
         return self._named(stateful_input.columns, self.catalyst.plan(frame.withColumn(IDS, functions.array(number))))
 
     def _of_inputs(self, stateful_input: StatefulInput) -> Node:
-        """The rows of a stateful input over inputs that its entries amount to."""
+        """Return the rows of a stateful input over inputs that its entries amount to."""
 
         def over(number: int, plan: Node) -> Node:
             return leaf_over(self.catalyst, plan, self._rows_of(number))
@@ -165,7 +165,7 @@ class TransformAt:
         return self._net(stateful_input.columns, delta, self.is_append_only(stateful_input))
 
     def _net(self, wanted: Sequence[Node], delta: Delta, is_append_only: bool) -> Node:
-        """Return what entries amount to: of rows that are the same, those that came last are there."""
+        """Return the net rows of entries: of equal rows, the latest ones remain."""
         from pyspark.sql import functions
 
         catalyst, column = self.catalyst, functions.col
@@ -190,7 +190,7 @@ class TransformAt:
         return self._named(wanted, catalyst.plan(each.withColumn(IDS, functions.array(IDS))))
 
     def _named(self, wanted: Sequence[Node], plan: Node) -> Node:
-        """Columns under other identities, and the identifiers, which come last."""
+        """Return columns under other identities, followed by the identifiers."""
         found = columns(plan)
         named = [same_nulls(self.catalyst, one, other) for one, other in zip(found, wanted, strict=False)]
         return self.annotator.ids.with_ids(named, found[-1], plan)
@@ -198,7 +198,7 @@ class TransformAt:
     # --- Steps before ---
 
     def _over_sources(self, plan: Node) -> Node:
-        """A part row by row over what its sources amount to, as leaves with identifiers."""
+        """Return a row-by-row part over the net rows of its sources, as leaves with identifiers."""
         number = _source_of(plan)
         if number is None:
             below = [self._over_sources(child) for child in children(plan)]
@@ -223,7 +223,7 @@ class TransformAt:
 
 
 def _all(catalyst: Catalyst, old: SourceRows | None, new: SourceRows | None) -> SourceRows | None:
-    """All rows of an input."""
+    """Return all rows of an input."""
     found = [rows for rows in (old, new) if rows is not None]
     if len(found) < 2:
         return next(iter(found), None)
@@ -233,7 +233,7 @@ def _all(catalyst: Catalyst, old: SourceRows | None, new: SourceRows | None) -> 
 
 
 def _source_of(plan: Node) -> int | None:
-    """The number of the source that a plan stands for, None if it is none."""
+    """Return the number of the source that a plan represents, None if it is none."""
     if operator_name(plan) != "Project":
         return None
     for column in selected(plan):

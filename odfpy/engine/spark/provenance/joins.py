@@ -1,4 +1,4 @@
-"""Joins and set operations with identifiers: a row is made of the rows of both sides that belong together in it."""
+"""Joins and set operations with identifiers: a row is derived from its matching rows of both sides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ONE_SIDE: Final = "LeftSemi"
 
 
 def join(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node:
-    """A join of annotated rows.
+    """Return a join of annotated rows.
 
     Args:
         ids: makes columns of identifiers.
@@ -33,9 +33,9 @@ def join(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node:
 
 
 def _with_partners(ids: Identifiers, plan: Node, left: Node, right: Node, *, is_semi: bool) -> Node:
-    """Rows of the left side with the identifiers of all their partners: where there are some, or in any case.
+    """Return rows of the left side with the identifiers of all their partners; `is_semi` drops rows without partners.
 
-    Rows that are the same in all columns and made of the same rows are counted first, so that each is there as often.
+    Rows that are equal in all columns and have the same inputs are counted first, so that each keeps its multiplicity.
     """
     catalyst, build = ids.catalyst, ids.build
     own = children(plan)[0]
@@ -102,7 +102,7 @@ def set_operation(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node
 
 
 def _as_plan(ids: Identifiers, plan: Node, found: list[Node]) -> list[Node]:
-    """Columns of the left side under the identities that the operator gives them."""
+    """Return columns of the left side under the identities that the operator gives them."""
     pairs = zip(found, columns(plan), strict=True)
     return [
         one if one.exprId().equals(wanted.exprId()) else ids.catalyst.alias(one, wanted.name(), wanted.exprId())

@@ -37,7 +37,7 @@ _OTHERS: Final = ROW_OPERATORS | {"Expand"}
 
 
 def trace(spark: SparkSession, request: TraceRequest) -> TraceResponse:
-    """Return which rows of the inputs some rows of an output are made of."""
+    """Return the input rows from which rows of an output are derived."""
     return respond(partial(_trace, spark, request))
 
 
@@ -59,12 +59,12 @@ def _trace(spark: SparkSession, request: TraceRequest) -> TraceResponseSuccess:
 
 
 def _only_adds(then: TransformAt) -> bool:
-    """Return whether a row that is made of rows that were all there earlier was made of just these then.
+    """Return whether a row whose input rows all existed earlier was derived from the same ones then.
 
-    So it is where nothing is taken back, and a query row by row is grouped once. A group that has no newer rows was the
-    same, and was given out as soon as it is now, since what it waits for is among the values that it is grouped by.
-    (Of sessions that is not so, and of what is grouped twice neither: rows leave a group whose own values change. Where
-    rows do not show by what they are grouped, another group may stand in the place of one that has changed.)
+    This holds if nothing is retracted, and a row-by-row query is grouped once. A group without newer rows was the same,
+    and was emitted no later than now, since the time that it waits for is one of its grouping values. (It does not hold
+    for sessions, nor for nested groups: rows leave a group whose own values change. If rows do not show their grouping
+    values, another group may have replaced a changed one.)
     """
     operators = [operator for step in then.ready.steps.steps for operator in step.step.operators]
     names = [operator.name for operator in operators]
@@ -80,14 +80,14 @@ def _only_adds(then: TransformAt) -> bool:
 
 
 def _of_state(then: TransformAt) -> tuple[DataFrame, bool]:
-    """The result as it was, with identifiers; and whether conditions on times hold for the rows below, too."""
+    """Return the result as it was, with identifiers; and whether conditions on times hold for the rows below, too."""
     plan = then.result()
     names = [f"c{at}" for at in range(len(columns(plan)) - 1)]
     return then.catalyst.dataframe(plan).toDF(*names, IDS), not then.annotator.has_sessions
 
 
 def _of_rows(ready: PreparedTransform) -> DataFrame:
-    """The rows of the runs, each of which stands for one row of an input."""
+    """Return the rows of the runs, each of which represents one row of an input."""
     from pyspark.sql import functions
 
     names = [f"c{at}" for at in range(len(columns(ready.delta.plan)) - len(CARRIED))]
@@ -101,7 +101,7 @@ def _of_rows(ready: PreparedTransform) -> DataFrame:
 def _ways(
     wanted: TraceTarget, batches: Iterable[pa.RecordBatch], *, by_rows: bool
 ) -> Mapping[int, Sequence[Sequence[SourceRow]]]:
-    """All that rows that are wanted may be made of, in an order that does not depend on how Spark works."""
+    """Return all derivations of the searched rows, in an order that does not depend on Spark's scheduling."""
     ways: defaultdict[int, list[Sequence[SourceRow]]] = defaultdict(list)
     for batch in batches:
         keys = result_keys(wanted.layout, batch)

@@ -1,7 +1,7 @@
-"""Window functions with identifiers: a row is made of the rows of its partition that its functions look at.
+"""Window functions with identifiers: a row is derived from the rows of its partition that its functions read.
 
-The identifiers of a partition are collected once, in order; of each row only the places are known at which the rows
-begin and end that it is made of. So a partition of many rows costs what it has, unless somebody asks for all of them.
+The identifiers of a partition are collected once, in order; each row only has the positions of its first and last input
+row. So the cost of a partition is proportional to its size, unless all of its rows are traced.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from odfpy.engine.spark.provenance.identifiers import Identifiers
 _UP_TO_HERE: Final = frozenset(("RowNumber", "Rank", "DenseRank"))
 _NEIGHBOUR: Final = frozenset(("Lag", "Lead"))
 _FARTHEST: Final = 1 << 30
-"""More rows than a partition has whose identifiers are collected."""
+"""More than the maximum number of rows whose identifiers are collected."""
 _ONLY_ORDER: Final = "__odf_row"
-"""A number that the engine puts beside rows so that they stay in order (`odfpy.engine.spark.analysis.canonical`)."""
+"""A row number that the engine adds to keep rows in order (`odfpy.engine.spark.analysis.canonical`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """The range of places in its partition that a row is made of; expressions of type INT."""
+    """The range of positions in its partition that a row is derived from; expressions of type INT."""
 
     first: Node
     last: Node
@@ -44,14 +44,14 @@ class _Window:
         self.count = self.build.expression("Size", self.all)
 
     def _beside(self, function: Node, frame: Node) -> Node:
-        """A function of the same partitions as one more column."""
+        """Return a function over the same partitions as an additional column."""
         over = self.build.over(function, self.partition, self.order, frame)
         self.made.append(self.ids.catalyst.alias(over, "__odf_made"))
         return self.made[-1].toAttribute()
 
     def annotated(self) -> Node:
         functions = items(self.plan.windowExpressions())
-        if not self.order:  # then all functions look at whole partitions
+        if not self.order:  # then all functions read whole partitions
             whole = self.build.window([*functions, *self.made], self.partition, [], self.below)
             return self.ids.with_ids(columns(self.plan), self.build.expression("Flatten", self.all), whole)
         self.place = self._beside(self.build.expression("RowNumber"), self.build.rows_until("CurrentRow"))
@@ -83,19 +83,19 @@ class _Window:
         return self._range(frame)
 
     def _row(self, bound: Node, otherwise: Node) -> Node:
-        """The place of a bound of ROWS; `otherwise` where there is none."""
+        """Return the position of a bound of ROWS; `otherwise` if there is none."""
         name = expression_name(bound)
         if name.startswith("Unbounded"):
             return otherwise
         return self.place if name == "CurrentRow" else self._beyond(bound)
 
     def _beyond(self, distance: Node) -> Node:
-        """A place so far from that of a row; what is farther than any row, which could overflow, as far as is."""
+        """Return a position at a distance from that of a row, limited so that it cannot overflow."""
         number = max(-_FARTHEST, min(int(distance.eval(None)), _FARTHEST))
         return self._sum(self.place, self.ids.catalyst.integer(number))
 
     def _range(self, frame: Node) -> _Places:
-        """The places of a frame of RANGE, by counting: peers stand together."""
+        """Return the positions of a RANGE frame, by counting: peers are adjacent."""
         upper = frame.upper()
         if expression_name(upper) == "UnboundedFollowing":
             last = self.count
@@ -119,18 +119,18 @@ class _Window:
 
 
 def window(ids: Identifiers, plan: Node, below: Node) -> Node:
-    """A window operator over annotated rows.
+    """Return a window operator over annotated rows.
 
     Args:
         ids: makes columns of identifiers.
         plan: the operator.
-        below: its rows, annotated.
+        below: annotated rows below.
     """
     return _Window(ids, plan, below).annotated()
 
 
 def after_offset(ids: Identifiers, plan: Node, below: Node) -> Node:
-    """OFFSET over annotated rows that are sorted: a row is made of those that come before it, too.
+    """Apply OFFSET to sorted, annotated rows: a row is also derived from those that precede it.
 
     Args:
         ids: the identifiers.

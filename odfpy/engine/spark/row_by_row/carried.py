@@ -1,4 +1,4 @@
-"""Rows of a query row by row, with what they carry (ADR 0013, "Steps")."""
+"""Rows of a row-by-row query, with their carried columns (ADR 0013, "Steps")."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from odfpy.engine.spark.plan.catalyst import Node
 from odfpy.engine.spark.plan.step import CARRIED_BRANCH, CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION
 
 CARRIED = (CARRIED_INPUT, CARRIED_BRANCH, CARRIED_OFFSET, CARRIED_OPERATION)
-"""Columns that travel with every row unseen by the query: which input it came from, through which branch of the plan,
-and the offset and operation type it had there."""
+"""Hidden columns of every row: the input it came from, the branch of the plan, and the offset and operation type in the
+input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One way through the plan from an input to the result.
+    """One path through the plan from an input to the result.
 
     Attributes:
         input: position of the input among those declared.
         fans_out: whether one row of the input may become several.
-        is_joined: whether they are its partners in a join, which come in no order.
+        is_joined: whether these are its partners in a join, which are unordered.
     """
 
     input: int
@@ -29,8 +29,8 @@ class Branch:
 
 
 Leaves = Callable[[int, Node], Node]
-"""Given the number of a source and the plan that stands for it, the plan to read instead; its columns keep their
-identities."""
+"""Given the number of a source and the plan that represents it, returns the plan to read instead; its columns keep
+their identities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Delta:
     """The changes that a step adds to its output.
 
     Attributes:
-        plan: its rows, the output columns of the query first, then `CARRIED`, in no particular order.
-        branches: by the number in the column `CARRIED_BRANCH`.
+        plan: its rows, with the output columns of the query first, then `CARRIED`, in no particular order.
+        branches: branches by the number in the column `CARRIED_BRANCH`.
     """
 
     plan: Node

@@ -1,8 +1,8 @@
 """Row by row: SELECT, WHERE, UNION ALL, explode. No state; operation types pass through.
 
-The plan is run as Spark analyzed it, only that no operator may drop the columns in `CARRIED`: they are put beside the
-columns that each projection selects, from the inputs up. So it is known of every result row which row of which input
-it stands for, whatever the query selects (see the decision record "op in row-by-row queries").
+The plan runs as Spark analyzed it, except that no operator may drop the columns in `CARRIED`: they are added to the
+columns of each projection, from the inputs up. So each result row is known to represent a certain row of an input,
+whatever the query selects (see the decision record "op in row-by-row queries").
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from odfpy.errors import InternalError
 
 
 def carry(catalyst: Catalyst, plan: Node, leaves: Leaves | None = None) -> Delta:
-    """A plan row by row with the carried columns beside its own.
+    """Return a row-by-row plan with the carried columns added to its own.
 
     Args:
         catalyst: the session.
         plan: the plan.
-        leaves: what to read; without it, what the plan reads.
+        leaves: replaces the inputs; by default the plan's own inputs are read.
     """
     carrier = _Carrier(catalyst, leaves or (lambda _, leaf: leaf))
     below = carrier.carry(plan).plan
@@ -40,7 +40,7 @@ def carry(catalyst: Catalyst, plan: Node, leaves: Leaves | None = None) -> Delta
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """A plan that has the carried columns too, and the branches it takes rows from."""
+    """A plan with the carried columns, and the branches that its rows come from."""
 
     plan: Node
     branches: tuple[int, ...]
@@ -54,7 +54,7 @@ class _Carrier:
         self.branches: list[Branch] = []
 
     def carry(self, plan: Node) -> _Carried:
-        """The same plan with the carried columns in its output, without aliases, views and CTEs."""
+        """Return the same plan with the carried columns in its output, without aliases, views and CTEs."""
         match operator_name(plan):
             case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
                 return self.carry(child_of(plan))
@@ -85,7 +85,7 @@ class _Carrier:
                 raise InternalError(f"{other} is not an operator of a query row by row")
 
     def _fanned(self, plan: Node) -> _Carried:
-        """Return what is below an operator that makes several rows of one."""
+        """Return the plan below an operator that makes several rows of one."""
         below = self.carry(child_of(plan))
         for branch in below.branches:
             self.branches[branch] = replace(self.branches[branch], fans_out=True)
@@ -103,7 +103,7 @@ class _Carrier:
         return _Carried(self._catalyst.project(found + _carried_columns(below.plan), below.plan), below.branches)
 
     def _input(self, plan: Node, marker: Node) -> _Carried:
-        """Return a source, where the carried columns begin, with the number of the branch that it feeds."""
+        """Return a source, where the carried columns begin, with the number of its branch."""
         number, source = len(self.branches), number_named(marker)
         self.branches.append(Branch(source, fans_out=False))
         branch = self._catalyst.alias(self._catalyst.integer(number), CARRIED_BRANCH)
@@ -116,7 +116,7 @@ class _Carrier:
         return _Carried(self._catalyst.union(aligned), tuple(number for _, part in parts for number in part.branches))
 
     def _join(self, plan: Node) -> _Carried:
-        """A join of rows with constants: each row has its partners, of which nobody knows in which order they come."""
+        """Rewrite a join of rows with constants: each row has its partners, in an undefined order."""
         sides = children(plan)
         at = next(at for at, side in enumerate(sides) if not _is_constant(side))
         below = self.carry(sides[at])
@@ -126,7 +126,7 @@ class _Carrier:
         return _Carried(plan.withNewChildren(self._catalyst.seq(sides)), below.branches)
 
     def _reference(self, plan: Node) -> _Carried:
-        """A use of a CTE: its definition in place, under the identities that this use gave to its columns."""
+        """Return a use of a CTE: its definition in place, with the column identities of this use."""
         definition = self._definitions[plan.cteId()]
         below = self.carry(definition)
         pairs = zip(columns(definition), columns(plan), strict=True)
@@ -141,6 +141,6 @@ def _is_constant(plan: Node) -> bool:
 
 
 def _carried_columns(plan: Node) -> list[Node]:
-    """The carried columns of a plan, in their order."""
+    """Return the carried columns of a plan, in their order."""
     by_name = {column.name(): column for column in columns(plan)}
     return [by_name[name] for name in CARRIED]

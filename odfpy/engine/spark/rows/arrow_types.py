@@ -31,7 +31,7 @@ _OTHER: Final = {
 
 
 def handed_type(arrow: pa.DataType) -> pa.DataType | None:
-    """The type in which Spark gives a column of a dataset that was read; None when it does not read it, and for maps.
+    """Return the type in which Spark returns a column of a dataset; None if it cannot read it, and for maps.
 
     A test compares this with `odfpy.engine.spark.plan.types`.
     """

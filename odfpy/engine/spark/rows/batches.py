@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 ROWS_IN_ONE_TASK: Final = 1_000_000
-"""Up to so many input rows are sorted in one task; more are sorted in ranges of so many, which come out one by one, so
-that only one of them is in memory while the next is made."""
+"""Up to this many input rows are sorted in one task; more are sorted in ranges of this size, which are fetched one by
+one, so that only one of them is in memory while the next is computed."""
 
 _FAN_OUT: Final = 10
 """How many rows one input row may be expected to become where it may become several."""
 
 
 def has_rows(catalyst: Catalyst, plan: Node) -> bool:
-    """Return whether a plan gives any rows."""
+    """Return whether a plan returns any rows."""
     if not is_gathered(catalyst.spark):
         return not catalyst.dataframe(plan).isEmpty()
     any_of = catalyst.dataframe(catalyst.project([catalyst.alias(catalyst.integer(1), "one")], plan))
@@ -48,7 +48,7 @@ def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) 
     Args:
         path: the file.
         frame: the rows.
-        even_if_empty: whether to write a file when there are no rows.
+        even_if_empty: whether to write a file if there are no rows.
 
     Returns:
         How many rows there are.
@@ -60,7 +60,7 @@ def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) 
 
 
 def file_schema(frame: DataFrame) -> pa.Schema:
-    """The schema of a file with the rows of a data frame.
+    """Return the schema of a file with the rows of a data frame.
 
     Raises:
         InternalError: a column has a type that no file has: rows of such types are not kept.
@@ -76,8 +76,8 @@ def write_batches(schema: pa.Schema, even_if_empty: bool, path: str, batches: It
     """Write batches to one Parquet file.
 
     Args:
-        schema: of the batches.
-        even_if_empty: whether to write a file when there are no rows.
+        schema: schema of the batches.
+        even_if_empty: whether to write a file if there are no rows.
         path: the file.
         batches: the batches.
 
@@ -107,9 +107,8 @@ def in_input_order(
 ) -> DataFrame:
     """Sorted by input in declared order, then branch of the plan, then offset.
 
-    Rows that one input row fans out into keep the order they were made in: they are made by one task, in which Spark's
-    running number grows. Partners in a join are in the order of their values. So the order is total, and the same
-    however the rows are partitioned.
+    Rows from one input row keep their order: one task creates them, with Spark's increasing row number. Partners in a
+    join are ordered by their values. So the order is total, and does not depend on the partitioning of the rows.
 
     Args:
         frame: rows with `CARRIED`.
@@ -134,12 +133,12 @@ def in_input_order(
 
 
 def _values(frame: DataFrame) -> list[Column]:
-    """All values of a row, as keys to sort by; texts by their bytes, whatever their collation."""
+    """Return all values of a row as sort keys; texts by their bytes, whatever their collation."""
     return [sortable(frame, name) for name in frame.columns if name not in CARRIED]
 
 
 def tagged_rows(batches: Iterator[pa.RecordBatch], branches_that_fan_out: Sequence[bool]) -> Iterator[TaggedRows]:
-    """The rows of a delta with what they carry, from batches of its columns, `CARRIED` and the running number."""
+    """Yield the rows of a delta with their carried columns, from batches of its columns, `CARRIED` and row number."""
     fans_out = np.array(branches_that_fan_out)
     for batch in batches:
         branches = _numbers(batch.column(CARRIED_BRANCH))

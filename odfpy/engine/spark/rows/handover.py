@@ -1,8 +1,8 @@
-"""Tables on their way to an engine in another process, and results on their way back.
+"""Tables sent to an engine in another process, and its results.
 
-Rows go as Parquet files, with their running number beside their columns, and come back as an Arrow IPC stream. What the
-engine has no type for (unsigned integers, half floats, members that are never null, and so on) goes as the next type
-that can hold it; where the engine says that a column came through unchanged, it gets its own type back.
+Rows are sent as Parquet files with an additional row number, and returned as an Arrow IPC stream. Types that the engine
+lacks (unsigned integers, half floats, members that are never null, and so on) are sent as the next type that can hold
+them; if the engine reports a column as unchanged, it gets its original type back.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def hand_over(tables: Mapping[str, pa.Table], folder: Path) -> tuple[PreprocessT
     """Write tables to files in a folder.
 
     Raises:
-        InvalidQuery: a column has the name that is ours.
+        InvalidQuery: a column has our reserved name.
         UnsupportedQuery: a column has a type that Parquet does not have; the message names it.
         EngineError: the files cannot be written.
     """
@@ -48,11 +48,11 @@ def hand_over(tables: Mapping[str, pa.Table], folder: Path) -> tuple[PreprocessT
 
 
 def take_back(path: Path, unchanged: Iterable[UnchangedColumn], tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Read a result; columns that came through unchanged have the type that they had in their table.
+    """Read a result; unchanged columns get the type that they had in their table.
 
     Args:
         path: the stream of results.
-        unchanged: the columns that came through unchanged.
+        unchanged: the unchanged columns.
         tables: the tables that were handed over, by name.
     """
     result = map_stream(str(path))
@@ -65,7 +65,7 @@ def take_back(path: Path, unchanged: Iterable[UnchangedColumn], tables: Mapping[
 
 
 def _is_same_in_spark(arrow: pa.DataType) -> bool:
-    """Return whether a column of that type comes back as it was, computed or not.
+    """Return whether columns of a type are returned with the same type, computed or not.
 
     Timestamps do, since they are cut to milliseconds when they are stored anyway; floating point numbers do not, since
     those that are computed are given one form.
@@ -94,7 +94,7 @@ def _write(name: str, table: pa.Table, path: Path) -> None:
 
 
 def _readable(field: pa.Field) -> pa.Field:
-    """A column of nothing but nulls goes as text, since it has no type of its own yet."""
+    """Convert a column of only nulls to text, since it has no type of its own yet."""
     return field.with_type(pa.string() if pa.types.is_null(field.type) else readable_type(field.type))
 
 
@@ -103,6 +103,6 @@ def _handover_type(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _micros(array: pa.Array) -> pa.Array:
-    """Timestamps as Spark has them; what is finer is cut off downwards."""
+    """Convert timestamps to Spark's precision, rounding down."""
     is_fine = pa.types.is_timestamp(array.type) and array.type.unit == "ns"
     return floored(array, "microsecond") if is_fine else array

@@ -1,7 +1,7 @@
-"""Late entries of the inputs' changelogs, left out or picked out where rows are read (`odfpy.engine.lateness.policy`).
+"""Late entries of the inputs' changelogs, excluded or selected when rows are read (`odfpy.engine.lateness.policy`).
 
-Slices of which the files tell that they have none, which are most, are read as they are. For the others a small table
-says up to which event time entries are late, by ranges of offsets, and rows are joined with that.
+Slices whose files show that they have none, which are most, are read unchanged. For the others, a small table has the
+event time up to which entries are late, by ranges of offsets, and rows are joined with it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LateTable:
 
         Args:
             catalyst: the session.
-            ranges: at least one, all with as many limits.
+            ranges: at least one range, all with the same number of limits.
             scratch: a folder for temporary files.
         """
         mean = sum(one.last + 1 - one.first for one in ranges) // len(ranges)
@@ -86,14 +86,14 @@ class LateTable:
         return cls(catalyst, catalyst.plan(read_parquet(catalyst.spark, schema, [str(path)])), shift)
 
     def split(self, plan: Node, times: Sequence[Node], offset: Node, number: Node, *, late: bool) -> Node:
-        """The late rows of a plan, or the others.
+        """Return the late rows of a plan, or the others.
 
         Args:
             plan: the rows.
             times: expressions over its columns, one for each limit.
             offset: the same for the offset.
             number: the same for the number of the input.
-            late: whether the late ones are wanted.
+            late: whether to return the late rows.
         """
         catalyst, build = self.catalyst, Builder(self.catalyst)
         bucket, first, last, wanted, *limits = columns(self.plan)
@@ -118,13 +118,13 @@ class LateTable:
 
 
 def chosen(catalyst: Catalyst, late: Late, table: Table, plan: Node, scratch: Path) -> Node:
-    """The rows of an input that a transform is to see.
+    """Return the rows of an input that a transform is to see.
 
     Args:
         catalyst: the session.
-        late: what it makes of late ones.
+        late: the policy for late rows.
         table: the input, with the slices that are read.
-        plan: their rows, with the columns that the input has and the same names.
+        plan: rows of the input, with the same columns and names.
         scratch: a folder for temporary files.
     """
     if late is Late.CORRECTED or not table.data_paths:

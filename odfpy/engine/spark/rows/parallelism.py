@@ -1,8 +1,8 @@
 """The number of Spark tasks for a number of rows. Results are the same with any number.
 
-A pull is a plan that is put together and a few jobs of Spark: with few rows that is all it costs. So few rows stay in
-one partition from the file on, where joins, groups and windows need no exchange and no broadcast, each of which would
-be a stage or a job of its own. And plans over them are interpreted: to compile them to Java takes longer than to run.
+A pull consists of building a plan and running a few Spark jobs: with few rows, this is all that it costs. So few rows
+stay in one partition from the file on, where joins, groups and windows need no exchange and no broadcast, each of which
+would be a separate stage or job. And plans over them are interpreted: compiling them to Java takes longer than running.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _CONSTRAINTS: Final = "spark.sql.constraintPropagation.enabled"
 _INTERPRETED: Final = {_COMPILED: "false", _COMPILED_PARTS: "NO_CODEGEN", _CONSTRAINTS: "false"}
 _EXCLUDED: Final = "spark.sql.optimizer.excludedRules"
 _BELOW_GATHERING: Final = "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin"
-"""Pushes a semi-join below the operator that takes rows to one partition: its rows would have to be exchanged again."""
+"""Pushes a semi-join below the operator that gathers rows in one partition: its rows would be exchanged again."""
 _CHANGED: Final = (_PARTITIONS, _BROADCAST, _EXCLUDED, *_INTERPRETED)
 _GATHERED: Final[WeakSet[SparkSession]] = WeakSet()
-"""Sessions in which rows of files are taken to one partition."""
+"""Sessions in which rows of files are gathered in one partition."""
 
 _ROWS_IN_ONE_PARTITION: Final = 100_000
 _ROWS_TO_INTERPRET: Final = 20_000
 _KEPT_TO_GATHER: Final = 2 << 20
 _KEPT_TO_INTERPRET: Final = 512 << 10
 _LARGE_PAGE: Final = 16 << 20
-"""Bytes of a page of memory where many rows are exchanged. What a task adds up before that is in one page, as far as it
-has room; but each sort and each map begins with a page."""
+"""Size of a memory page in bytes if many rows are exchanged. A task aggregates rows before the exchange within one
+page, as far as there is room; but each sort and each map starts with a page."""
 
 
 class Parallelism:
-    """The number of tasks for a number of rows, up to what the session was set to at first."""
+    """The number of tasks for a number of rows, up to the initial setting of the session."""
 
     def __init__(self, catalyst: Catalyst, rows_in_one_task: int, kept: Iterable[Path] = ()) -> None:
         """Prepare to choose.
@@ -52,7 +52,7 @@ class Parallelism:
         Args:
             catalyst: the session.
             rows_in_one_task: more rows than that go to several partitions.
-            kept: files with what was kept of earlier rows, which are read besides.
+            kept: files with stored earlier rows, which are read in addition.
         """
         self._spark = catalyst.spark
         self._most = settings_of(self._spark, _CHANGED)
@@ -63,17 +63,17 @@ class Parallelism:
         self._rows = 0
 
     def set(self, rows: int) -> None:
-        """Prepare for so many rows that are not kept."""
+        """Prepare for a number of rows, without stored ones."""
         self._rows = rows
         self._change(rows, self._kept)
 
     def add(self, rows: int) -> None:
-        """Prepare for so many rows more."""
+        """Prepare for additional rows."""
         self.set(self._rows + rows)
 
     @contextmanager
     def within(self, rows: int) -> Iterator[None]:
-        """Prepare for plans over so many rows, of which none are kept, until those that are made inside have run."""
+        """Prepare for plans over a number of rows, without stored ones, until the plans in the block have run."""
         self._change(min(rows, self._rows), kept=0)
         try:
             yield
@@ -83,8 +83,8 @@ class Parallelism:
     def _change(self, rows: int, kept: int) -> None:
         partitions = max(1, min(int(self._most[_PARTITIONS]), -(-rows // self._rows_in_one)))
         if partitions > 1:
-            # More than there are processors are of use only as long as one would have many rows: each is a file for
-            # each task before it, a job for what it results in, and tables of its own.
+            # More tasks than processors only help as long as one task would have many rows: each costs a file per
+            # preceding task, a job for its result, and memory.
             processors = self._spark.sparkContext.defaultParallelism
             partitions = min(partitions, max(processors, -(-rows // self._rows_in_one_task)))
         are_few = partitions == 1 and rows <= _ROWS_IN_ONE_PARTITION and kept <= _KEPT_TO_GATHER
@@ -103,7 +103,7 @@ class Parallelism:
 
 
 def gather_few(spark: SparkSession, rows: int) -> None:
-    """Take rows of files to one partition from now on if they are few, and interpret plans over very few."""
+    """Gather rows of files in one partition from now on if they are few, and interpret plans over very few."""
     if rows <= _ROWS_IN_ONE_PARTITION:
         _GATHERED.add(spark)
     if rows <= _ROWS_TO_INTERPRET:
@@ -116,17 +116,17 @@ def is_gathered(spark: SparkSession) -> bool:
 
 
 def gather(catalyst: Catalyst, plan: Node) -> Node:
-    """Rows of files, or of several plans, in one partition if they are few."""
+    """Return rows of files, or of several plans, in one partition if they are few."""
     return catalyst.coalesced(plan) if is_gathered(catalyst.spark) else plan
 
 
 def gathered_rows(frame: DataFrame) -> DataFrame:
-    """The same of a data frame."""
+    """Return whether the rows of a data frame are gathered."""
     return frame.coalesce(1) if is_gathered(frame.sparkSession) else frame
 
 
 def read_plan(catalyst: Catalyst, schema: StructType, paths: Iterable[Path]) -> Node:
-    """The rows of files that the engine has written for itself.
+    """Return the rows of files that the engine has written for itself.
 
     Args:
         catalyst: access to Catalyst.

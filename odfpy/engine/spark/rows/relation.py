@@ -17,7 +17,7 @@ _SOURCES: Final = "org.apache.spark.sql.execution.datasources."
 
 
 def nullable_schema(catalyst: Catalyst, schema: StructType) -> Node:
-    """A schema as Java has it, all of whose columns may have nulls.
+    """Return the Java form of a schema, all of whose columns may have nulls.
 
     Args:
         catalyst: access to Catalyst.
@@ -27,7 +27,7 @@ def nullable_schema(catalyst: Catalyst, schema: StructType) -> Node:
 
 
 def parquet_rows(catalyst: Catalyst, schema: StructType, paths: Iterable[str]) -> Node:
-    """The rows of Parquet files of this machine, all of whose columns may have nulls.
+    """Return the rows of local Parquet files, all of whose columns may have nulls.
 
     Args:
         catalyst: access to Catalyst.

@@ -1,7 +1,7 @@
-"""Materialized rows, for several plans or several reads: few stay in Java's memory, others go to a file.
+"""Materialized rows, for several plans or several reads: few rows stay in Java's memory, others go to a file.
 
-For few rows, a scan of a file costs more than the rows: it is planned, it sends settings around, and it reads the end
-of the file first. Where they are many, or several tasks compute them, there is no difference between the two.
+For few rows, a file scan costs more than the rows: it is planned, sends settings, and reads the footer of the file
+first. For many rows, or several tasks, there is no difference.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 _MAX_BYTES: Final = 512 << 10
 _MAX_IN_MEMORY: Final = 8 << 20
-"""Files with more bytes, or with rows of more, are read where their rows are wanted."""
+"""Larger files, or files with more bytes of rows, are read by Spark."""
 _ROWS_AT_ONCE: Final = 512
 
 
 def read_kept(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> Node:
-    """The rows of files that the engine has written for itself.
+    """Return the rows of files that the engine has written for itself.
 
     Args:
         catalyst: the session.
@@ -48,7 +48,7 @@ def read_kept(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> 
 
 
 def table_rows(catalyst: Catalyst, schema: StructType, table: pa.Table, path: Path) -> Node:
-    """The rows of a table that was read from what the engine has written; many go to a file.
+    """Return the rows of a table read from the engine's own files; many rows go to a file.
 
     Args:
         catalyst: the session.
@@ -64,7 +64,7 @@ def table_rows(catalyst: Catalyst, schema: StructType, table: pa.Table, path: Pa
 
 
 def fetched(frame: DataFrame) -> pa.Table | None:
-    """The rows of a data frame as a table of Arrow, if they are few."""
+    """Return the rows of a data frame as a table of Arrow, if they are few."""
     if not are_few(frame.sparkSession):
         return None
     found = table_of(frame)
@@ -72,12 +72,12 @@ def fetched(frame: DataFrame) -> pa.Table | None:
 
 
 def sent(catalyst: Catalyst, table: pa.Table, schema: StructType | None = None) -> Node:
-    """A small table, which is sent to Java.
+    """Return a small table, which is sent to Java.
 
     Args:
         catalyst: the session.
         table: the rows, with columns of the types in which Spark hands over rows.
-        schema: their schema; by default, that which the types of the columns say.
+        schema: schema of the rows; by default derived from the types of the columns.
     """
     return _sent(catalyst, schema or spark_schema(table.schema, "rows"), table)
 
@@ -104,11 +104,11 @@ def _read_few(paths: Sequence[Path], wanted: pa.Schema) -> pa.Table | None:
                 found.append(batch.select(wanted.names))
         return pa.Table.from_batches(found).cast(wanted) if found else wanted.empty_table()
     except (OSError, ValueError):
-        return None  # Spark says what is wrong with them
+        return None  # Spark reports what is wrong with them
 
 
 def computed(catalyst: Catalyst, plan: Node) -> Node:
-    """The rows of a plan, which are computed now if they are few; else the plan as it is."""
+    """Return the rows of a plan, which are computed now if they are few; else the plan as it is."""
     found = in_memory(catalyst.dataframe(plan))
     return plan if found is None else found.relation()
 

@@ -1,4 +1,4 @@
-"""Inputs as tables of a query: all columns of the dataset, of which only the new rows are read."""
+"""Inputs as tables of a query: all columns of the dataset, but only the new rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Table:
         schema_file: Parquet file with the schema in force.
         data_paths: slices, in order of offset.
         interval: offsets of the rows to read, or None for all.
-        arrivals: what was known of time when the slices came, those that are read and perhaps others.
+        arrivals: the watermarks at the arrival of the slices, possibly with others.
         primary_key: columns that identify a row in the current state of the table, if known.
     """
 
@@ -70,20 +70,20 @@ class Table:
 
     @property
     def num_rows(self) -> int:
-        """Rows to read, as far as the request tells: those of the interval."""
+        """The number of rows to read, as far as the request tells: those of the interval."""
         return 0 if self.interval is None else self.interval.num_rows
 
     def schema(self) -> pa.Schema:
-        """The columns, in plain layout; errors as for `odfpy.data.slices.slice.slice_schema`."""
+        """Return the columns, in plain layout; errors as for `odfpy.data.slices.slice.slice_schema`."""
         return slice_schema(self.schema_file, vocab=self.vocab)
 
 
 def scan(catalyst: Catalyst, table: Table, scratch: Path) -> Node:
-    """The rows of a table, as a plan with the columns that its schema has.
+    """Return the rows of a table, as a plan with the columns that its schema has.
 
     Args:
         catalyst: the session.
-        table: what to read.
+        table: the table to read.
         scratch: a folder for copies of slices that Spark cannot read as they are.
 
     Raises:
@@ -112,14 +112,14 @@ def scan(catalyst: Catalyst, table: Table, scratch: Path) -> Node:
 
 
 def _has_no_others(table: Table, interval: OffsetInterval) -> bool:
-    """Return whether the first and the last slice tell that all rows are in an interval: then no offset is read."""
+    """Return whether the first and the last slice show that all rows are in an interval: offsets need not be read."""
     first = slice_stats(table.data_paths[0], vocab=table.vocab).offset_start
     last = slice_stats(table.data_paths[-1], vocab=table.vocab).offset_end
     return first is not None and last is not None and interval.start <= first and last <= interval.end
 
 
 def name_input(catalyst: Catalyst, table: Table, position: int, scratch: Path) -> None:
-    """Let queries see an input under its name; what it carries beside its columns they do not see.
+    """Register an input under its name; its carried columns are hidden from queries.
 
     Columns that are required in the dataset are known to have no nulls.
 
@@ -127,7 +127,7 @@ def name_input(catalyst: Catalyst, table: Table, position: int, scratch: Path) -
         catalyst: access to Catalyst.
         table: the table.
         position: number of the input.
-        scratch: a folder for files on the way.
+        scratch: folder for temporary files.
 
     Raises:
         UnsupportedQuery, EngineError: as for `scan`.
@@ -155,12 +155,12 @@ def visible_columns(schema: pa.Schema, vocab: DatasetVocabulary) -> list[int]:
 
 
 def name_projected(catalyst: Catalyst, source: SqlTable, log: str, scratch: Path) -> None:
-    """Let ad hoc queries see a table.
+    """Register a table of an ad hoc query.
 
     Args:
         catalyst: the session.
         source: the table.
-        log: a name for the log that its projection is made of.
+        log: name for the log under its projection.
         scratch: as for `scan`.
 
     Raises:
@@ -187,11 +187,11 @@ def _system_column(by_name: dict[str, Node], table: Table, name: str) -> Node:
 # --- Slices that Spark cannot read -----------------------------------------------------------------------------------
 
 _COPIES: Final = count()
-"""Numbers that tell apart the copies of one slice, for different rows of it, in one folder."""
+"""Numbers that distinguish copies of one slice, for different rows, in one folder."""
 
 
 def _readable(path: str, schema: pa.Schema, table: Table, scratch: Path) -> str:
-    """The slice, or a copy of its rows in types that Spark reads as those of the schema."""
+    """Return the slice, or a copy of its rows in types that Spark reads as those of the schema."""
     found = _columns_of(path)
     missing = [field.name for field in schema if field.name not in found.names and not field.nullable]
     if missing:

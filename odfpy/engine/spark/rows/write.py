@@ -1,7 +1,7 @@
-"""Rows to a file: written by this process, or on a cluster by an executor, so that no rows come through here.
+"""Writing rows to a file: by this process, or on a cluster by an executor, so that no rows pass through here.
 
-One task writes one file: a slice is one Parquet file with one hash, over rows in one order. What rows cost to make is
-shared by all executors all the same; the task gets them from these, in order.
+One task writes one file: a slice is one Parquet file with one hash, over rows in one order. Computing the rows is
+still shared by all executors; the task fetches them in order.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 Write = Callable[[str, Iterator[pa.RecordBatch]], R]
-"""Writes batches to the file of that name, and tells what it has written; it makes no file if there is nothing."""
+"""Writes batches to the named file, and returns a description; it creates no file if there is nothing."""
 
 _PIECE: Final = 1 << 22
 
 
 def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The rows of a data frame, partition by partition, of which two are in memory at a time."""
+    """Yield the rows of a data frame, partition by partition; at most two are in memory at a time."""
     spark = frame.sparkSession
     with stage("optimize"):
         schema = arrow_schema(frame.schema)
         frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
-    with stage("Spark job"):  # of all but the last stage
-        if are_few(spark):  # which need no socket of their own to come here
+    with stage("Spark job"):  # includes all stages but the last
+        if are_few(spark):  # these need no separate socket
             messages = calls_by(frame._jdf).rows(frame)  # noqa: SLF001
         else:
             messages = iter(_messages(frame).toLocalIterator(prefetchPartitions=True))
@@ -58,7 +58,7 @@ def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 
 
 def table_of(frame: DataFrame) -> pa.Table:
-    """The rows of a data frame as a table of Arrow, all in memory."""
+    """Return the rows of a data frame as a table of Arrow, all in memory."""
     return pa.Table.from_batches(batches_of(frame), arrow_schema(frame.schema))
 
 
@@ -80,7 +80,7 @@ def read_batches(messages: Iterable[bytes], schema: pa.Schema) -> Iterator[pa.Re
 
     Args:
         messages: the messages.
-        schema: of the batches.
+        schema: schema of the batches.
     """
     return (pa.ipc.read_record_batch(pa.py_buffer(message), schema) for message in messages)
 
@@ -91,10 +91,10 @@ def write_file(frame: DataFrame, path: Path, write: Write[R]) -> R:
     Args:
         frame: rows; those of several partitions are in no order if a cluster writes them.
         path: the file.
-        write: what writes them. On a cluster it runs at an executor.
+        write: function that writes them. On a cluster it runs at an executor.
 
     Returns:
-        What `write` tells.
+        The result of `write`.
 
     Raises:
         OdfError: as `write` does.
@@ -128,7 +128,7 @@ def are_few(spark: SparkSession) -> bool:
 
 
 def calls_by(node: Node) -> Calls:
-    """The calls of the connection that an object of Java came by."""
+    """Return the calls of the connection that a Java object came from."""
     from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
 
     return calls_of(node)
@@ -143,7 +143,7 @@ def _messages(frame: DataFrame) -> RDD[Any]:
 
 
 def _received(answers: Iterator[Any], path: Path) -> Any:
-    """Return what a task says at its end; pieces of the file that come before are put together here."""
+    """Return the final message of a task; preceding pieces of the file are written here."""
     answer: Any = None
     try:
         for answer in answers:
@@ -162,9 +162,9 @@ class _Task(Generic[R]):
 
     Attributes:
         write: see `Write`.
-        schema: of the rows.
+        schema: schema of the rows.
         path: the file, None if it has to be sent.
-        versions: of what decides the bytes of a file, as the engine has them.
+        versions: versions in the engine that determine the bytes of a file.
     """
 
     write: Write[R]
@@ -173,9 +173,9 @@ class _Task(Generic[R]):
     versions: tuple[str, str] = (__version__, pa.__version__)
 
     def __call__(self, messages: Iterator[bytes]) -> Iterator[bytes | RaisedError | tuple[R, bool]]:
-        """The pieces of the file if it is not shared, and what has been written or was wrong."""
+        """Yield the pieces of the file if it is not shared, and the result or the error."""
         folder = tempfile.gettempdir() if self.path is None else str(Path(self.path).parent)
-        # A task that was given up may still be at work when another one has taken its place.
+        # An abandoned task may still be at work when another one has replaced it.
         own = os.path.join(folder, f"odf-{uuid.uuid4().hex}")  # noqa: PTH118
         try:
             self._check_versions()

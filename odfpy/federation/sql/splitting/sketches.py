@@ -29,7 +29,7 @@ from odfpy.federation.sql.operators import call
 from odfpy.federation.sql.types import INT, MAX_DIGITS, TEXT, kind_of
 
 ERROR: Final = 0.02
-"""The least relative error that a query may ask for, and still get a sketch."""
+"""The minimum relative error that a query may request and still get a sketch."""
 
 _BUCKETS: Final = 4096
 _BUCKET_DIGITS: Final = 3
@@ -41,7 +41,7 @@ _ESTIMATE: Final = (
     f"FLOOR({_NUMBER} * {_BUCKETS * _ONE}E0"
     f" / (GREATEST({_BUCKETS}E0 - {_NUMBER}, 0E0) * {_ONE}E0 + COALESCE(SUM(s), 0E0) + {_NUMBER} * 5E-1) + 5E-1)"
 )
-"""Over the least fractions times `_ONE`, each in the middle of what its digits tell; a number, whatever peers say."""
+"""Uses the minimum fractions times `_ONE`, each in the middle of its interval; a number whatever peers send."""
 _FRACTION: Final = " + ".join(
     f"CAST(POSITION(SUBSTRING(MIN(s), {_BUCKET_DIGITS + at}, 1) IN '{_DIGITS}') AS DOUBLE)"
     f" * {16 ** (_FRACTION_DIGITS - at)}E0"

@@ -19,10 +19,10 @@ from odfpy.errors import FetchError, InternalError
 from odfpy.ingest.fetch.redact import last_words
 
 ENGINES: Final = ("podman", "docker")
-"""Names of programs, in the order in which they are looked for."""
+"""Names of programs, in order of preference."""
 
 _RIGHTS: Final = ("--cap-drop=ALL", "--security-opt=no-new-privileges")
-"""An image fetches and prints: it needs no rights of root, even where the engine runs as root."""
+"""Images only fetch and print: they need no root rights, even if the engine runs as root."""
 
 _BLOCK = 1 << 16
 _TAIL = 1 << 16
@@ -42,7 +42,7 @@ class ContainerRun:
         folder: a folder of this machine that the program may write to.
         mount_point: where the program sees that folder.
         secrets: secrets that must not appear in errors.
-        timeout: seconds that it may take, None for no limit.
+        timeout: maximum seconds of the run, None for no limit.
     """
 
     image: str
@@ -109,7 +109,7 @@ class ContainerEngine:
         """Run an image and yield its standard output; when the block is left, the container is gone.
 
         Raises:
-            FetchError: it fails or takes too long; the message contains the end of its standard error.
+            FetchError: it fails, or exceeds the time limit; the message contains the end of its standard error.
         """
         name = f"odf-fetch-{secrets.token_hex(8)}"
         with self._arguments(run, name) as arguments:
@@ -173,9 +173,9 @@ class ContainerEngine:
 
 
 class _Client:
-    """The client process that runs a container; it is started once, and known from the first moment on.
+    """The client process of a container; its id is known as soon as it is started.
 
-    It is started in a thread, which Ctrl-C does not reach: in the main thread, an interruption could come after the
+    It is started in a thread, which Ctrl-C does not interrupt: in the main thread, an interruption could come after the
     start but before the process is known, and the container would keep running.
     """
 
@@ -208,7 +208,7 @@ class _Client:
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:
-        """Wait for its end, and return its exit code."""
+        """Wait for its exit and return its exit code."""
         return self._begun.wait()
 
     def kill(self) -> None:
@@ -222,7 +222,7 @@ class _Client:
         return self._tail.read() if self._tail else b""
 
     def close(self) -> None:
-        """Release its resources, after it has ended."""
+        """Release its resources after its exit."""
         if self._process is not None:
             cast("IO[bytes]", self._process.stdout).close()
         if self._tail is not None:
@@ -238,7 +238,7 @@ class _Client:
 
     def _start(self) -> None:
         try:
-            # In a session of its own: Ctrl-C only reaches us, and we end the container reliably.
+            # In its own session: Ctrl-C only reaches this process, which stops the container reliably.
             self._process = subprocess.Popen(
                 self._arguments,
                 stdin=subprocess.DEVNULL,
@@ -253,7 +253,7 @@ class _Client:
 
 
 class _Tail:
-    """Reads a stream to its end and retains the last bytes."""
+    """Reads a stream to its end and keeps the last bytes."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

@@ -3,15 +3,15 @@
 The image prints data to standard output, and exchanges its state by variables and files:
 
     ODF_ETAG, ODF_LAST_MODIFIED     state after the last run, empty before the first; at most one of them is set
-    ODF_BATCH_SIZE                  about how many rows it may print before it stops
+    ODF_BATCH_SIZE                  approximate number of rows after which it should stop
     ODF_NEW_ETAG_PATH               file to write the new state to, as text of its own choice
     ODF_NEW_LAST_MODIFIED_PATH      or as a time, in RFC 3339
-    ODF_NEW_HAS_MORE_DATA_PATH      file to make if it stopped before the end: it is run again after the commit
+    ODF_NEW_HAS_MORE_DATA_PATH      file to create if it stopped before the end: it runs again after the commit
 
 No output and no new state mean that the source is up to date.
 
-An image is an untrusted program, and what it leaves is read with care: only regular files are read, links are not
-followed, and no more of each file than a state may have.
+An image is an untrusted program, so its files are read with care: only regular files are read, links are not
+followed, and each file is read up to the maximum size of a state.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Batch:
 
 
 def fetch_container(step: FetchContainer, context: FetchContext) -> Iterator[FetchedFile]:
-    """Yield the output of the image, in batches; each run begins when the previous batch has been committed.
+    """Yield the output of the image in batches; each run begins after the previous batch was committed.
 
     Raises:
         FetchError: there is no container engine, or the image cannot be pulled, fails or violates the rules above.
@@ -165,7 +165,7 @@ def _new_state(left: _Left) -> SourceState | None:
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """The folder that a container could write to, after the container has ended.
+    """The writable folder of a container, after the container has exited.
 
     Attributes:
         descriptor: descriptor of the open folder, in which names are looked up even if it is moved.

@@ -2,8 +2,8 @@
 
     address = X'ae78...' and block_number > 13325304 and topic0 = eth_event_selector('Burn(uint256)')
 
-Terms are joined by `and`. A term gives the values of `address`, `topic0` to `topic3` (`=`, `in`, or several joined by
-`or`), or a bound of `block_number`. Anything else belongs into the source's preprocessing, and is refused.
+Terms are joined by `and`. A term restricts `address`, `topic0` to `topic3` (`=`, `in`, or several joined by `or`), or
+bounds `block_number`. Anything else belongs into the source's preprocessing, and is rejected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HINT = "A filter may compare address, topic0 to topic3 and block_number with co
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """The logs to ask for; None stands for all.
+    """The requested logs; None stands for all.
 
     Attributes:
         addresses: contracts that they are of.
@@ -42,7 +42,7 @@ class LogFilter:
     last_block: int | None = None
 
     def only(self, column: str, values: frozenset[bytes]) -> LogFilter:
-        """Those of them whose column has one of the values."""
+        """Return the filter restricted to some values of a column."""
         if column == "address":
             return replace(self, addresses=_both(self.addresses, values))
         topics = list(self.topics)
@@ -51,17 +51,17 @@ class LogFilter:
         return replace(self, topics=tuple(topics))
 
     def between(self, first: int, last: int | None) -> LogFilter:
-        """Those of them in a range of blocks."""
+        """Return this filter narrowed to a range of blocks."""
         lasts = [block for block in (self.last_block, last) if block is not None]
         return replace(self, first_block=max(self.first_block, first), last_block=min(lasts, default=None))
 
     @property
     def is_empty(self) -> bool:
-        """True if no log can be wanted."""
+        """True if no log can match."""
         return frozenset() in (self.addresses, *self.topics)
 
     def query(self, first: int, last: int) -> dict[str, Any]:
-        """The argument of `eth_getLogs` for a range of blocks."""
+        """Return the argument of `eth_getLogs` for a range of blocks."""
         query: dict[str, Any] = {"fromBlock": hex(first), "toBlock": hex(last)}
         if self.addresses is not None:
             query["address"] = _hex(self.addresses)
@@ -72,10 +72,10 @@ class LogFilter:
 
 
 def parse_filter(text: str | None) -> LogFilter:
-    """Read a condition; without one, all logs are wanted.
+    """Parse a condition; without one, all logs match.
 
     Raises:
-        InvalidValue: it cannot be understood, or can match nothing.
+        InvalidValue: the condition is not supported, or can match nothing.
     """
     if text is None or not text.strip():
         return LogFilter()
@@ -83,7 +83,7 @@ def parse_filter(text: str | None) -> LogFilter:
     from sqlglot.errors import SqlglotError
 
     try:
-        # Of all dialects, this one has X'00ff' as bytes and double quotes around names, as the reference has it.
+        # Of all dialects, this one has X'00ff' as bytes and double quotes around names, as in the reference.
         conditions = sqlglot.parse(text, read="sqlite")
     except (SqlglotError, RecursionError) as error:
         found: list[dict[str, Any]] = getattr(error, "errors", [])
@@ -145,7 +145,7 @@ def _bounded(wanted: LogFilter, term: exp.Expr, number: int, *, mirrored: bool) 
 
 
 def _values(term: exp.Expr) -> tuple[str, set[bytes]]:
-    """The column and the values that a term allows for it."""
+    """Return the column and the values that a term allows for it."""
     from sqlglot import exp
 
     term = term.unnest()

@@ -1,4 +1,4 @@
-"""Asking an Ethereum node over JSON-RPC; what it answers is checked before anybody relies on it."""
+"""Queries to an Ethereum node over JSON-RPC; responses are validated before use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odfpy.ingest.fetch.redact import redact
 from odfpy.ingest.fetch.retry import PASSING, wait_or_give_up
 
 _HASH, _ADDRESS, _MAX_TOPICS = 32, 20, 4
-_OF_THE_QUESTION = (200, 400, 413, 422, 500)  # some nodes answer so where the question is the reason
+_OF_THE_QUESTION = (200, 400, 413, 422, 500)  # some nodes respond so if the query is at fault
 _STATUS_HINTS = {
     401: "Check the key in the node's URL; a secret is written as ${{ env.NAME }}.",
     403: "Check the key in the node's URL, and what it may be used for.",
@@ -32,7 +32,7 @@ class RefusedByNode(FetchError, code="E406"):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of the chain: its number, its hash, and when it was made, in seconds."""
+    """A block of the chain: its number, its hash, and its time, in seconds."""
 
     number: int
     hash: bytes
@@ -41,7 +41,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log. Fields are those of the rows that become of it; `block_timestamp` is in seconds, if the node tells it."""
+    """A log. Its fields are those of the resulting row; `block_timestamp` is in seconds, if the node reports it."""
 
     block_number: int
     block_hash: bytes
@@ -58,7 +58,7 @@ class EthereumNode:
     """A node.
 
     Attributes:
-        shown: what to call it in messages.
+        shown: name of the node in messages.
         received: bytes of its answers so far.
     """
 
@@ -71,7 +71,7 @@ class EthereumNode:
         self._client = HttpClient(FetchError, interrupted=FetchInterrupted, timeout=context.timeout)
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._client.close()
 
     def chain_id(self) -> int:
@@ -79,23 +79,23 @@ class EthereumNode:
         return self._integer(self._ask("eth_chainId"), "the chain id")
 
     def block(self, which: int | str) -> Block:
-        """A block by its number, or `latest`.
+        """Return a block by its number, or `latest`.
 
         Raises:
-            FetchError: the node has no such block, as always if the answer makes no sense.
+            FetchError: the node has no such block, or its response is invalid.
         """
         return self._block(self._ask("eth_getBlockByNumber", which if isinstance(which, str) else hex(which), False))
 
     def block_of_hash(self, block_hash: bytes) -> Block:
-        """A block by its hash."""
+        """Return a block by its hash."""
         return self._block(self._ask("eth_getBlockByHash", f"0x{block_hash.hex()}", False))
 
     def logs(self, query: dict[str, Any]) -> list[Log]:
-        """The logs that a query finds, in the order of the chain.
+        """Return the logs that a query finds, in the order of the chain.
 
         Raises:
-            RefusedByNode: it is too much for the node, or it does not like something else about the query.
-            FetchError: it cannot be reached, or the answer makes no sense.
+            RefusedByNode: the query is too large for the node, or rejected for another reason.
+            FetchError: the node cannot be reached, or its response is invalid.
         """
         answer = self._ask("eth_getLogs", query)
         if not isinstance(answer, list):

@@ -1,8 +1,8 @@
 """Fetching logs of an Ethereum chain (ODF specification, "FetchStep: EthereumLogs").
 
-A node is asked for one range of blocks after the other. What it finds becomes a Parquet file of the columns below, and
-with a `signature` of the struct `event` as well; the source has to have `read: {kind: Parquet}`. The source state is
-the last block that was looked through, as `number@hash`. What the chain replaces afterwards is not looked at again.
+A node is queried for one range of blocks after the other. The logs become a Parquet file with the columns below, and
+with a `signature` also the struct `event`; the source must have `read: {kind: Parquet}`. The source state is the last
+scanned block, as `number@hash`. Blocks that the chain replaces afterwards are not scanned again.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _STATE = re.compile(r"([0-9]{1,18})@(?:0x)?[0-9a-f]+", re.ASCII)
 
 
 def fetch_ethereum_logs(step: FetchEthereumLogs, context: FetchContext) -> Iterator[FetchedFile]:
-    """Logs of the blocks that have not been looked through, in batches.
+    """Yield the logs of blocks that were not scanned yet, in batches.
 
     Raises:
-        FetchError: the node cannot be reached, refuses, is on another chain, or its answers make no sense.
+        FetchError: the node cannot be reached, refuses, is on another chain, or its responses are invalid.
         InvalidValue: filter or signature cannot be used.
     """
     wanted, event = _filter(step)
@@ -54,7 +54,7 @@ def fetch_ethereum_logs(step: FetchEthereumLogs, context: FetchContext) -> Itera
 
 
 def columns_of(step: FetchEthereumLogs) -> pa.Schema:
-    """The columns that the logs of a source have.
+    """Return the columns that the logs of a source have.
 
     Raises:
         InvalidValue: filter or signature cannot be used.
@@ -66,7 +66,7 @@ def _filter(step: FetchEthereumLogs) -> tuple[LogFilter, EventSignature | None]:
     event = None if step.signature is None else EventSignature.parse(step.signature)
     wanted = parse_filter(step.filter)
     if event is not None:
-        event.arrow_type()  # what cannot be stored need not be fetched
+        event.arrow_type()  # types that cannot be stored need not be fetched
         wanted = wanted.only(TOPICS[0], frozenset({event.selector}))
     if wanted.is_empty:
         raise InvalidValue("The filter leaves out the event of the signature", hint="Leave topic0 out of the filter.")
@@ -158,13 +158,13 @@ def _node(step: FetchEthereumLogs, context: FetchContext) -> EthereumNode:
 
 
 def _nodes(setting: str | None) -> dict[int | None, str]:
-    """The setting ethereum.nodes as chain ids and templates of URLs."""
+    """Return the setting ethereum.nodes as chain ids and templates of URLs."""
     entries = re.split(r"\s+(?=[0-9]+=)", (setting or "").strip())
     return {int(chain): url for chain, _, url in (entry.partition("=") for entry in entries) if url}
 
 
 def _with_times(logs: Sequence[Log], node: EthereumNode) -> list[Log]:
-    """The logs with the times of their blocks, asked for where they are missing."""
+    """Return the logs with the times of their blocks, queried where they are missing."""
     missing = sorted({log.block_hash for log in logs if log.block_timestamp is None})
     times = {block_hash: node.block_of_hash(block_hash).timestamp for block_hash in missing}
     return [
@@ -184,7 +184,7 @@ def _schema(event: EventSignature | None) -> pa.Schema:
     columns = [
         field("block_number", pa.uint64()),
         field("block_hash", pa.binary()),
-        field("block_timestamp", pa.timestamp("ms", "UTC"), nullable=True),  # many nodes do not tell it
+        field("block_timestamp", pa.timestamp("ms", "UTC"), nullable=True),  # many nodes do not report it
         field("transaction_index", pa.uint64()),
         field("transaction_hash", pa.binary()),
         field("log_index", pa.uint64()),

@@ -36,10 +36,10 @@ class Subscription:
     Attributes:
         host: name of the broker's machine.
         port: its port.
-        is_secure: whether to speak TLS.
+        is_secure: whether to use TLS.
         client_id: the identity by which the broker remembers the session.
         username: None for anonymous access.
-        password: of the user.
+        password: password of the user.
         topics: topic filters, each with whether messages are to be acknowledged.
         most: the maximum number of messages to accept.
         timeout: seconds to wait for the broker's answers.
@@ -66,7 +66,7 @@ def session(wanted: Subscription) -> Iterator[MqttSession]:
     """Open a session, which the broker retains afterwards: messages in between are for the next one.
 
     Raises:
-        FetchError: the broker cannot be reached, or refuses.
+        FetchError: the broker cannot be reached, or refuses the connection.
     """
     try:
         opened = MqttSession(wanted, MQTTProtocolVersion.MQTTv5)
@@ -111,7 +111,7 @@ class MqttSession:
             raise
 
     def next_batch(self, most: int, idle: float) -> list[MQTTMessage]:
-        """Return messages, until none has come for some seconds or there are enough.
+        """Return messages, until none arrives for some seconds or there are enough.
 
         Raises:
             FetchError: the connection to the broker is lost.
@@ -143,8 +143,8 @@ class MqttSession:
             # Removed before the broker can process the acknowledgement: it may reuse the number from then on.
             self._unacknowledged.discard(message.mid)
             self._client.ack(message.mid, message.qos)
-        # Acknowledgements are not answered, and are lost if we disconnect while messages come in. So a request without
-        # effect follows; brokers process in order, so its answer confirms what came before.
+        # Acknowledgements have no response, and are lost if we disconnect while messages arrive. So a request without
+        # effect follows. Brokers process in order, so its response confirms the acknowledgements before it.
         self._client.unsubscribe(_NO_TOPIC)
         if not self._client.is_connected() or self._answer("word that it knows what is committed") is None:
             raise FetchError(
@@ -199,7 +199,7 @@ class MqttSession:
         for path, is_acknowledged in self._wanted.topics:
             qos = int(is_acknowledged)
             if self._is_5:
-                # A retained message comes once if it is acknowledged, otherwise with each pull: it may have changed.
+                # A retained message is sent once if it is acknowledged, otherwise with each pull: it may have changed.
                 retain = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB if qos else SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE
                 topics.append((path, SubscribeOptions(qos=qos, retainHandling=retain)))
             else:

@@ -1,10 +1,10 @@
 """Fetching the messages of an MQTT broker (ODF specification, "FetchStep: Mqtt").
 
-The broker stores messages while nobody pulls: the session is identified by the dataset's id and does not expire. Each
-message is a record on a line of its own. Messages are acknowledged after they have been committed, so that a message
-with `AtLeastOnce` or `ExactlyOnce` is sent again after a commit that failed. Both are subscribed to with quality of
-service 1: with 2, the broker would forget a message once it is delivered, before the commit. So there is no source
-state, and after a crash between commit and acknowledgement messages come twice.
+The broker stores messages between pulls: the session is identified by the dataset's id and does not expire. Each
+message is a record on its own line. Messages are acknowledged after they were committed, so that a message with
+`AtLeastOnce` or `ExactlyOnce` is sent again after a failed commit. Both are subscribed to with quality of service 1:
+with 2, the broker would forget a message once it is delivered, before the commit. So there is no source state, and
+messages are duplicated after a crash between commit and acknowledgement.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _WHITESPACE = b" \t\r\n"
 
 
 def fetch_mqtt(step: FetchMqtt, context: FetchContext) -> Iterator[FetchedFile]:
-    """Yield messages until none comes for a second, or there are enough for one pull.
+    """Yield messages until none arrives for a second, or there are enough for one pull.
 
     A broker may limit the number of unacknowledged messages. Then there are several inputs, one after the other.
 
     Raises:
-        FetchError: the broker cannot be reached, refuses, or goes away.
+        FetchError: the broker cannot be reached, refuses the connection, or disconnects.
         InvalidValue: an option of the step cannot be used.
     """
     wanted = _subscription(step, context)

@@ -8,8 +8,8 @@
 | `L` | Bool (`T`, `Y`, `1`, `F`, `N`, `0`) | space, `?` |
 | `D` | Date | spaces, zeros |
 
-Libraries for this format give null for what they cannot read; here it does not fit. Rows that are marked as deleted are
-not rows.
+Libraries for this format return null for unreadable values; here these are errors. Rows that are marked as deleted are
+skipped.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class DbfBatch:
     """Some rows.
 
     Attributes:
-        numbers: of the rows in the file, from 0 on; deleted ones are left out.
-        texts: of each column, one a row, as JSON would have them.
+        numbers: numbers of the rows in the file, from 0 on, without deleted rows.
+        texts: texts of each column, one per row, in JSON notation.
     """
 
     numbers: np.ndarray
@@ -84,7 +84,7 @@ class DbfTable:
     """A table in a file.
 
     Attributes:
-        fields: its columns.
+        fields: fields of the table.
         num_rows: rows, also deleted ones.
         size: bytes of the file.
     """
@@ -94,11 +94,11 @@ class DbfTable:
 
         Args:
             file: the whole file.
-            name: what it is called in errors.
-            encoding: of its texts, if that is known.
+            name: name of the file in errors.
+            encoding: encoding of its texts, if known.
 
         Raises:
-            IngestError: it is not such a file, or cut off.
+            IngestError: the file has another format, or is truncated.
         """
         self._file = file
         self._name = name
@@ -118,12 +118,12 @@ class DbfTable:
         self.fields = self._fields(descriptors)
 
     def batches(self, names: set[str], start: int = 0, stop: int | None = None) -> Iterator[DbfBatch]:
-        """The rows, in their order.
+        """Yield the rows, in their order.
 
         Args:
             names: columns to read.
             start: number of the first row.
-            stop: number of the first row after them; to the end if not given.
+            stop: number of the row after the last one; by default the end.
 
         Raises:
             BadValue: a text is not in the encoding, or a row is neither marked as one nor as deleted.
@@ -230,7 +230,7 @@ def _normalized(texts: pa.Array, kind: str) -> pa.Array:
 
 
 def codec_of_cpg(content: bytes, name: str) -> str:
-    """The codec that a .cpg file names.
+    """Return the codec that a .cpg file names.
 
     Raises:
         IngestError: there is no such encoding.

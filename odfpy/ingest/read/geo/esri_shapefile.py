@@ -38,17 +38,17 @@ _WHOLE = r"^([+-]?[0-9]+)\.0*$"
 def read_esri_shapefile(
     step: ReadEsriShapefile, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE
 ) -> pa.Table:
-    """The rows of a shapefile in a zip archive, or some of them.
+    """Return the rows of a shapefile in a zip archive, or some of them.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         part: the part to read; all of the file by default.
 
     Raises:
-        BadValue: a value does not fit, or a geometry is damaged; the message names the row, counted from 1.
+        BadValue: a value is invalid, or a geometry is damaged; the message names the row, counted from 1.
         IngestError: the archive or one of its files cannot be read, or has no such shapefile.
         SchemaError: a column is of a type that shapefiles do not have.
     """
@@ -68,13 +68,13 @@ def esri_parts(
     name: str,
     size: int,
 ) -> list[FilePart]:
-    """Ranges of rows that unpacked have about so many bytes; errors as above.
+    """Return ranges of rows with approximately `size` unpacked bytes; errors as above.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         size: wanted size of a part in bytes.
     """
     with opening(name), path.open("rb") as packed:
@@ -130,7 +130,7 @@ class _Shapefile:
             yield cls(shapes, table, f"{archive.name}/{member}")
 
     def read(self, wanted: pa.Schema, part: FilePart) -> Iterator[pa.Table]:
-        """The rows, or those in a range, some at a time."""
+        """Yield the rows, or those in a range, some at a time."""
         for batch in self.table.batches(set(wanted.names), part.start, part.stop):
             columns = [self._column(batch, field) for field in wanted]
             try:
@@ -153,7 +153,7 @@ def _inferred(table: DbfTable) -> pa.Schema:
 
 
 def _check(table: DbfTable, wanted: pa.Schema) -> None:
-    """Make sure that each column that is wanted is one, and readable."""
+    """Check that each requested column exists and is readable."""
     counts = Counter(field.name for field in table.fields)
     for field in wanted:
         if field.name not in counts and field.name != GEOMETRY and not field.nullable:

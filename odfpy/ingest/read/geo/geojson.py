@@ -35,13 +35,13 @@ def read_geojson(
     name: str,
     part: FilePart = WHOLE,
 ) -> pa.Table:
-    """The rows of a file with one feature collection, or of a part of it.
+    """Return the rows of a file with one feature collection, or of a part of it.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         part: the part to read; all of the file by default.
 
     Raises:
@@ -64,13 +64,13 @@ def read_ndgeojson(
     name: str,
     part: FilePart = WHOLE,
 ) -> pa.Table:
-    """The rows of a file with one feature a line, or of a part of it.
+    """Return the rows of a file with one feature a line, or of a part of it.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         part: the part to read; all of the file by default.
 
     Raises:
@@ -85,13 +85,13 @@ def read_ndgeojson(
 def geojson_parts(
     step: ReadGeoJson | ReadNdGeoJson, schema: DataSchema | None, path: Path, name: str, size: int
 ) -> list[FilePart]:
-    """Parts of a file that can be read by themselves, if their ends are where they seem to be; errors as above.
+    """Return the parts of a file that can be read separately, if their ends are as guessed; errors as above.
 
     Args:
         step: the read step.
         schema: the schema that the source declares, None for none.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
         size: wanted size of a part in bytes.
     """
     if schema is None:
@@ -104,12 +104,12 @@ def geojson_parts(
 
 
 def geojson_schema(step: ReadGeoJson | ReadNdGeoJson, path: Path, name: str) -> pa.Schema:
-    """The schema that is inferred for a file; errors as above.
+    """Return the schema that is inferred for a file; errors as above.
 
     Args:
         step: the read step.
         path: the file.
-        name: what messages call the file.
+        name: name of the file in messages.
     """
     file = TextFile(path, name)
     if isinstance(step, ReadNdGeoJson):

@@ -41,7 +41,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False,
 
 
 def parse_feature_series(piece: Piece) -> Records:
-    """All features of a series, one a line or with any white space between them.
+    """Return all features of a series, one a line or with any white space between them.
 
     Raises:
         BadValue: a record is not JSON, or not a feature; the message names its line.
@@ -59,7 +59,7 @@ class Collection:
 
     Attributes:
         start: offset of the first byte after the bracket that opens the array of features.
-        keys: members of the collection that stand before it.
+        keys: members of the collection before the features.
     """
 
     start: int
@@ -70,12 +70,12 @@ class Collection:
         """Find the array of features; None for a file with nothing in it.
 
         Raises:
-            BadValue: there is none.
+            BadValue: there is no collection.
         """
         return find_in_head(file, lambda head: _CollectionParser(head).collection())
 
     def parse(self, piece: Piece) -> Records:
-        """The features in a piece of the file that `cut_at_item` has cut.
+        """Return the features in a piece of the file that `cut_at_item` has cut.
 
         Raises:
             BadValue: the piece is not JSON, or has something that is not a feature.
@@ -93,7 +93,7 @@ class Collection:
 
 class _FeatureParser(Parser):
     def _record(self, at: int) -> int:
-        """Keep the feature at a position; returns where it ends."""
+        """Add the feature at a position; return its end."""
         self._expect(at, "{", f"{shorten(self._text[at : at + _SHOWN])} is not an object", _FEATURE_HINT)
         members: dict[str, Any] = {}
 
@@ -128,14 +128,14 @@ class _FeatureParser(Parser):
         return end
 
     def _geometry(self, at: int) -> tuple[str | None, int]:
-        """The text of the geometry at a position, and where that ends; by the library where that writes the same."""
+        """Return the text of the geometry at a position, and its end; use the library if it writes the same text."""
         try:
             value, end = _DECODER.raw_decode(self._text, at)
             text = _ENCODER.encode(value)
             if isinstance(value, dict) and not any(exponent in text for exponent in _EXPONENTS):
                 return text, end
         except (ValueError, TypeError, RecursionError):
-            pass  # the slow way says what is wrong, if anything is
+            pass  # the slow path reports the error, if any
         value, end = self._value(at)
         if value is None:
             return None, end
@@ -148,7 +148,7 @@ class _FeatureParser(Parser):
 
 
 class _CollectionParser(_FeatureParser, ArrayParser):
-    """A collection in parts: what stands before the features, the features, what stands after them."""
+    """A collection in parts: the members before the features, the features, the members after them."""
 
     def collection(self) -> Collection | None:
         at = self._skip(0)
@@ -175,7 +175,7 @@ class _CollectionParser(_FeatureParser, ArrayParser):
             raise self._error(at, "the document has no `type`", _COLLECTION_HINT)
 
     def _member(self, key: str, start: int, keys: list[str]) -> int:
-        """Look at a member of the collection other than the first `features`; returns where its value ends."""
+        """Process a member of the collection other than the first `features`; return the end of its value."""
         value, end = self._value(start)
         if key == "features" or (key == "type" and key in keys):
             raise self._error(start, f"key {key!r} occurs twice")

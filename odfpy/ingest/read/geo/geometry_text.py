@@ -1,9 +1,8 @@
-"""The text of a geometry: GeoJSON with nothing to spare, the same for the same geometry wherever it comes from.
+"""The text of a geometry: compact GeoJSON, identical for equal geometries from any source.
 
-Members are in alphabetical order, there is no white space, integers of 64 bits stay as they are, other numbers are
-binary floats in the fewest digits that name them (`1.50` is `1.5`, `1e2` is `100.0`): what the reference implementation
-writes. A geometry that this would not tell apart from another, a number beyond all floats or a key that is there
-twice, has no text.
+Members are sorted by name, there is no white space, integers of 64 bits are unchanged, and other numbers are binary
+floats in the shortest notation (`1.50` is `1.5`, `1e2` is `100.0`), as in the reference implementation. A geometry that
+this would make equal to another, because of a number beyond all floats or a duplicate key, has no text.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class NoText(Exception):
 
 
 def geometry_text(value: Any) -> str:
-    """The text of a parsed geometry.
+    """Return the text of a parsed geometry.
 
     Args:
         value: objects, arrays, texts, `Number`, floats, booleans, None.
@@ -54,10 +53,10 @@ def _text(value: Any) -> str:
 
 
 def number_text(number: Number) -> str:
-    """A number as it is written in geometries.
+    """Return a number as it is written in geometries.
 
     Raises:
-        NoText: it is beyond all floats.
+        NoText: the number is beyond all floats.
     """
     is_short = len(number) <= len(str(_MAX_SIZE))
     if is_short and number != "-0" and number.lstrip("-").isdigit() and _MIN_SIZE <= int(number) <= _MAX_SIZE:
@@ -66,10 +65,10 @@ def number_text(number: Number) -> str:
 
 
 def float_text(value: float) -> str:
-    """A float in the fewest digits that name it.
+    """Return a float in the fewest digits that name it.
 
     Raises:
-        NoText: it is not finite.
+        NoText: the number is not finite.
     """
     if not math.isfinite(value):
         raise NoText("a number is not finite")

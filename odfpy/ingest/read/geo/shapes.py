@@ -1,8 +1,8 @@
-"""The geometries of a shapefile as GeoJSON texts, decoded by pyshp and checked, so that none is silently cut short.
+"""The geometries of a shapefile as GeoJSON texts, decoded by pyshp and checked, so that none is silently truncated.
 
-As in the reference implementation, lines are always MultiLineString and areas always MultiPolygon, members come in
-the order `type`, `coordinates`, and coordinates are as they are in the file, whatever its projection. Heights are the
-third coordinate (the reference drops them); measures, for which GeoJSON has no place, are left out.
+As in the reference implementation, lines are always MultiLineString and areas always MultiPolygon, members are in the
+order `type`, `coordinates`, and coordinates are unchanged, whatever their projection. Heights are the third coordinate
+(the reference drops them); measures, which GeoJSON does not have, are omitted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Position = tuple[float, ...]
 
 
 class Shapes:
-    """The geometries in a .shp file, with the .shx file that says where they are, if there is one.
+    """The geometries in a .shp file, with the .shx file of their positions, if there is one.
 
     Attributes:
         size: bytes of the .shp file.
@@ -41,7 +41,7 @@ class Shapes:
         """Find the geometries.
 
         Raises:
-            IngestError: it is not such a file, or cut off.
+            IngestError: the file has another format, or is truncated.
         """
         import shapefile
 
@@ -55,7 +55,7 @@ class Shapes:
             raise IngestError(f"{name} is cut off", hint=_HINT)
         self._file = file
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what it says is checked here
+            warnings.simplefilter("ignore")  # its warnings are checked here
             self._reader = shapefile.ShpReader(file)
         self._offsets = self._walk() if index is None else self._indexed(index)
 
@@ -64,7 +64,7 @@ class Shapes:
         return len(self._offsets)
 
     def texts(self, numbers: Sequence[int]) -> Iterator[str | None]:
-        """The texts of some geometries; null shapes and points that are nowhere have none.
+        """Yield the texts of some geometries; null shapes and points that are nowhere have none.
 
         Raises:
             BadValue: a shape is damaged, or cannot be written as GeoJSON; the message names the row.
@@ -87,7 +87,7 @@ class Shapes:
         return self._reader.shape(number, offset, length)
 
     def _length(self, offset: int) -> int:
-        """Bytes of the shape whose header is at an offset."""
+        """Return the size of the shape whose header is at an offset."""
         self._file.seek(offset)
         length = 2 * int.from_bytes(self._file.read(_RECORD_HEADER)[4:], "big", signed=True)
         if length < 4 or offset + _RECORD_HEADER + length > self.size:

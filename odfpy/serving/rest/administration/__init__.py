@@ -34,4 +34,4 @@ ROUTERS: Sequence[APIRouter] = (
     profiles.router,
     table_preview.router,
 )
-"""All that is below `/platform`. Those come last whose paths begin with one of several words."""
+"""All routers below `/platform`. Those whose paths begin with a variable come last."""

@@ -1,4 +1,4 @@
-"""Admins: their authentication, common behaviour of their endpoints, and the audit log of what they do."""
+"""Admins: their authentication, the common behavior of their endpoints, and the audit log of their actions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _STATUSES: Final[tuple[tuple[type[OdfError], int], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Admin:
-    """Somebody who may administer the first workspace of a server.
+    """A caller who may administer the first workspace of a server.
 
     Attributes:
         name: how logs call them.
@@ -106,7 +106,7 @@ AnAdmin = Annotated[Admin, Depends(admin)]
 
 
 class AdministrationRoute(APIRoute):
-    """A call of admins: errors say all that there is to say, and whatever is changed or refused is audited."""
+    """A route for admins: errors have full details, and all changes and refusals are audited."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler of a request, with audit logging."""

@@ -1,4 +1,4 @@
-"""`/platform/audit`: who has read what, and what admins have changed, newest first."""
+"""`/platform/audit`: accesses of readers and changes by admins, newest first."""
 
 from __future__ import annotations
 

@@ -56,11 +56,11 @@ def lifetime(text: str | None) -> Duration | None:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The part of a list that is wanted.
+    """The requested part of a list.
 
     Attributes:
-        search: what its items speak of, in small letters.
-        limit: how many items at most.
+        search: text that items must contain, in lower case.
+        limit: maximum number of items.
         offset: how many to leave out first.
     """
 

@@ -50,7 +50,7 @@ class Kinds(Enum):
 
 
 class _KindConvertor(StringConvertor):
-    """Lets a part of a path be one of the three words, so that other paths stay what they are."""
+    """Matches a path segment only with one of the three kinds, so that other paths are not affected."""
 
     regex = "|".join(kind.value for kind in Kinds)
 

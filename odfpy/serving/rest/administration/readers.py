@@ -1,4 +1,4 @@
-"""`/{dataset}/readers`: who may read a dataset, and which part of it."""
+"""`/{dataset}/readers`: the readers of a dataset, and the part visible to each."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class ReadersModel(BaseModel):
 
 
 def _asked(request: Request, caller: AnyCaller) -> StoredDataset:
-    """Return the dataset that the path names, for an admin; others get the same errors as for any dataset."""
+    """Return the dataset named in the path, for an admin; others get the same errors as for any dataset."""
     workspace: Workspace = request.app.state.workspaces[0]
     found = registry_of(request).find(alias_in(request))
     if found is not None and (is_admin(caller, workspace.storage) or is_readable(found, caller)):
@@ -164,7 +164,7 @@ def readers(
 
 
 class _Tables:
-    """The tables that show a dataset, found by what grants are on: most grants are on other tables."""
+    """The tables that show a dataset, found via grants: most grants are on other tables."""
 
     def __init__(self, tables: Sequence[SharedTable]) -> None:
         self.all = tables

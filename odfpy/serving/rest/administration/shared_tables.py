@@ -143,8 +143,8 @@ def source_of(admin: Admin, kind: SourceKind, place: str, shown: SharedView, at:
         admin: the admin who shares it.
         kind: kind of the source.
         place: name of a dataset, or location of another kind of table.
-        shown: of a dataset, its current state or its changelog.
-        at: of a dataset, a tag or branch; None for the head.
+        shown: for a dataset, its current state or its changelog.
+        at: for a dataset, a tag or branch; None for the head.
 
     Raises:
         DatasetNotFound, BlockNotFound, CannotShare: there is nothing that can be shared.

@@ -18,8 +18,8 @@ class TableSource:
 
     Attributes:
         times: columns that have times, by position.
-        unique: positions of columns by which a row is known.
-        validity: columns that say when a row is valid, by position.
+        unique: positions of the columns that identify a row.
+        validity: columns that tell when a row is valid, by position.
     """
 
     times: Mapping[int, TimeColumn]
@@ -36,7 +36,7 @@ def source_of(info: PlanInfo) -> TableSource:
 
 
 def source_plan(catalyst: Catalyst, outputs: Sequence[Node], number: int) -> Node:
-    """Return an empty plan that stands for a source: its columns under given identities, and the carried columns.
+    """Return an empty plan that represents a source: its columns under given identities, and the carried columns.
 
     Args:
         catalyst: access to Catalyst.

@@ -43,8 +43,8 @@ class Steps:
     """A transform, ready to be run.
 
     Attributes:
-        steps: what its queries are.
-        fragments: what is processed by itself, each before those that read its changes.
+        steps: analysis of its queries.
+        fragments: the fragments, each before those that read its changes.
     """
 
     steps: tuple[StepPart, ...]
@@ -64,14 +64,14 @@ class Steps:
 def steps_of(
     catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table], event_time: str, policy: LatePolicy
 ) -> Steps:
-    """Analyze a transform of which at least one step is stateful. The session must not know the inputs by name yet.
+    """Analyze a transform with at least one stateful step. The session must not know the inputs by name yet.
 
     Args:
         catalyst: the session.
         transform: the queries.
         tables: the inputs, in declared order.
-        event_time: what steps call the event time.
-        policy: what becomes of late rows.
+        event_time: name of the event time in steps.
+        policy: policy for late rows.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: a query is at fault.

@@ -31,7 +31,7 @@ def not_incremental(plan: Node, source: SourceText) -> UnsupportedQuery:
 
 
 def _place_of(plan: Node, source: SourceText) -> str:
-    """Return the place of an operator; of one that Spark generates, the place of the words that it stands for."""
+    """Return the position of an operator; for one that Spark generates, the position of the words behind it."""
     words = _WRITTEN.get(operator_name(plan))
     match = None if words is None else words.search(source.text)
     return place(plan, source) if match is None else source.at(*match.span())

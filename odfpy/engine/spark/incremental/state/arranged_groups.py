@@ -65,7 +65,7 @@ class ArrangedGroups:
         arrangement: the arrangement.
         name: name of the state of the stateful input.
         scratch: a folder for temporary files.
-        known: what is arranged; None if nothing is, or if it does not match the checkpoint.
+        known: the arranged rows; None if there are none, or if they do not match the checkpoint.
         too_many: whether this pull touches so many groups that all of them are read.
     """
 

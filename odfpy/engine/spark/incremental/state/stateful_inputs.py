@@ -146,7 +146,7 @@ class StatefulRows:
         """Return rows, with their weights, from files that the engine has written.
 
         Args:
-            stateful_input: whose rows they are.
+            stateful_input: the stateful input of the rows.
             paths: the files.
             is_append_only: whether all weights are 1.
         """
@@ -157,7 +157,7 @@ class StatefulRows:
         """Return rows, with their weights, from a table.
 
         Args:
-            stateful_input: whose rows they are.
+            stateful_input: the stateful input of the rows.
             table: the rows; other columns of the table are ignored.
             path: a file for the rows, if there are many.
             is_append_only: whether all weights are 1.

@@ -1,4 +1,4 @@
-"""Tokens that were issued for a password, and end with it."""
+"""Tokens that were issued for a password, and expire with it."""
 
 import sqlalchemy as sa
 from alembic import op
