@@ -144,7 +144,7 @@ class LocalArchive(Archive):
         Args:
             files: the files.
             prepared: what was found of each file, or why it is rejected. Bytes that the store lacks are moved into
-            it, so they must be on its file system.
+                it, so they must be on its file system.
             scratch: a folder for the slice, on the same file system.
 
         Returns:

@@ -26,7 +26,7 @@ class Question:
         where: origins of files; empty for any.
         start: start of the range, inclusive; milliseconds since the epoch.
         end: end of the range, inclusive: a file matches if it has started by then, and its end (its start, if it has no
-        end) is not before `start`.
+            end) is not before `start`.
         work_id: id of the job.
     """
 

@@ -31,8 +31,8 @@ def parse_time(value: Time) -> int:
 
     Args:
         value: a number of seconds, or of milliseconds if it is above 100 000 000 000, also as text unless it might be a
-        year; a date or a time in nearly any form (`2024-03-01`, `2024-03-01T12:00:00.5+02:00`,
-        `Fri Mar 1 12:00:00 UTC 2024`); UTC by default. `now` is the current time.
+            year; a date or a time in nearly any form (`2024-03-01`, `2024-03-01T12:00:00.5+02:00`,
+            `Fri Mar 1 12:00:00 UTC 2024`); UTC by default. `now` is the current time.
 
     Raises:
         InvalidValue: the value is not a time.

@@ -34,7 +34,7 @@ def beginning_of(stream: BinaryIO, most: int) -> Beginning:
     Args:
         stream: the file.
         most: maximum bytes, compressed ones if the file is compressed. Hardly more is held in memory, and hardly
-        more than 16 times as much is read, however the file is compressed.
+            more than 16 times as much is read, however the file is compressed.
     """
     head = _read(stream, len(_GZIP))
     if head == _GZIP:

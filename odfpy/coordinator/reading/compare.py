@@ -196,7 +196,7 @@ def compare(
         old: a system time, a block, a tag or a branch.
         new: another one.
         key: key columns; the primary key of the dataset if empty. Of several rows with the same key, the last one
-        counts.
+            counts.
         control: lets another thread cancel it.
 
     Raises:

@@ -161,7 +161,7 @@ class Maintenance:
             caches: whether to remove caches in use, too; they are rebuilt when needed.
             dry_run: only find out.
             may_remove: permits removing objects whose rows record their removal; by default, all linked objects are
-            kept.
+                kept.
             progress: is notified of the progress.
 
         Yields:
