@@ -44,11 +44,17 @@ _T = TypeVar("_T")
 _DIALECTS: Final = {"spark": "SqlSpark", "datafusion": "SqlDataFusion"}
 _PAGE: Final = 1000
 _MAX_BYTES: Final = 1 << 32
-_ODD: Final = (
-    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError),
-    *(InvalidValue, TreeError),
+_UNEXPECTED: Final = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    InvalidValue,
+    TreeError,
 )
-"""What is raised where an answer does not have the form that was agreed upon."""
+"""Errors of reading an answer that does not have the expected form."""
 
 _PATIENCE: Final = 600.0
 """Seconds to wait for a response by default."""
@@ -180,7 +186,7 @@ class RestBackend(Remote):
             if response.status == 200:
                 try:
                     return read(json.loads(body))
-                except _ODD as error:
+                except _UNEXPECTED as error:
                     raise NotAnAnswer(
                         f"{response.shown}: the answer cannot be understood", hint="Is it a node such as `odf serve`?"
                     ) from error

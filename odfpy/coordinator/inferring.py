@@ -24,7 +24,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue, NotFound, UsageError, WorkspaceNotFound
-from odfpy.http.url import without_user
+from odfpy.http.url import split_url, without_user
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,10 +109,7 @@ def name_for(place: str) -> str:
     Raises:
         UsageError: the name is not valid for a dataset, or the place is no URL.
     """
-    try:
-        path = unquote(urlsplit(place).path) if _is_url(place) else place
-    except ValueError as error:
-        raise InvalidValue(f"Not a URL: {without_user(place)!r} ({error})") from error
+    path = unquote(split_url(place).path) if _is_url(place) else place
     parts = [part for part in PurePosixPath(os.path.normpath(path)).parts if not glob.has_magic(part)]
     stem = parts[-1] if parts and parts[-1] not in ("/", "..", ".") else Path.cwd().name
     while (suffix := PurePosixPath(stem).suffix) and suffix.lower() in _SUFFIXES:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import replace
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
-from odfpy.errors import OdfError
+from odfpy.errors import InvalidValue, OdfError
 from odfpy.values import dataclass
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -58,6 +58,18 @@ class Target:
         if self.label:
             return f"{self.label} (after a redirect)" if self.redirected else self.label
         return shown_url(str(self)) if self.redirected else str(self)
+
+
+def split_url(text: str) -> SplitResult:
+    """Split a URL into its parts.
+
+    Raises:
+        InvalidValue: it is not a URL.
+    """
+    try:
+        return urlsplit(text)
+    except ValueError as error:
+        raise InvalidValue(f"Not a URL: {without_user(text)!r} ({error})") from error
 
 
 def parse_url(url: str, error: type[OdfError], label: str | None = None) -> Target:

@@ -18,7 +18,7 @@ _PICTURES: Final = (
     (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
 )
 _COMMENT: Final = r"<!--(?:(?!-->).)*-->"
-"""Of XML; it never goes on behind its end, or else many of them could be divided in more ways than can be tried."""
+"""A comment of XML. It never matches beyond its end, or matching many comments would take exponential time."""
 
 _SVG: Final = re.compile(rf"\s*(?:<\?xml[^>]*>\s*)?(?:{_COMMENT}\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]", re.DOTALL)
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))

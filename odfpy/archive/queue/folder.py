@@ -27,7 +27,7 @@ _POISON: Final = "poison"
 _CLAIMED: Final = "claimed"
 _REASON: Final = ".reason.json"
 _LEFT: Final = 3600.0
-_LONGEST: Final = 200
+_MAX_NAME_BYTES: Final = 200
 _DIGEST: Final = 16
 _NO_REPLACE: Final = 1
 _AT_FOLDER: Final = -100
@@ -273,10 +273,10 @@ class Workplace:
 def _shortened(name: str) -> str:
     """Return a name that leaves room for what is put before or behind it: file systems limit the bytes of a name."""
     data = os.fsencode(name)
-    if len(data) <= _LONGEST:
+    if len(data) <= _MAX_NAME_BYTES:
         return name
     digest = hashlib.blake2b(data, digest_size=_DIGEST // 2).hexdigest()  # names that begin alike stay different
-    return f"{data[: _LONGEST - _DIGEST - 1].decode('utf-8', 'ignore')}-{digest}"
+    return f"{data[: _MAX_NAME_BYTES - _DIGEST - 1].decode('utf-8', 'ignore')}-{digest}"
 
 
 def _may_be_bundle(entry: os.DirEntry[str]) -> bool:

@@ -31,11 +31,11 @@ from odfpy.http.url import without_user
 
 _FILES: Final = "/v0/archive/files/"
 _MAX_RECORDS: Final = 5000
-_LONG: Final = 3600.0
-"""Seconds after which what was sent is archived, though more follows: a server keeps uploads without a record a day."""
+_COMMIT_INTERVAL: Final = 3600.0
+"""Seconds after which sent files are archived, though more follow: servers keep uploads without a record for a day."""
 
-_HUGE: Final = 16 << 30
-"""Bytes of a file that may take long: what was sent before it is archived first."""
+_LARGE_FILE: Final = 16 << 30
+"""Bytes of a file that may take long: files that were sent before it are archived first."""
 
 _OK: Final = 200
 
@@ -81,7 +81,7 @@ class RemoteArchive(Archive):
             except OdfError as error:
                 results[number] = Pushed(file=new.file, outcome=PushOutcome.REFUSED, error=error)
                 continue
-            if records and (content.size >= _HUGE or time.monotonic() - begun >= _LONG):
+            if records and (content.size >= _LARGE_FILE or time.monotonic() - begun >= _COMMIT_INTERVAL):
                 self._archive(files, records, sender, results)
                 records, sender, begun = [], Sender(self._server), time.monotonic()
             try:

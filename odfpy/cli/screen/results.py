@@ -122,7 +122,8 @@ class _Errors:
         self._error, self._names = None, []
         if error is None:
             return
-        message = error.message if error.message.startswith(names[-1]) else f"{', '.join(names)}: {error.message}"
+        is_named = len(names) == 1 and error.message.startswith(names[0])
+        message = error.message if is_named else f"{', '.join(names)}: {error.message}"
         self._output.error(message, error.hint, error.code)
 
 

@@ -20,12 +20,12 @@ _AS_WRITTEN: Final = frozenset(
 
 
 def is_known(node: Any) -> bool:
-    """Return whether a function is kept as it is written, and known to be no aggregate and to return one row.
+    """Return whether a node calls a function that is kept as it is written, and known to be scalar.
 
     Args:
-        node: an `exp.Anonymous`.
+        node: a node of sqlglot.
     """
-    return str(node.this).upper() in _AS_WRITTEN
+    return isinstance(node, exp.Anonymous) and str(node.this).upper() in _AS_WRITTEN
 
 
 def _unchanged(name: str) -> Callable[..., Any]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.errors import InvalidValue, did_you_mean
-from odfpy.http.url import without_user
+from odfpy.http.url import split_url, without_user
 
 _FILE = "file"
 _SMART = "odf+"
@@ -54,7 +54,7 @@ def normalize_url(text: str) -> str:
 
         parse_place(text)
         return text.rstrip("/")
-    parts = _parts_of(text)
+    parts = split_url(text)
     if parts.query or parts.fragment or not parts.hostname:
         raise InvalidValue(
             f"Not a URL of a dataset or repository: {without_user(text)!r}", hint="It has a host, and no ? or #."
@@ -81,20 +81,13 @@ def _scheme(text: str) -> str:
     return text.partition("://")[0].lower() if "://" in text and not is_path(text) else _FILE
 
 
-def _parts_of(text: str) -> SplitResult:
-    try:
-        return urlsplit(text)
-    except ValueError as error:
-        raise InvalidValue(f"Not a URL: {without_user(text)!r} ({error})") from error
-
-
 def _local_path(text: str) -> Path:
     if not text.lower().startswith("file:"):
         try:
             return _without_up(Path(text).expanduser().absolute())
         except RuntimeError as error:
             raise InvalidValue(f"Not a path: {text!r} ({error})") from error
-    parts = _parts_of(text)
+    parts = split_url(text)
     path = unquote(parts.path)
     if parts.netloc not in ("", "localhost") or not path.startswith("/") or "\0" in path:
         raise InvalidValue(f"Not a file URL: {text!r}", hint="file URLs have three slashes: file:///folder/name")

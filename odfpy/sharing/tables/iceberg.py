@@ -182,14 +182,14 @@ class IcebergTable(NumberedTable):
     def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
         known: tuple[int, list[TableFile]] = (-1, [])
         for number in range(first.number, last.number + 1):
-            if not self.has_new_data(self.version(number)):
+            version = self.version(number)
+            if not self.has_new_data(version):
                 continue
             if number - 1 not in self._numbers:
                 raise NoSuchVersion(
                     f"The snapshot before version {number} has expired",
                     hint=f"Ask for changes from version {number + 1} on.",
                 )
-            version = self.version(number)
             before = known[1] if known[0] == number - 1 else list(self.files(self.version(number - 1)))
             known = number, list(self.files(version))
             yield from file_changes(before, known[1], version)

@@ -180,7 +180,7 @@ def test_what_no_archive_says_is_an_error_of_the_server(told: object, monkeypatc
         open_archive("http://127.0.0.1:1/logs").push([file], what="log", where="web1")
 
 
-@pytest.mark.parametrize("limit", ["_LONG", "_HUGE"])
+@pytest.mark.parametrize("limit", ["_COMMIT_INTERVAL", "_LARGE_FILE"])
 def test_a_push_of_several_days_loses_nothing_that_was_sent_before(
     limit: str, served: Served, remote: Archive, content: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,18 +136,17 @@ class _Parts:
         """
         from sqlglot import exp
 
+        from odfpy.federation.sql.datafusion_dialect import is_known
+
         if node is None:
             return None
         found = self._over_fragment(node.copy(), places)
         for column in found.find_all(exp.Column):
             if column.table == self._alias and column.args.get("fragment") is None and not column.meta.get("fragment"):
                 raise InvalidFragment("A column is neither in a group nor in an aggregate")
-        from odfpy.federation.sql.datafusion_dialect import is_known
-
         for other in found.find_all(exp.Anonymous, exp.AnonymousAggFunc, exp.ParameterizedAgg):
-            if isinstance(other, exp.Anonymous) and is_known(other):
-                continue
-            raise InvalidFragment(f"{other.name} may be an aggregate")
+            if not is_known(other):
+                raise InvalidFragment(f"{other.name} may be an aggregate")
         for query in found.find_all(exp.Query):
             del query
             raise InvalidFragment("A query in a query stays where it is")
