@@ -54,7 +54,7 @@ def refused_with_codes() -> Iterator[None]:
     try:
         yield
     except (NoSuchFile, UsageError) as error:
-        raise Refused.of(404 if isinstance(error, NoSuchFile) else 400, error) from error
+        raise Refused.of(404 if isinstance(error, NoSuchFile) else 400, error, {"code": error.code}) from error
 
 
 @router.get("/files/names", response_model=list[NameModel], responses=_ANSWERS)

@@ -48,16 +48,18 @@ class Refused(Exception):
         self.more = more
 
     @classmethod
-    def of(cls, status: int, error: OdfError, headers: Mapping[str, str] | None = None) -> Refused:
-        """Return the refusal of a request that an error describes: its message, hint and code.
+    def of(cls, status: int, error: OdfError, more: Mapping[str, Any] | None = None) -> Refused:
+        """Return the refusal of a request that an error describes, with its message and hint.
+
+        By default there is no code in the answer: errors of the reference's node only have a message.
 
         Args:
             status: of HTTP.
             error: an error whose texts the sender may see.
-            headers: further headers of the answer.
+            more: what the answer says besides, for programs.
         """
         hint = f"\n{error.hint}" if error.hint else ""
-        return cls(status, f"{error.message}{hint}", headers, {"code": error.code})
+        return cls(status, f"{error.message}{hint}", more=more)
 
 
 def add_handlers(app: FastAPI) -> None:

@@ -180,5 +180,5 @@ def refusal(error: OdfError) -> Refused | None:
         if isinstance(error, kind):
             return Refused.of(status, error)
     if type(error) is EngineError:
-        return Refused(400, error.message, None, {"code": error.code})
+        return Refused(400, error.message)
     return None

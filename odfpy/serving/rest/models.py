@@ -155,9 +155,7 @@ class RefusalModel(BaseModel):
 
     message: Annotated[str, Field(examples=["No dataset 'com.example.rate'\nDid you mean com.example.rates?"])]
     detail: Annotated[Any, Field(description="The same for other clients: a text, or a list of problems.")] = None
-    code: Annotated[
-        str | None, Field(description="Such as E221 or NoSuchFile; `platform/errors` explains the former.")
-    ] = None
+    code: Annotated[str | None, Field(description="For programs, such as NoSuchFile.")] = None
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
