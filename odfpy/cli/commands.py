@@ -45,7 +45,7 @@ SECTIONS = {
         "export": ("query.export", "Write a dataset, or the answer to a query, to files."),
         "provenance": ("query.provenance", "Tell where a row comes from, down to its sources."),
     },
-    "Checks and housekeeping": {
+    "Verification and housekeeping": {
         "verify": ("datasets.verify", "Check every hash and every rule, and replay every transform."),
         "verify-result": (
             "query.proofs",
@@ -99,7 +99,7 @@ SECTIONS = {
         "login": ("network.login", "Remember a token for a server, in a file that only you can read, and try it."),
         "logout": ("network.login", "Forget the token for a server; it stays valid there until it is revoked."),
     },
-    "Sharing with outsiders": {
+    "Sharing with external users": {
         "share": (
             "sharing.share",
             "Shares: what outsiders may read over the Delta Sharing protocol, under which names.",

@@ -225,7 +225,7 @@ def test_what_is_not_certain_is_said_on_the_screen(odf: Odf, folder: Path):
 
 
 def test_the_example_of_the_page_is_what_comes_of_its_file(odf: Odf, folder: Path):
-    page = (REPOSITORY / "docs" / "sources.md").read_text(encoding="utf-8").partition("## A manifest from data\n")[2]
+    page = (REPOSITORY / "docs" / "sources.md").read_text(encoding="utf-8").partition("## Inferring a manifest\n")[2]
     data, screen, manifest = re.findall(r"^```[a-z]+\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:3]
     (folder / "rates-2024.csv").write_text(data)
     made = odf("new", "--from", "rates-2024.csv")
