@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Urls = Annotated[
     list[str] | None,
-    typer.Argument(help="Addresses or ids of files; lines of standard input if none is given.", metavar="URL"),
+    typer.Argument(help="URLs or ids of files; by default, lines of standard input.", metavar="URL"),
 ]
 
 
@@ -44,7 +44,7 @@ def fetch(
     ] = None,
     to: Annotated[str, typer.Option("--to", help="Folder to write the files to.", metavar="FOLDER")] = ".",
     sql: Annotated[
-        str | None, typer.Option("--sql", help="Fetch what this query gives in its column id.", metavar="SQL")
+        str | None, typer.Option("--sql", help="Fetch the files in the column id of this query.", metavar="SQL")
     ] = None,
     archive: ArchiveName = None,
 ) -> int:
@@ -111,8 +111,8 @@ def correct(
     context: typer.Context,
     urls: Urls = None,
     why: Why = "",
-    what: Annotated[str | None, typer.Option(help="What the file is, such as syslog.", metavar="WHAT")] = None,
-    where: Annotated[str | None, typer.Option(help="Where the file comes from, such as web1.", metavar="WHERE")] = None,
+    what: Annotated[str | None, typer.Option(help="Type of the file, such as syslog.", metavar="WHAT")] = None,
+    where: Annotated[str | None, typer.Option(help="Origin of the file, such as web1.", metavar="WHERE")] = None,
     start: Annotated[str | None, typer.Option(help="Time of the first event in it.", metavar="TIME")] = None,
     end: Annotated[str | None, typer.Option(help="Time of the last event in it.", metavar="TIME")] = None,
     work_id: Annotated[str | None, typer.Option(help="The job that it belongs to.", metavar="ID")] = None,

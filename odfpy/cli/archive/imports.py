@@ -34,9 +34,9 @@ def import_(
         str | None,
         typer.Option(help="Export of datalake's index, JSON lines; only its objects are imported.", metavar="FILE"),
     ] = None,
-    what: Annotated[str | None, typer.Option(help=f"For folders: what the files are{_PATTERN}", metavar="WHAT")] = None,
+    what: Annotated[str | None, typer.Option(help=f"For folders: type of the files{_PATTERN}", metavar="WHAT")] = None,
     where: Annotated[
-        str | None, typer.Option(help=f"For folders: where the files come from{_PATTERN}", metavar="WHERE")
+        str | None, typer.Option(help=f"For folders: origin of the files{_PATTERN}", metavar="WHERE")
     ] = None,
     start: Annotated[
         str | None,
@@ -52,7 +52,7 @@ def import_(
         bool,
         typer.Option(
             "--dry-run",
-            help="Only show what would be done. Files of a folder are not read: known ones count as imported.",
+            help="Only show what would be imported. Files of a folder are not read, so existing ones are listed, too.",
         ),
     ] = False,
     batch_files: Annotated[str, typer.Option(help="Maximum number of files per commit.", metavar="N")] = "10000",

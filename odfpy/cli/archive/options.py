@@ -23,24 +23,24 @@ ArchiveName = Annotated[
     typer.Option(
         "--archive",
         "-a",
-        help="The archive: a name, or the URL of one on a server.",
+        help="The archive: a name, or the URL of an archive on a server.",
         metavar="NAME",
         autocompletion=complete_names,
     ),
 ]
 What = Annotated[
     str | None,
-    typer.Option(help="The process or program that made it; also EXTRACT~FORMAT, from the path.", metavar="WHAT"),
+    typer.Option(help="The process or program that created it, or EXTRACT~FORMAT of the path.", metavar="WHAT"),
 ]
 Where = Annotated[
     str | None,
-    typer.Option(help="The machine or place that it comes from; also EXTRACT~FORMAT.", metavar="WHERE"),
+    typer.Option(help="The machine or location that it comes from, or EXTRACT~FORMAT.", metavar="WHERE"),
 ]
 Start = Annotated[
     str | None, typer.Option(help="Time of the first event in it: any date, now, or mtime.", metavar="TIME")
 ]
 End = Annotated[str | None, typer.Option(help="Time of the last event in it: any date, now, or mtime.", metavar="TIME")]
-WorkId = Annotated[str | None, typer.Option(help="A job that it belongs to; also EXTRACT~FORMAT.", metavar="ID")]
+WorkId = Annotated[str | None, typer.Option(help="The job that it belongs to, or EXTRACT~FORMAT.", metavar="ID")]
 RecordedPath = Annotated[
     str | None, typer.Option("--path", help="Record this path instead of that of the file.", metavar="PATH")
 ]
@@ -54,7 +54,7 @@ ListFormat = Annotated[
     ),
 ]
 Why = Annotated[str, typer.Option(help="The reason, which is recorded.", metavar="TEXT")]
-Who = Annotated[str | None, typer.Option(help="Who does it; by default the user's name.", metavar="NAME")]
+Who = Annotated[str | None, typer.Option(help="Name to record; by default the user's name.", metavar="NAME")]
 
 
 def archive_of(session: Session, name: str | None) -> Archive:

@@ -40,7 +40,7 @@ def diff(
     first: Annotated[
         str,
         typer.Argument(
-            help="The branch; with B a time, block, tag or branch.",
+            help="A branch; or, with B, a time, block, tag or branch.",
             metavar="BRANCH|A",
             autocompletion=complete_moments,
         ),
@@ -48,13 +48,13 @@ def diff(
     second: Annotated[
         str | None,
         typer.Argument(
-            help="What to compare A with: a time, block, tag, branch, head.",
+            help="The version to compare A with: a time, block, tag, branch or head.",
             metavar="B",
             autocompletion=complete_moments,
         ),
     ] = None,
     rows: Annotated[
-        str | None, typer.Option("--rows", "-n", help="How many rows to show, 10 in a table.", metavar="N")
+        str | None, typer.Option("--rows", "-n", help="Maximum number of rows; 10 in a table.", metavar="N")
     ] = None,
     key: Annotated[
         str | None,
@@ -69,7 +69,7 @@ def diff(
     ] = False,
     form: Form = None,
 ) -> int:
-    """Show what a branch would add to a dataset, or what has changed between A and B: rows, by key."""
+    """Show what a branch would add to a dataset, or compare two versions, A and B: rows, by key."""
     session = session_of(context)
     output = session.output_as(form)
     limit = whole_number(rows, "--rows")

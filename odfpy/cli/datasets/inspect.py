@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.storage.results import LineageNode
     from odfpy.data.watermark import WatermarkPolicy
 
-app = group("Look into a dataset.")
+app = group("Inspect a dataset: schema, lineage, source, query.")
 
 _MAX_DEPTH = 100
 """Datasets that are nested in each other in JSON and YAML; readers of these give up at a few hundred levels."""
@@ -151,7 +151,7 @@ def source(
     ] = "5",
     form: Form = None,
 ) -> None:
-    """Show where the data of a dataset comes from, how far that is taken in, and what came of it."""
+    """Show where the data of a dataset comes from, and how far it was ingested."""
     session = session_of(context)
     output = session.output_as(form)
     report = session.workspace.sources.report(name, num_commits=whole_number(num_commits, "--num-commits") or 0)

@@ -55,8 +55,8 @@ _SHORT_HASH = len("f1620") + 8
 def log(
     context: typer.Context,
     name: NameAt,
-    limit: Annotated[str | None, typer.Option("--limit", "-n", help="The newest blocks only.", metavar="N")] = None,
-    oneline: Annotated[bool, typer.Option("--oneline", help="A line for each block.")] = False,
+    limit: Annotated[str | None, typer.Option("--limit", "-n", help="Maximum number of blocks.", metavar="N")] = None,
+    oneline: Annotated[bool, typer.Option("--oneline", help="One line per block.")] = False,
     form: Form = None,
 ) -> None:
     """Show the history of a dataset, newest first."""

@@ -32,16 +32,19 @@ commands = group("Manifests.")
 def new(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(help="Name of the dataset to be; with --from, that of the file.", metavar="NAME")
+        str | None,
+        typer.Argument(help="Name of the new dataset; with --from, by default that of the file.", metavar="NAME"),
     ] = None,
-    root: Annotated[bool, typer.Option("--root", help="Takes in outside data (default).")] = False,
-    derivative: Annotated[bool, typer.Option("--derivative", help="Computed from other datasets.")] = False,
+    root: Annotated[bool, typer.Option("--root", help="A root dataset, with data from outside (default).")] = False,
+    derivative: Annotated[
+        bool, typer.Option("--derivative", help="A derivative dataset, computed from other datasets.")
+    ] = False,
     place: Annotated[
         str | None,
-        typer.Option("--from", help="Infer it from a file, a folder, a pattern of files or a URL.", metavar="PLACE"),
+        typer.Option("--from", help="Infer it from a file, a folder, a file pattern or a URL.", metavar="SOURCE"),
     ] = None,
     file: Annotated[
-        str | None, typer.Option("--file", "-f", help="Where to write it, `-` for standard output.", metavar="PATH")
+        str | None, typer.Option("--file", "-f", help="File to write; `-` for standard output.", metavar="PATH")
     ] = None,
     form: Form = None,
 ) -> None:
@@ -140,18 +143,20 @@ def add(
         list[str], typer.Argument(help="YAML files, URLs, folders with -r, `-` for standard input.", metavar="FILE")
     ],
     recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="All manifests in folders; datasets that exist stay.")
+        bool, typer.Option("--recursive", "-r", help="Add all manifests in folders; existing datasets stay unchanged.")
     ] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Change datasets that exist; history stays.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Also change existing datasets; their history stays.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check the manifests.")] = False,
     trust: Annotated[
         bool,
-        typer.Option("--trust", help="Let sources of manifests from a URL run here; `odf source list` shows them."),
+        typer.Option("--trust", help="Approve sources of manifests from a URL; `odf source list` shows them."),
     ] = False,
     wait: Wait = None,
     form: Form = None,
 ) -> None:
-    """Create datasets from manifests, in dependency order: all of them, or none if anything is wrong."""
+    """Create datasets from manifests, in dependency order; none if a manifest is invalid."""
     from odfpy.coordinator.manifests import is_from_elsewhere
 
     session = session_of(context)

@@ -37,7 +37,7 @@ def merge(
     wait: Wait = None,
     form: Form = None,
 ) -> None:
-    """Accept what is staged on a branch, or drop it; the branch is deleted then."""
+    """Merge a branch, or drop it, and delete the branch."""
     session = session_of(context)
     session.wait_for_locks(wait)
     output = session.output_as(form)

@@ -23,7 +23,7 @@ def status(
     context: typer.Context,
     names: Names = None,
     remote: Annotated[
-        bool, typer.Option("--remote", help="Ask the places that datasets are pulled from and pushed to.")
+        bool, typer.Option("--remote", help="Also check the repositories that datasets are pulled from and pushed to.")
     ] = False,
     form: Form = None,
 ) -> int:

@@ -37,14 +37,16 @@ def verify(
     context: typer.Context,
     names: NamesAt = None,
     all_: All = False,
-    integrity: Annotated[bool, typer.Option("--integrity", help="Hashes and rules only, no replay.")] = False,
+    integrity: Annotated[
+        bool, typer.Option("--integrity", help="Check only hashes and rules, without replay.")
+    ] = False,
     from_start: Annotated[
-        bool, typer.Option("--from-start", help="Replay everything from the first rows, without any checkpoint.")
+        bool, typer.Option("--from-start", help="Replay from the first rows, without checkpoints.")
     ] = False,
     against_batch: Annotated[
         bool,
         typer.Option(
-            "--against-batch", help="Also run the query once over what the inputs amount to, and compare the result."
+            "--against-batch", help="Also run the query once over the current states of the inputs, and compare."
         ),
     ] = False,
     each_transform: Annotated[
@@ -54,7 +56,7 @@ def verify(
     recursive: Recursive = False,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Fetch what is missing or damaged from where it was pulled from or pushed to."),
+        typer.Option("--repair", help="Fetch missing and damaged files from repositories that have the dataset."),
     ] = False,
     form: Form = None,
 ) -> int:

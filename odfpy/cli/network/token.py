@@ -8,17 +8,17 @@ import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of
 
-app = group("Access tokens: who may read and write the datasets of this workspace through `odf serve`.")
+app = group("Access tokens for the datasets of this workspace in `odf serve`.")
 
 
 @command(app, "odf token new ci --scope write --expires 90d", "odf token new alice")
 def new(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What to call it; also appears in logs.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="Name of the token; also appears in logs.", metavar="NAME")],
     scope: Annotated[
         str,
         typer.Option(
-            help="read: pull. write: also push. admin: also overwrite what has diverged, and set-visibility.",
+            help="read: pull. write: also push. admin: also overwrite diverged datasets, and administer.",
             metavar="read|write|admin",
             autocompletion=lambda: ["read", "write", "admin"],
         ),
@@ -27,7 +27,7 @@ def new(
         str | None, typer.Option(help="How long it is valid, such as 12h or 90d.", metavar="DURATION")
     ] = None,
 ) -> None:
-    """Make a token and print it. It is kept nowhere, only its hash: nobody can print it again."""
+    """Create a token and print it once; only its hash is stored."""
     from odfpy.data.duration import Duration
     from odfpy.serving.callers.tokens import Scope, Tokens
 
@@ -68,7 +68,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
 def revoke(
     context: typer.Context, name: Annotated[str, typer.Argument(help="Name of the token.", metavar="NAME")]
 ) -> None:
-    """End a token; servers that run refuse it from the next request on."""
+    """Revoke a token; servers refuse it from the next request on."""
     from odfpy.serving.callers.tokens import Tokens
 
     session = session_of(context)

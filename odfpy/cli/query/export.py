@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.requests import ExportRequest
     from odfpy.data.rows.files import RowFileOptions
 
-commands = group("Data out, as files.")
+commands = group("Export.")
 
 _STDOUT = "-"
 FORMATS = ("parquet", "csv", "ndjson")
@@ -55,9 +55,7 @@ def export(
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option(
-            help="The file, or the folder for several; must not be there. `-` is standard output.", metavar="PATH"
-        ),
+        typer.Option(help="File, or folder for several files; must not exist. `-` is standard output.", metavar="PATH"),
     ] = None,
     query: Annotated[
         str | None,
@@ -73,7 +71,7 @@ def export(
     as_at: Annotated[
         str | None,
         typer.Option(
-            help="What was known at a time, block, tag or branch.",
+            help="The state at a time, block, tag or branch.",
             metavar="MOMENT",
             autocompletion=complete_moments,
         ),
@@ -84,7 +82,7 @@ def export(
         typer.Option(
             "--format",
             "-f",
-            help="parquet, csv or ndjson; by default as the name ends.",
+            help="parquet, csv or ndjson; by default from the file name.",
             metavar="FORMAT",
             autocompletion=lambda: list(FORMATS),
         ),
@@ -114,13 +112,13 @@ def export(
         ),
     ] = None,
     rows_per_file: Annotated[str | None, typer.Option(help="Split into files of this many rows.", metavar="N")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what was exported there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
     verify: Annotated[
-        str | None, typer.Option(help="Verify exported files against their sidecar and exit.", metavar="PATH")
+        str | None, typer.Option(help="Verify exported files against their description and exit.", metavar="PATH")
     ] = None,
     output_form: Form = None,
 ) -> None:
-    """Write a dataset, or the answer to a query, to files, with a small one that says which block it is from."""
+    """Write a dataset, or the answer to a query, to files, with a description of its origin."""
     from odfpy.coordinator.requests import ExportRequest
 
     session = session_of(context)

@@ -89,12 +89,12 @@ def verify_result(
     ] = None,
     rows: Annotated[
         str | None,
-        typer.Option(help="Rows of a shared table as you have read them: a Parquet file or folder.", metavar="FILE"),
+        typer.Option(help="Rows that you have read from a shared table: a Parquet file or folder.", metavar="FILE"),
     ] = None,
     version: Annotated[
         int | None, typer.Option(help="Version of the shared table, the newest by default.", metavar="N", min=0)
     ] = None,
-    save: Annotated[str | None, typer.Option(help="Keep the proof of the server in a file.", metavar="FILE")] = None,
+    save: Annotated[str | None, typer.Option(help="Save the proof of the server to a file.", metavar="FILE")] = None,
     form: Form = None,
 ) -> None:
     """Verify a signed query result: check the signature and run the query again."""

@@ -28,7 +28,7 @@ To = Annotated[
 def new(
     context: typer.Context, name: Name, days: Days = "365", field: Field = None, host: Host = None, to: To = None
 ) -> None:
-    """Issue a certificate to a user or peer, beside those that they have."""
+    """Issue another certificate to a user or peer."""
     with relay_of(context) as relay:
         owner = relay.known(name)
         issued = relay.identity.authority.issue(owner.name, _days(days), fields=_fields(field), hosts=host or ())
@@ -42,7 +42,7 @@ def trust(
     context: typer.Context,
     file: Annotated[str, typer.Argument(help="Authority of another relay (PEM).", metavar="FILE")],
 ) -> None:
-    """Trust another authority: whom it has issued a certificate may connect, and sees what everybody sees."""
+    """Trust another authority: holders of its certificates may connect, with the default permission."""
     from pathlib import Path
 
     output = session_of(context).output
@@ -103,7 +103,7 @@ def revoke(
     ],
     reason: Annotated[str, typer.Option(help="The reason, for people.", metavar="TEXT")] = "",
 ) -> None:
-    """Revoke a certificate for good, from the next request on."""
+    """Revoke a certificate permanently, from the next request on."""
     with relay_of(context) as relay:
         found = relay.store.certificates.beginning(fingerprint)
         relay.store.certificates.revoke([found.facts.fingerprint], who(), reason=reason)
@@ -120,7 +120,7 @@ def rotate(
     host: Host = None,
     to: To = None,
 ) -> None:
-    """Issue a new certificate; the ones from before end after a while. Grants stay."""
+    """Issue a new certificate; earlier ones expire after an overlap. Grants stay."""
     from odfpy.data.duration import Duration
     from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 

@@ -35,7 +35,7 @@ _HIGHEST = 65_535
 def demo(
     context: typer.Context,
     folder: Annotated[
-        str, typer.Option(help="Folder of the web; made if it is not there.", metavar="PATH")
+        str, typer.Option(help="Folder of the web; created if it does not exist.", metavar="PATH")
     ] = "web-demo",
     port_base: Annotated[
         str, typer.Option(help="First of six ports, one for each relay; 0 for free ones.", metavar="PORT")

@@ -20,7 +20,9 @@ def serve(
     port: Annotated[str, typer.Option(help="Port to listen at; 0 for a free one.", metavar="PORT")] = "50051",
     public: Annotated[
         str | None,
-        typer.Option(help="How others reach the relay, if not at the address it listens at.", metavar="HOST:PORT"),
+        typer.Option(
+            help="Public address of the relay, if it differs from the address that it listens on.", metavar="HOST:PORT"
+        ),
     ] = None,
 ) -> None:
     """Answer questions of users and peers, who show certificates, until Ctrl-C or SIGTERM."""

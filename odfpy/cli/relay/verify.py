@@ -20,7 +20,7 @@ def verify(
     ca: Annotated[
         str,
         typer.Option(
-            "--ca", envvar="ODF_WEB_CA", help="Authorities of the relays and of the asker (PEM).", metavar="FILE"
+            "--ca", envvar="ODF_WEB_CA", help="Authorities of the relays and of the requester (PEM).", metavar="FILE"
         ),
     ],
     form: Form = None,

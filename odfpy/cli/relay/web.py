@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 app = group("A web of relays: one query over the data of all of them.")
 command(app, "odf web verify lineitem --ca ca.pem", "odf web verify lineitem --ca ca.pem -o json")(verify)
 
-Relay = Annotated[str, typer.Option(envvar="ODF_WEB_RELAY", help="The relay to ask.", metavar="URL")]
+Relay = Annotated[str, typer.Option(envvar="ODF_WEB_RELAY", help="URL of the relay to connect to.", metavar="URL")]
 Cert = Annotated[str, typer.Option(envvar="ODF_WEB_CERT", help="Your client certificate (PEM).", metavar="FILE")]
 Key = Annotated[str, typer.Option(envvar="ODF_WEB_KEY", help="Private key of the certificate (PEM).", metavar="FILE")]
 Authorities = Annotated[
@@ -34,7 +34,7 @@ Authorities = Annotated[
 RequireComplete = Annotated[bool, typer.Option("--require-complete", help="Fail if the rows of a relay are missing.")]
 Into = Annotated[
     str | None,
-    typer.Option(help="Keep the answer as a dataset, with what the relays have signed.", metavar="NAME"),
+    typer.Option(help="Store the answer as a dataset, with the signatures of the relays.", metavar="NAME"),
 ]
 _MAX_TABLE_SIZE: Final = 32 << 20
 """Bytes of Arrow data; as text in memory they take some thirty times as much."""
@@ -60,15 +60,15 @@ def sql(
     require_complete: RequireComplete = False,
     into: Into = None,
     later: Annotated[
-        bool, typer.Option("--later", help="Have relays store the rows; `odf web fetch` gets them.")
+        bool, typer.Option("--later", help="Let relays store the rows; `odf web fetch` downloads them.")
     ] = False,
     signed: Annotated[
-        bool, typer.Option("--signed", help="With --later: have relays sign the rows, for `odf web fetch --into`.")
+        bool, typer.Option("--signed", help="With --later: let relays sign the rows, for `odf web fetch --into`.")
     ] = False,
     timeout: Timeout = "60",
     form: Form = None,
 ) -> None:
-    """Ask a query, or EXPLAIN [ANALYZE] one; relays whose rows are missing are told."""
+    """Run a query, or EXPLAIN [ANALYZE] one; report relays whose rows are missing."""
     from odfpy.federation.execution.options import QueryOptions
 
     session = session_of(context)
@@ -109,7 +109,7 @@ def status(
     query: Annotated[str | None, typer.Argument(help="Id of a query; all by default.", metavar="[ID]")] = None,
     form: Form = None,
 ) -> None:
-    """Show queries whose rows are fetched later, or the parts of one."""
+    """Show queries of `--later`, or the parts of one."""
     output = session_of(context).output_as(form)
     with closing(_connected(relay, cert, key, ca)) as web:
         if query is None:
@@ -157,7 +157,7 @@ def fetch(
     timeout: Timeout = "600",
     form: Form = None,
 ) -> None:
-    """Fetch the rows of a query, when they are made; an interrupted fetch goes on where it was."""
+    """Fetch the rows of a query when they are ready; an interrupted fetch resumes."""
     from odfpy.federation.execution.options import QueryOptions
 
     session = session_of(context)
@@ -185,7 +185,7 @@ def cancel(
     key: Key,
     ca: Authorities,
 ) -> None:
-    """Have the parts of a query made no further; those that are done stay until they end."""
+    """Cancel a query; parts that are complete stay until they expire."""
     output = session_of(context).output
     with closing(_connected(relay, cert, key, ca)) as web:
         found = web.later.cancel(query)

@@ -14,11 +14,11 @@ from odfpy.errors import UsageError
 if TYPE_CHECKING:
     from odfpy.sharing.model import SharedTable, TableSource
 
-share = group("Shares: what outsiders may read over the Delta Sharing protocol, under which names.")
+share = group("Shares: tables that external users may read over the Delta Sharing protocol.")
 schema = group("Schemas of shares: groups of tables.")
 
 Path = Annotated[str, typer.Argument(help="SHARE, SHARE.SCHEMA or SHARE.SCHEMA.TABLE.", metavar="PATH")]
-Comment = Annotated[str, typer.Option(help="A sentence for recipients.", metavar="TEXT")]
+Comment = Annotated[str, typer.Option(help="Description for recipients.", metavar="TEXT")]
 
 _SHOWN: Final = 5
 
@@ -61,7 +61,7 @@ def add(
     ] = None,
     comment: Comment = "",
 ) -> None:
-    """Add a share, a schema or a table. Nobody can read it before there is a grant."""
+    """Add a share, a schema or a table. Reading it needs a grant."""
     from odfpy.sharing.names import SharePath
 
     where, sharing = SharePath.parse(path), sharing_of(context)
@@ -90,7 +90,7 @@ def add(
 
 @command(share, "odf share list", name="list")
 def list_(context: typer.Context, form: Form = None) -> None:
-    """List the shares, and how many tables they have."""
+    """List the shares and their numbers of tables."""
     sharing, output = sharing_of(context), session_of(context).output_as(form)
     found, tables = sharing.shares.shares(), sharing.shares.tables()
     if not found and output.for_people:
@@ -107,7 +107,7 @@ def show(
     path: Annotated[str, typer.Argument(help="SHARE or SHARE.SCHEMA.", metavar="PATH")],
     form: Form = None,
 ) -> None:
-    """Show the tables of a share, and what is behind them."""
+    """Show the tables of a share, and their underlying data."""
     from odfpy.sharing.names import SharePath
 
     tables = sharing_of(context).shares.tables(SharePath.parse(path))
@@ -136,7 +136,7 @@ def apply(
     prune: Annotated[bool, typer.Option("--prune", help="Also remove what the file does not declare.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the difference.")] = False,
 ) -> None:
-    """Bring shares, recipients, groups and grants to what a file declares."""
+    """Apply the shares, recipients, groups and grants that a file declares."""
     from odfpy.sharing.checked import shared_files
     from odfpy.sharing.declared import DeclaredTable, load_declared, steps, undeclared_grants
     from odfpy.sharing.model import SourceKind
@@ -171,7 +171,7 @@ def apply(
 
 @command(schema, "odf schema add sales.eu", name="add")
 def add_schema(context: typer.Context, path: Path) -> None:
-    """Add a schema without tables; `odf share add` of a table does it by itself."""
+    """Add an empty schema; `odf share add` of a table adds its schema automatically."""
     from odfpy.sharing.names import SharePath
 
     where = SharePath.parse(path)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.storage.keys import UserKeys
     from odfpy.data.timestamp import Timestamp
 
-app = group("Keys: yours, which signs what you commit, and those of others under names.")
+app = group("Keys: your own key, which signs commits, and trusted keys of others.")
 
 
 def complete_keys() -> Iterable[tuple[str, str]]:
@@ -29,18 +29,14 @@ def complete_keys() -> Iterable[tuple[str, str]]:
 
 SomeKey = Annotated[
     str,
-    typer.Argument(
-        help="Whose: yours (me) by default, a name, a key, or owner.", metavar="NAME", autocompletion=complete_keys
-    ),
+    typer.Argument(help="me (the default), a name, a key, or owner.", metavar="NAME", autocompletion=complete_keys),
 ]
 OfDataset = Annotated[
     str | None,
     typer.Option("--dataset", help="In this dataset only.", metavar="NAME", autocompletion=complete_names),
 ]
 
-KnownName = Annotated[
-    str, typer.Argument(help="The name that the key has here.", metavar="NAME", autocompletion=complete_keys)
-]
+KnownName = Annotated[str, typer.Argument(help="Name of the key.", metavar="NAME", autocompletion=complete_keys)]
 
 
 @command(app, "odf key show", "odf key show alice")
@@ -48,11 +44,11 @@ def show(
     context: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(help="Whose; yours by default.", metavar="NAME", autocompletion=complete_keys),
+        typer.Argument(help="Name of the key; yours by default.", metavar="NAME", autocompletion=complete_keys),
     ] = "me",
     form: Form = None,
 ) -> None:
-    """Print a public key, to give it to others; yours is made when it is first needed."""
+    """Print a public key; yours is created when it is first needed."""
     from odfpy.coordinator.storage.keys import UserKeys
 
     output = session_of(context).output_as(form)
@@ -83,10 +79,10 @@ def list_(context: typer.Context, form: Form = None) -> None:
 @command(app, "odf key trust alice did:key:z6MkgHWiJpznKC2gCvnXRapRQcEBUMV1zo3YnA7pVMia4bnc")
 def trust(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What to call it here.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="Local name of the key.", metavar="NAME")],
     key: Annotated[str, typer.Argument(help="The key, as its holder's `odf key show` prints it.", metavar="KEY")],
 ) -> None:
-    """Give somebody's key a name, by which `signatures.require` can ask for it."""
+    """Trust a key under a name, which `signatures.require` accepts."""
     from odfpy.coordinator.storage.keys import UserKeys
     from odfpy.dataset.identity import ActorId
 
@@ -96,7 +92,7 @@ def trust(
 
 @command(app, "odf key untrust alice")
 def untrust(context: typer.Context, name: KnownName) -> None:
-    """Forget somebody's key."""
+    """Remove a trusted key."""
     from odfpy.coordinator.storage.keys import UserKeys
 
     item = UserKeys().untrust(name)
@@ -132,7 +128,7 @@ def revoke(
     dataset: OfDataset = None,
     yes: Yes = False,
 ) -> None:
-    """Say that signatures of a key count no more from here on; of a compromised one, none of them."""
+    """Revoke a key: later signatures are invalid; of a compromised key, all are."""
     from odfpy.chain.revocations import Reason
 
     words = "compromised (somebody else has it), superseded (by another) or retired"
@@ -153,12 +149,12 @@ def revoke(
 @command(app, "odf key expire --on 2027-01-01", "odf key expire alice --on 2026-06-30T12:00:00Z")
 def expire(
     context: typer.Context,
-    on: Annotated[str, typer.Option("--on", help="When: a date or a time.", metavar="TIME")],
+    on: Annotated[str, typer.Option("--on", help="A date or a time.", metavar="TIME")],
     name: SomeKey = "me",
     dataset: OfDataset = None,
     yes: Yes = False,
 ) -> None:
-    """Say until when a key signs; that can be made sooner, and never later."""
+    """Set when a key expires; you can only move this to an earlier time."""
     from odfpy.chain.revocations import Reason
     from odfpy.data.timestamp import Timestamp
 
