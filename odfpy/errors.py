@@ -213,7 +213,7 @@ class FetchError(IngestError, code="E401"):
 
 
 class FetchInterrupted(FetchError, code="E404"):
-    """The source could not be read to the end this time; another try may succeed.
+    """The source could not be read to the end this time; a retry may succeed.
 
     Attributes:
         retry_after: seconds to wait, if the source says so.

@@ -57,5 +57,5 @@ def _only(workspace: Workspace, progress: ProgressSink) -> Archive:
     names = ", ".join(str(dataset.handle) for dataset in found)
     raise NotAnArchive(
         f"The workspace {workspace.root} has several archives: {names}",
-        hint="Name one with --archive, or for good: odf config set archive.name NAME",
+        hint="Select one with --archive, or set a default: odf config set archive.name NAME",
     )

@@ -89,7 +89,7 @@ def prepared(new: NewFile, draft: FileRecord, content: Content) -> PreparedFile:
         content: its bytes.
 
     Raises:
-        WrongContent: these are not the bytes that were announced.
+        WrongContent: these are not the announced bytes.
         RecordRefused: the record breaks rules now that its times are known.
     """
     content.require(str(new.file), hash=new.hash, object=new.object)

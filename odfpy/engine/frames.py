@@ -129,5 +129,5 @@ def _cast(field: pa.Field, column: pa.ChunkedArray, kind: pa.DataType) -> pa.Chu
 def _not_taken(field: pa.Field, why: str) -> SchemaError:
     return SchemaError(
         f"Spark does not take the column {field.name!r} of type {field.type}: {why}",
-        hint="Leave it out, or convert it in the query with CAST.",
+        hint="Omit it, or convert it in the query with CAST.",
     )

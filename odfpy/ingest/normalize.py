@@ -182,7 +182,7 @@ def _check_keys(columns: dict[str, pa.ChunkedArray], keys: Iterable[str], first_
             row = pc.index(pc.is_null(columns[name]), value=True).as_py()
             raise IngestError(
                 f"Primary key column {name!r} is null, first in row {first_row + row + 1}",
-                hint="Leave such rows out in the preprocessing query, or choose another primary key.",
+                hint="Filter such rows out in the preprocessing query, or choose another primary key.",
             )
 
 
@@ -190,7 +190,7 @@ def _check_keys(columns: dict[str, pa.ChunkedArray], keys: Iterable[str], first_
 
 
 def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in its plain layout, timestamps in milliseconds; what is finer is cut off downwards."""
+    """The column in its plain layout, timestamps in milliseconds; what is finer is truncated downwards."""
     try:
         plain = plain_type(column.type)
         if column.type != plain:

@@ -156,7 +156,7 @@ def test_a_proof_is_for_whoever_has_asked(server: DatasetServer, workspace: Work
     with over_http(server.url, reader) as agent, over_http(server.url) as other:
         proof = agent.answer("query", sql=f'select count(*) as n from "{PRIVATE}"')["proof"]
         assert agent.answer("check_proof", proof=proof["hash"])["ok"]
-        assert "No proof is kept" in other.refusal("check_proof", proof=proof["hash"])
+        assert "There is no proof" in other.refusal("check_proof", proof=proof["hash"])
     place = f"{server.url}/mcp/proofs/{proof['hash']}"
     assert place in proof["check"]
     assert ask(place).status == 404

@@ -143,7 +143,7 @@ def test_notices_of_failures_and_recoveries(workspace: Workspace, bench: Benches
     one.beat(36_000)
     one.end()
     assert [kind for kind, _ in one.notices] == ["failed", "failed", "recovered"]
-    assert one.notices[0][1] == f"{POLLED}: pull failed: no such host (E401); it is tried again"
+    assert one.notices[0][1] == f"{POLLED}: pull failed: no such host (E401); it will be retried"
     assert one.notices[1][1] == f"{POLLED}: pull failed: no such host (E401)"
     assert one.notices[2][1] == f"{POLLED}: pull succeeded after 3 failures"
     assert [row["attempt"] for row in one.rows] == [1, 2, 3, 1]

@@ -86,5 +86,5 @@ def test_a_missing_folder_is_an_error(tmp_path: Path):
 
 
 def test_a_folder_that_cannot_be_written_to_is_an_error():
-    with pytest.raises(OdfError, match="Cannot make a workspace in /proc/self: "):
+    with pytest.raises(OdfError, match="Cannot create a workspace in /proc/self: "):
         lay_down(Path("/proc/self"))  # where not even root may make files

@@ -153,4 +153,4 @@ def test_the_command_says_where_it_is(tmp_path, cache):
     odf("config", "set", "engine.memory", "1g")
     cache.path.parent.mkdir(parents=True)
     cache.path.touch()
-    assert odf("engine", "prepare") == f"The start-up cache is there: {cache.path}\n"
+    assert odf("engine", "prepare") == f"The start-up cache exists: {cache.path}\n"

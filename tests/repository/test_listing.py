@@ -250,9 +250,9 @@ def test_a_place_that_is_gone_keeps_nobody_from_the_others(search: Callable[...,
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["nothing-like-that"], 0, "No dataset there has 'nothing-like-that' in its name, description or keywords."),
+        (["nothing-like-that"], 0, "No dataset has 'nothing-like-that' in its name, description or keywords."),
         (["x", "--repo", "frist"], 1, "Did you mean first?"),
-        (["--repo", "ftp://host/x"], 2, "Not a kind of place where datasets are"),
+        (["--repo", "ftp://host/x"], 2, "Unsupported URL scheme"),
         (["--repo", "s3:///x"], 2, "Its form is s3://bucket/folder"),
         (["--repo", "a b"], 2, "Not a repository name"),
         (["a", "b"], 2, "b"),

@@ -349,7 +349,7 @@ def test_cut_connection_leaves_the_target_as_it_was_and_is_resumed(
     head = here.chain.head()
     names = [add_slice(there, bytes([number]) * 100_000)[0] for number in range(4)]
     server.special[f"/data/{names[2]}"] = cut_after(there.data.read(names[2]), 50_000)
-    with pytest.raises(TransferError, match=f"data/{names[2]}: broken off after 50000 of 100000 bytes"):
+    with pytest.raises(TransferError, match=f"data/{names[2]}: interrupted after 50000 of 100000 bytes"):
         transfer(open_dataset(f"{server.url}/there"), here)
     assert here.chain.head() == head
     assert set(here.data) == set(names[:2])
@@ -369,7 +369,7 @@ def test_one_failure_among_many_files_leaves_only_whole_ones(
     make_dataset(there, "a")
     names = [add_slice(there, bytes([number]) * 300_000)[0] for number in range(20)]
     server.special[f"/data/{names[3]}"] = cut_after(there.data.read(names[3]), 1000)
-    with pytest.raises(TransferError, match=f"{names[3]}: broken off"):
+    with pytest.raises(TransferError, match=f"{names[3]}: interrupted"):
         transfer(open_dataset(f"{server.url}/there"), here)
     kept = set(here.data)
     assert all(here.data.read(name) for name in kept)

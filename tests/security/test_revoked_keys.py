@@ -163,10 +163,10 @@ def test_what_was_signed_before_stays_signed_unless_the_key_was_stolen(there: Da
     result = transfer(there, DatasetLayout.in_memory(), required=BY_ALICE)
     assert result.signatures == SignatureReport(3, 0, (ALICE.actor,))
     revoke(there, reason=Reason.COMPROMISED)
-    ended = rf"signed with no key that counts; the key {ALICE.actor} was revoked at {LATER} \(compromised\), by itself;"
+    ended = rf"signed with no valid key; the key {ALICE.actor} was revoked at {LATER} \(compromised\), by itself;"
     with pytest.raises(NotSigned, match=ended) as caught:
         transfer(there, DatasetLayout.in_memory(), required=BY_ALICE)
-    assert "commit once more" in str(caught.value.hint)
+    assert "commit again" in str(caught.value.hint)
     result = transfer(there, DatasetLayout.in_memory())
     assert result.signatures == SignatureReport(0, 3, ()), "the blocks are what they are, by nobody"
 

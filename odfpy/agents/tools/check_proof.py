@@ -1,4 +1,4 @@
-"""`check_proof`: whether an answer is what was signed, and comes out again."""
+"""`check_proof`: whether an answer is what was signed, and the query gives the same answer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CheckAnswer(ToolAnswer):
 
     def summary(self) -> str:
         if self.ok:
-            return "The answer is as it was signed, and comes out again."
+            return "The answer is as it was signed, and the query gives the same answer."
         return "The proof does NOT hold; `problem` says why."
 
 

@@ -32,7 +32,7 @@ _DRIVE: Final = re.compile(r"([A-Za-z]):[\\/]")
 
 
 class CannotName(UsageError, code="E862"):
-    """A template gives no name for a file, or one that leads out of the folder."""
+    """A template gives no name for a file, or one that is outside of the folder."""
 
 
 class FilenameTemplate:
@@ -48,7 +48,7 @@ class FilenameTemplate:
             text: of `FIELDS` in braces; slashes divide folders.
 
         Raises:
-            CannotName: it is not a template, or leads out of the folder for any record.
+            CannotName: it is not a template, or is outside of the folder for any record.
         """
         try:
             self._text = FormatText(text)
@@ -75,7 +75,7 @@ class FilenameTemplate:
         return _checked(self._text.fill(values), what)
 
 
-_HINT: Final = "Name it by {id}, or take another template."
+_HINT: Final = "Use {id}, or another template."
 
 
 def _values_of(record: FileRecord) -> dict[str, str]:
@@ -97,7 +97,7 @@ def _checked(name: str, what: str) -> str:
     if not parts or name.endswith("/") or parts[-1] != name.rpartition("/")[2]:
         raise CannotName(f"{what}: {name[:80]!r} is not the name of a file", hint=_HINT)
     if ".." in parts:
-        raise CannotName(f"{what}: the name {name[:80]!r} leads out of the folder", hint=_HINT)
+        raise CannotName(f"{what}: the name {name[:80]!r} is outside of the folder", hint=_HINT)
     wrong = next((one for one in name if unicodedata.category(one) in {"Cc", "Cs"}), None)
     if wrong is not None:
         raise CannotName(f"{what}: the name {ascii(name)[:80]} has the character {wrong!a}", hint=_HINT)

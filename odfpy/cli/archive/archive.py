@@ -78,7 +78,7 @@ def init(
 
     session = session_of(context)
     archive = init_archive(session.workspace, name)
-    session.output.say(f"Made the archive {archive.name}")
+    session.output.say(f"Created the archive {archive.name}")
 
 
 @command(
@@ -129,7 +129,7 @@ def _files(names: list[str], *, recursive: bool) -> list[Path]:
         path = Path(name)
         found += files_in(path) if recursive and path.is_dir() else [path]
     if not found:
-        raise UsageError(f"{names[0]}: there is no file in it")
+        raise UsageError(f"{names[0]}: it contains no files")
     return found
 
 
@@ -145,7 +145,7 @@ def print_pushed(results: list[Pushed], output: Output) -> int:
             if result.outcome is PushOutcome.PUSHED:
                 output.text(f"Pushed {result.file} to {result.url}")
             elif result.outcome is PushOutcome.KNOWN:
-                output.text(f"Already there: {result.file} is {result.url}")
+                output.text(f"Already archived: {result.file} is {result.url}")
     for result in refused:
         if result.error is not None:
             output.error(result.error.message, result.error.hint, result.error.code)

@@ -84,7 +84,7 @@ def _ids(session: Session, sql: str) -> Iterator[str]:
     found = session.workspace.sql(sql, engine="datafusion")
     if "id" not in found.column_names:
         columns = ", ".join(found.column_names)
-        raise UsageError(f"The query gives no column id, but {columns}", hint="SELECT id FROM ... WHERE ...")
+        raise UsageError(f"The query has no column id, only {columns}", hint="SELECT id FROM ... WHERE ...")
     yield from dict.fromkeys(str(one) for one in found.column("id").to_pylist() if one is not None)
 
 
@@ -129,7 +129,9 @@ def correct(
     values = {name: value for name, value in given.items() if value is not None}
     values |= {name: parse_time(value) for name, value in times.items() if value is not None}  # type: ignore[misc]
     if not values:
-        raise UsageError("Nothing to correct", hint="Say what: --what, --where, --start, --end, --work-id, --path.")
+        raise UsageError(
+            "Nothing to correct", hint="Give at least one of --what, --where, --start, --end, --work-id, --path."
+        )
     opened, ids = _local_ids(session, archive, urls)
     changed = opened.change(ids, who=who_of(who), why=why, **values)
     session.output.say(f"Corrected {len(changed)} of {count_of(len(ids), 'file')}")

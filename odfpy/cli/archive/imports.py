@@ -80,12 +80,12 @@ def import_(
     if is_tree and (records is not None or "://" in source):
         raise UsageError(
             "--what, --where, --start, --end and --work-id are for folders, whose files have no metadata",
-            hint="Objects of datalake have their own, or that of --records.",
+            hint="Objects of datalake have their own metadata, or that of --records.",
         )
     if not is_tree and records is None and "://" not in source:
         raise UsageError(
-            f"{source} is a folder: nothing says what is in it",
-            hint="--what, --where and --start say it for all files, --records for a copy of a bucket.",
+            f"{source} is a folder, whose files have no metadata",
+            hint="Pass --what, --where and --start for all files, or --records for a copy of a bucket.",
         )
     with _scratch(session) as scratch:
         found = (

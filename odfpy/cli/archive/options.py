@@ -80,8 +80,8 @@ def local(archive: Archive) -> LocalArchive:
 
     if not isinstance(archive, LocalArchive):
         raise UsageError(
-            f"{archive.name} is on a server, which only takes files in",
-            hint="Run this in the workspace that has the archive: odf -w FOLDER archive ...",
+            f"{archive.name} is on a server, which only accepts new files",
+            hint="Run this in the workspace of the archive: odf -w FOLDER archive ...",
         )
     return archive
 
@@ -100,7 +100,7 @@ def where_of(session: Session, where: str | None) -> str:
     except WorkspaceNotFound:
         found = where
     if found is None:
-        raise UsageError("--where is missing", hint="Name it, or once for all: odf config set archive.where NAME")
+        raise UsageError("--where is missing", hint="Pass it, or set a default: odf config set archive.where NAME")
     return found
 
 
@@ -194,6 +194,6 @@ _FORMATS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
 
 def _no_http() -> str:
     raise OdfError(
-        "An archive of a workspace has no addresses in HTTP",
-        hint="`odf serve` gives it some: odf archive list --archive http://HOST/NAME ...",
+        "An archive of a workspace has no HTTP URLs",
+        hint="`odf serve` provides them: odf archive list --archive http://HOST/NAME ...",
     )

@@ -60,7 +60,7 @@ def add(
         output.say("The receiver checks the header webhook-signature with this secret (standardwebhooks.com):")
         output.text(receiver.secret)
     else:
-        output.say(f"Notices go to {receiver.shown}; try it with `odf notify test {receiver.shown}`.")
+        output.say(f"Added the receiver {receiver.shown}; test it with `odf notify test {receiver.shown}`.")
 
 
 @command(app, "odf notify list", name="list")
@@ -69,7 +69,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     output = session_of(context).output_as(form)
     found = _notices(context).receivers.list()
     if not found and output.for_people:
-        output.say("Nobody is told; add somebody with `odf notify add mail ann@example.org`.")
+        output.say("No receivers; add one with `odf notify add mail ann@example.org`.")
         return
     records = [
         {
@@ -89,7 +89,7 @@ def delete(context: typer.Context, target: Target) -> None:
     receivers = _notices(context).receivers
     receiver = receivers.get(target)
     receivers.delete(receiver)
-    session_of(context).output.say(f"Notices go to {receiver.shown} no more")
+    session_of(context).output.say(f"Deleted the receiver {receiver.shown}")
 
 
 @command(app, "odf notify test ann@example.org")
@@ -100,9 +100,9 @@ def test(context: typer.Context, target: Target) -> None:
     session = session_of(context)
     notices = _notices(context)
     receiver = notices.receivers.get(target)
-    text = "You get this because somebody has tried `odf notify test`. Nothing has happened."
+    text = "This is a test notification, sent by `odf notify test`. No action is needed."
     notices.send(receiver, Notice(kind=NoticeKind.TEST, subject="A test of notifications", text=text))
-    session.output.say(f"{receiver.shown} has taken it")
+    session.output.say(f"{receiver.shown} has accepted it")
 
 
 def _kinds(text: str | None) -> list[NoticeKind]:
@@ -113,7 +113,7 @@ def _kinds(text: str | None) -> list[NoticeKind]:
     for word in words:
         if word not in _KINDS:
             raise UsageError(
-                f"--on: there are no notices of the kind {word!r}",
+                f"--on: unknown kind of notice {word!r}",
                 hint=did_you_mean(word, _KINDS, otherwise=f"There are: {', '.join(_KINDS)}."),
             )
     return [NoticeKind(word) for word in dict.fromkeys(words)]

@@ -53,10 +53,10 @@ def run(
     with stopped_by_signals(lambda _: scheduler.stop()):
         scheduler.start()
         if not once:
-            output.say("Runs what is scheduled; Ctrl-C ends it.")
+            output.say("The scheduler is running; Ctrl-C stops it.")
         scheduler.join()
     if once and scheduler.has_worked and not failures:
-        output.say("Nothing is due; `odf schedule next` shows what comes next.")
+        output.say("Nothing is due; `odf schedule next` shows the next runs.")
     return 1 if once and any(failures.values()) else 0
 
 

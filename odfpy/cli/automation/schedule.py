@@ -116,7 +116,7 @@ def list_(context: typer.Context, names: Names = None, form: Form = None) -> Non
     storage = session.workspace.storage
     found = [line for one in (storage.match(names) if names else storage.datasets()) for line in _lines(one)]
     if not found and output.for_people:
-        output.say("Nothing is scheduled; `odf schedule set NAME --every 1h` does.")
+        output.say("No schedules; set one with `odf schedule set NAME --every 1h`.")
         return
     columns = {"Name": "name", "Job": "job", "When": "when", "Promise": "maxAge", "State": "state"}
     output.records(found, columns)
@@ -154,7 +154,7 @@ def remove(context: typer.Context, name: Name, job: JobOption = None) -> None:
             return
     if not drop_schedule(dataset):
         raise _no_schedule(dataset)
-    session.output.say(f"{dataset.handle} is not scheduled any more")
+    session.output.say(f"{dataset.handle} is no longer scheduled")
 
 
 @command(
@@ -186,7 +186,7 @@ def next_(
         {"name": one.dataset, "job": one.job, "at": one.at, "local": one.local, "when": one.trigger} for one in found
     ]
     if not trees and output.for_people:
-        output.say("Nothing is scheduled, or all is paused; `odf schedule list` shows it.")
+        output.say("No schedules, or all are paused; see `odf schedule list`.")
         return
     output.records(trees, {"At": "at", "Local": "local", "Name": "name", "Job": "job", "When": "when"})
     _remark_if_nothing_runs(session)
@@ -303,7 +303,7 @@ def _remark_if_nothing_runs(session: Session) -> None:
     from odfpy.automation.lock import nothing_runs
 
     if nothing_runs(session.workspace.storage):
-        session.output.say("note: no scheduler works here; `odf run` is one, or `odf serve --run`")
+        session.output.say("note: no scheduler is running; start `odf run`, or `odf serve --run`")
 
 
 def _set_paused(session: Session, names: list[str] | None, *, is_paused: bool) -> None:

@@ -77,7 +77,7 @@ def diff(
         if second is not None:
             is_different = _compare(session, output, (name, first, second), key, limit)
         elif key is not None:
-            raise UsageError("--key needs two moments", hint=f"odf diff {name} {first} head --key {key}")
+            raise UsageError("--key needs two versions to compare", hint=f"odf diff {name} {first} head --key {key}")
         else:
             is_different = _staged(session, output, name, first, SHOWN if limit is None else limit)
     except OdfError as error:
@@ -97,7 +97,7 @@ def _staged(session: Session, output: Output, name: str, branch: str, limit: int
         found = session.workspace.branches.diff(name, branch)
     except NoSuchReference as error:
         old, dots, new = branch.partition("..")  # as git has it
-        hint = f"`odf diff {name} {old} {new if dots and new else 'head'}` compares moments: times, blocks, tags."
+        hint = f"`odf diff {name} {old} {new if dots and new else 'head'}` compares versions: times, blocks, tags."
         raise NoSuchReference(error.message, hint=f"{error.hint} {hint}" if error.hint else hint) from error
     if not output.for_people:
         output.tree(_staged_tree(found))
@@ -113,11 +113,11 @@ def _staged(session: Session, output: Output, name: str, branch: str, limit: int
 
 
 def _staged_lines(found: BranchDiff) -> list[str]:
-    lines = [f"{found.handle}: {found.branch} parted from the head at block {found.base_number}"]
+    lines = [f"{found.handle}: {found.branch} branched from the head at block {found.base_number}"]
     if not found.blocks:
-        return [*lines, "It has nothing that the head lacks"]
+        return [*lines, "It has no blocks that the head lacks"]
     if found.head_blocks:
-        lines.append(f"The head has gone on by {count_of(len(found.head_blocks), 'block')}")
+        lines.append(f"The head has advanced by {count_of(len(found.head_blocks), 'block')}")
     lines.append(f"It would add {count_of(found.num_records, 'record')} in {count_of(len(found.blocks), 'block')}:")
     lines += [
         f"  block {one.block.sequence_number} {one.hash} {type(one.block.event).__name__}" for one in found.blocks

@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 commands = group("Housekeeping.")
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
-_CHECKPOINTS = (
-    "Remove superseded checkpoints? Other places that do not have them cannot copy the datasets from here then."
-)
-_AGAIN = "`odf pull --all --reset-derivatives-on-diverged-input` makes them again"
+_CHECKPOINTS = "Remove superseded checkpoints? Copies that lack them can then no longer be pulled from here."
+_AGAIN = "`odf pull --all --reset-derivatives-on-diverged-input` recomputes them"
 
 
 def _agreed(session: Session, consequences: list[str], question: str, yes: bool) -> bool:
@@ -88,10 +86,10 @@ def gc(
     session = session_of(context)
     output = session.output_as(form)
     if repo is not None and (checkpoints or caches):
-        raise UsageError("--repo cannot be combined with --checkpoints or --caches", hint="Leave these out.")
+        raise UsageError("--repo cannot be combined with --checkpoints or --caches", hint="Omit these options.")
     if repo is None and older_than is not None:
         raise UsageError(
-            "--older-than is for repositories", hint="Name one with --repo. Here, a lock keeps writers out."
+            "--older-than is for repositories", hint="Select one with --repo. In the workspace, locks are used instead."
         )
     if checkpoints and not dry_run and not session.confirm(_CHECKPOINTS, yes=yes):
         output.error("nothing removed")
@@ -306,7 +304,7 @@ def reset(
 def _reset_lines(result: ResetResult, verb: str) -> list[str]:
     where = f"block {result.sequence_number} ({result.new_head})"
     if not result.changes:
-        return [f"{result.handle} is at {where} already"]
+        return [f"{result.handle} is already at {where}"]
     lost = f"{verb} {count_of(result.num_blocks, 'block')} with {count_of(result.num_records, 'record')}, back to"
     line = f"{result.handle} {lost if result.num_blocks else 'goes on to'} {where}; the head was {result.old_head}"
     return [line, *_consequences(result.downstream, result.notes)]
@@ -349,9 +347,7 @@ def delete(
     if not names and not all_:
         raise UsageError("Nothing to delete", hint="Name datasets, or use --all.")
     if names and all_:
-        raise UsageError(
-            f"--all cannot be combined with names: {', '.join(names)}", hint="Leave out the names, or --all."
-        )
+        raise UsageError(f"--all cannot be combined with names: {', '.join(names)}", hint="Omit the names, or --all.")
     session = session_of(context)
     session.wait_for_locks(wait)
     workspace = session.workspace

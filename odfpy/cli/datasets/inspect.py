@@ -89,7 +89,7 @@ def _lines(top: LineageNode) -> Iterator[str]:
     waiting = [(top, "", "")]
     while waiting:
         node, first, rest = waiting.pop()
-        again = ", as above: a circle" if node.is_above else ""
+        again = ", as above: a cycle" if node.is_above else ""
         yield f"{first}{node.handle}  {node.kind.value.lower()}, {_watermark(node)}{again}"
         for number, item in enumerate(reversed(node.inputs)):
             waiting.append((item, f"{rest}{'├─ ' if number else '└─ '}", f"{rest}{'│  ' if number else '   '}"))
@@ -98,9 +98,9 @@ def _lines(top: LineageNode) -> Iterator[str]:
 def _watermark(node: LineageNode) -> str:
     words = "no watermark" if node.watermark is None else f"watermark {node.watermark}"
     if node.taken_in is not None and node.taken_in != node.watermark:
-        words += f", taken in up to {node.taken_in}"
+        words += f", ingested up to {node.taken_in}"
     elif node.taken_in != node.watermark and node.holds_back:
-        words += ", not taken in yet"
+        words += ", not ingested yet"
     return f"{words}  <- holds it back" if node.holds_back else words
 
 
@@ -120,8 +120,7 @@ def _tree(top: LineageNode) -> dict[str, Any]:
         node, of_node, depth = waiting.pop()
         if depth > _MAX_DEPTH:
             raise UsageError(
-                f"The lineage of {top.handle} is more than {_MAX_DEPTH} datasets deep, which few programs read if it is"
-                " nested",
+                f"The lineage of {top.handle} is more than {_MAX_DEPTH} datasets deep, too deep for nested JSON",
                 hint="`-o csv` and `-o dot` give the same without nesting.",
             )
         for item in node.inputs:
@@ -163,7 +162,7 @@ def source(
         output.tree(tree)
         return
     if report.copied_from is not None:
-        output.text(f"A copy, pulled from {report.copied_from}; what follows is about the original.\n")
+        output.text(f"A copy, pulled from {report.copied_from}; the rest describes the original.\n")
     titles = {"Pulled from": "pollingSource", "Handed in by": "pushSources", "State": "states"}
     for title, key in {**titles, "Watermark": "watermarkPolicy"}.items():
         if tree[key] and tree[key] != _DEFAULT_POLICY:
@@ -244,5 +243,5 @@ def query(context: typer.Context, name: Name, form: Form = None) -> None:
 
 def _key(columns: tuple[str, ...] | None) -> str:
     if columns is None:
-        return "none that the query tells"
+        return "none known from the query"
     return ", ".join(columns) or "no columns: there is one row at most"

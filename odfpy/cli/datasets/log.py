@@ -66,7 +66,7 @@ def log(
     signers = session.workspace.datasets.signers(name)
     if oneline:
         if not output.for_people:
-            raise UsageError("--oneline is for people; -o chooses another form", hint="Leave out one of them.")
+            raise UsageError("--oneline cannot be combined with -o", hint="Omit one of them.")
         _print_lines(session, name, wanted)
         return
     blocks = ((hashed, signers.get(hashed)) for hashed in wanted)
@@ -93,7 +93,7 @@ def log(
 def _early(time: Timestamp) -> str:
     """A remark on a time that has not come yet."""
     early = ahead(time, Timestamp.now())
-    return "" if early is None else f"  ({early.in_words} ahead of the clock here)"
+    return "" if early is None else f"  ({early.in_words} ahead of the local clock)"
 
 
 def _row(hashed: HashedBlock, signed: BlockSigners) -> tuple[object, ...]:

@@ -58,7 +58,7 @@ def new(
     output = session.output_as(form)
     if place is not None:
         if derivative:
-            raise UsageError("--from is for root datasets", hint="A derivative has its data from other datasets.")
+            raise UsageError("--from is for root datasets", hint="A derivative gets its data from other datasets.")
         _new_from(place, name, file, Path(session.folder), output)
         return
     if name is None:
@@ -69,7 +69,7 @@ def new(
         return
     target = Path(file or f"{name}.yaml")
     _write(target, text)
-    output.say(f"Wrote {target}; change it, then run `odf add {target}`")
+    output.say(f"Wrote {target}; edit it, then run `odf add {target}`")
 
 
 def _new_from(place: str, name: str | None, file: str | None, folder: Path, output: Output) -> None:
@@ -101,10 +101,10 @@ def _new_from(place: str, name: str | None, file: str | None, folder: Path, outp
 def _remarks(findings: dict[str, Any]) -> Iterator[str]:
     """Yield what the person should look at first; the manifest has all of it."""
     if not findings["isWhole"]:
-        yield f"only the first {findings['rows']} rows were looked at; later ones may not fit, or have earlier times"
+        yield f"only the first {findings['rows']} rows were looked at; later rows may not fit, or have earlier times"
     yield from findings["remarks"]
     if findings["leftOut"]:
-        yield f"left out, since no column can hold it: {', '.join(repr(one['name']) for one in findings['leftOut'])}"
+        yield f"omitted, since no column type fits: {', '.join(repr(one['name']) for one in findings['leftOut'])}"
 
 
 def _write(target: Path, text: str) -> None:
@@ -193,7 +193,7 @@ def _print(result: AddResult, output: Output, *, dry_run: bool) -> None:
     would = "would be " if dry_run else ""
     output.say(f"{result.handle}: {result.kind.value.lower()} dataset {would}{result.outcome.value}")
     if result.outcome is AddOutcome.KEPT:
-        output.say("  note: the manifest is another one than that of the dataset; --replace takes it over:")
+        output.say("  note: the manifest differs from the dataset; --replace applies it:")
     for line in result.changes:
         colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
         output.say(f"    {paint(line, colour, sys.stderr)}")

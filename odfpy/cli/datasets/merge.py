@@ -43,7 +43,7 @@ def merge(
     output = session.output_as(form)
     if drop:
         if ff_only:
-            raise UsageError("--drop cannot be combined with --ff-only", hint="--drop accepts nothing.")
+            raise UsageError("--drop cannot be combined with --ff-only", hint="Omit one of them.")
         block = session.workspace.branches.delete(name, ReferenceKind.BRANCH, branch)
         output.say(f"Dropped {branch}, which was at {block}")
         return
@@ -51,9 +51,9 @@ def merge(
     if not output.for_people:
         output.tree(_merge_tree(result))
         return
-    again = ", applied again on top of the head" if result.applied_again else ""
+    again = ", rebased on the head" if result.applied_again else ""
     what = f"{count_of(result.num_records, 'record')} in {count_of(result.num_blocks, 'block')}{again}"
-    output.say(f"{result.handle}: {what if result.num_blocks else 'nothing that the head lacked'}")
+    output.say(f"{result.handle}: {what if result.num_blocks else 'no blocks that the head lacked'}")
     for note in result.notes:
         output.say(f"  note: {note}")
 

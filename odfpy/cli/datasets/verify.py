@@ -116,7 +116,7 @@ def _print(report: VerifyReport, output: Output) -> None:
     equal = [one.answer for one in report.against_batch if one.answer.obstacle is None and one.answer.is_equal]
     if equal:
         rows = count_of(equal[-1].found, "row")
-        looked_at.append(f"{rows} as the query run once gives them" + (f", {len(equal)} times" if equal[1:] else ""))
+        looked_at.append(f"{rows} equal to the batch result" + (f", {len(equal)} times" if equal[1:] else ""))
     if report.signatures is not None:
         looked_at.append(UserKeys().words(report.signatures, report.handle.id))
     output.text(f"{report.handle}: {verdict} ({', '.join(looked_at)}, {report.seconds:.1f} s)")
@@ -124,18 +124,18 @@ def _print(report: VerifyReport, output: Output) -> None:
         output.text(f"  repaired: {file}")
     if report.unreferenced:
         what = f"{count_of(report.unreferenced, 'file')} ({format_size(report.unreferenced_bytes)})"
-        output.text(f"  note: {what} that no history names; `odf gc` removes what is of no use")
+        output.text(f"  note: {what} unreferenced; `odf gc` removes what is not needed")
     if report.following:
         count, last = len(report.following), report.following[0]
         what = "a history" if count == 1 else f"{count} histories"
-        output.text(f"  note: {what} among them followed the head once, which was reset, or is that of an old copy:")
+        output.text(f"  note: {what} among them continued the head before a reset, or belong to an old copy:")
         for one in report.following[:_MAX_HISTORIES]:
             output.text(f"    {count_of(one.num_blocks, 'block')} to {one.head}, written {one.written}")
         if count > _MAX_HISTORIES:
             output.text(f"    and {count - _MAX_HISTORIES} older ones")
         which = "it" if count == 1 else "the last one"
         output.text(f"    `odf branch {report.handle} again {last.head}` keeps {which},")
-        output.text(f"    `odf merge {report.handle} again` then brings it back")
+        output.text(f"    `odf merge {report.handle} again` then restores it")
     for finding in report.findings:
         code = f" {paint(f'({finding.code})', 'dim', sys.stdout)}" if finding.code else ""
         output.text(f"  {finding.severity.value}: {finding.message}{code}")

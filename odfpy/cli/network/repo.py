@@ -65,7 +65,7 @@ def delete(context: typer.Context, name: KnownRepository, yes: Yes = False) -> i
         session.output.error("not forgotten")
         return 1
     registry.delete(name)
-    session.output.say(f"Forgot {repository.name}; what is in it stays")
+    session.output.say(f"Forgot {repository.name}; its datasets stay")
     return 0
 
 

@@ -56,9 +56,9 @@ def search(
         output.records(records, {**columns, "Watermark": "watermark"})
     elif not problems:
         output.say(
-            f"No dataset there has {text!r} in its name, description or keywords."
+            f"No dataset has {text!r} in its name, description or keywords."
             if text
-            else "There are no datasets there."
+            else "The repository has no datasets."
         )
     for problem in problems:
         output.error(problem.message, problem.hint, problem.code)

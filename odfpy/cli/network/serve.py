@@ -92,10 +92,10 @@ def serve(
         for path in mounted_apps:
             output.text(f"Agents at {url}{path}")
         if tls is None and host not in _LOCAL:
-            output.warn("without --tls-cert and --tls-key, anybody on the way can read tokens and data")
+            output.warn("without --tls-cert and --tls-key, others on the network can read tokens and data")
         if unconfined is not None:
             output.warn(unconfined)
-        output.say(f"Pages for people: {url}/ui, for programs: {url}/docs. Ctrl-C ends it.")
+        output.say(f"Web interface: {url}/ui, API: {url}/docs. Ctrl-C stops the server.")
         output.flush()
 
     quiet = output.verbosity.value < 0

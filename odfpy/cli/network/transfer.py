@@ -60,9 +60,9 @@ def clone(
     results = clone(request, target, progress=session.progress)
     code = report(results, output, session.progress)
     if code == 0:
-        output.say(f"The workspace is {target}")
+        output.say(f"Created the workspace {target}")
     elif target.joinpath(".odf").exists():
-        output.say(f"What has arrived is kept; to go on: {how_to_go_on(url, target)}")
+        output.say(f"Received data is kept; to continue: {how_to_go_on(url, target)}")
     return code
 
 

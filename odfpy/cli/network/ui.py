@@ -40,7 +40,9 @@ def ui(
 
         def print_link(url: str, _flight: str | None) -> None:
             output.text(f"{url}/ui/open?ticket={tickets.issue(token)}")
-            output.say("The link works once, for a minute, and signs you in. Ctrl-C ends the server and the session.")
+            output.say(
+                "The link works once, within a minute, and signs you in. Ctrl-C stops the server and the session."
+            )
             output.flush()
             if not no_browser:
                 _open_browser(f"{url}/ui/open?ticket={tickets.issue(token)}")

@@ -177,7 +177,7 @@ def _check_options(to: str | None, form: str | None, output: Output, *, is_cut: 
         if is_cut or not output.for_people:
             raise UsageError(
                 "Standard output takes a single file",
-                hint="Leave out --partition-by, --rows-per-file and --output, or name a folder.",
+                hint="Omit --partition-by, --rows-per-file and --output, or name a folder.",
             )
         if form == "parquet" and sys.stdout.isatty():
             raise UsageError("Parquet cannot be written to a terminal", hint="--format csv, or a file after `>`.")
@@ -229,7 +229,8 @@ def _character(text: str) -> str:
     one = {"\\t": "\t", "tab": "\t"}.get(text.lower(), text)
     if len(one) != 1 or not one.isascii() or one.isalnum() or one in '"\r\n+-.':
         raise UsageError(
-            f"--delimiter must be one character that no number has, not {text!r}", hint="A tab is written \\t."
+            f"--delimiter must be one character that is not part of a number, not {text!r}",
+            hint="A tab is written \\t.",
         )
     return one
 

@@ -66,7 +66,7 @@ def sql(
     session = session_of(context)
     if statements is not None:
         if query is not None:
-            raise UsageError("Two queries were given", hint="Write several with semicolons between them.")
+            raise UsageError("Two queries were given", hint="Separate several queries with semicolons.")
         query = statements
     if query is not None and engine is not None:
         session.workspace.engines.registry.expect(engine)

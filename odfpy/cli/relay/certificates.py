@@ -34,7 +34,7 @@ def new(
         issued = relay.identity.authority.issue(owner.name, _days(days), fields=_fields(field), hosts=host or ())
         with written(issued, owner.name, to) as path:
             relay.store.certificates.add(issued.facts, (owner.KIND, owner.name.lower()), who(), "cert new")
-    session_of(context).output.say(f"Wrote {path} and its key: whoever has both is {owner.name}")
+    session_of(context).output.say(f"Wrote {path} and its key: anyone who has both can act as {owner.name}")
 
 
 @command(certificates, "odf relay cert trust ca.pem", name="trust")
@@ -53,7 +53,7 @@ def trust(
             relay.store.applies.remark(lines, who=who(), action="cert trust")
     for line in lines:
         output.text(line)
-    output.say("A server of the relay learns of it when it begins again" if new else f"{file} is trusted already")
+    output.say("A running relay trusts it after a restart" if new else f"{file} is already trusted")
 
 
 @command(certificates, "odf relay cert list", "odf relay cert list ann", name="list")

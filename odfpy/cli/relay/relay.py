@@ -57,7 +57,7 @@ def init(
     written = write_examples(Path(folder))
     session.output.say(f"The relay {identity.name} has the fingerprint {identity.fingerprint}")
     if written:
-        session.output.say(f"Documents to begin with are in {folder}: `odf relay apply -f {folder}`")
+        session.output.say(f"Initial documents are in {folder}: `odf relay apply -f {folder}`")
 
 
 @command(app, "odf relay apply -f web --dry-run", "odf relay apply -f web --prune")
@@ -80,7 +80,7 @@ def apply(
     for step in prepared.steps:
         output.text(str(step))
     if not prepared.steps:
-        output.say(f"All is as {', '.join(file)} declares it")
+        output.say(f"Everything is as {', '.join(file)} declares it")
     elif dry_run:
         output.say(f"{count_of(len(prepared.steps), 'change')}; nothing was changed")
 
@@ -126,7 +126,7 @@ def log(
     with relay_of(context) as relay:
         found = relay.store.applies.log(whole_number(num, "--num") or 0)
     if not found and output.for_people:
-        output.say("Nothing was changed yet; `odf relay apply -f web` applies documents.")
+        output.say("No changes yet; `odf relay apply -f web` applies documents.")
         return
     records = [
         {

@@ -30,7 +30,7 @@ def serve(
 
     number = port_number(port, "--port")
     if host in _EVERYWHERE and public is None:
-        raise UsageError("--public says how others reach a relay that listens everywhere", hint="--public HOST:PORT")
+        raise UsageError("A relay that listens on all addresses needs --public", hint="--public HOST:PORT")
     with needs_extra("federation", "Relays"):
         from odfpy.serving.http.logs import set_up_logging
         from odfpy.serving.relay.running import relay_server

@@ -78,7 +78,7 @@ def sql(
             "--into cannot be combined with --later", hint="--later --signed, then `odf web fetch --into`."
         )
     if signed and not later:
-        raise UsageError("--signed needs --later", hint="--into has everything signed.")
+        raise UsageError("--signed needs --later", hint="--into always requests signatures.")
     seconds = whole_number(timeout, "--timeout", at_least=1) or 1
     options = QueryOptions(require_complete, seconds, signed=signed)
     with closing(_connected(relay, cert, key, ca)) as web:
@@ -118,7 +118,7 @@ def status(
                 for one in web.later.all()
             ]
             if not records and output.for_people:
-                output.say("The relay remembers no queries of yours; `odf web sql SQL --later` asks one.")
+                output.say("The relay has no stored queries of yours; `odf web sql SQL --later` creates one.")
                 return
             output.records(records, {"Query": "query", "When": "at", "Until": "expires", "SQL": "sql"})
             return
@@ -190,7 +190,7 @@ def cancel(
     with closing(_connected(relay, cert, key, ca)) as web:
         found = web.later.cancel(query)
     stopped = sum(one.state == "cancelled" for one in found.parts)
-    output.say(f"Cancelled {stopped} of {len(found.parts)} parts; the others were at an end")
+    output.say(f"Cancelled {stopped} of {len(found.parts)} parts; the others had already ended")
 
 
 @command(app, "odf web entities --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem")
@@ -241,7 +241,7 @@ def _table(answer: WebAnswer) -> pa.Table:
         size += bytes_of(batch)
         if size > _MAX_TABLE_SIZE:
             raise ResultTooLarge(
-                f"The answer has more than {_MAX_TABLE_SIZE >> 20} MiB, which is too much for a table",
+                f"The answer has more than {_MAX_TABLE_SIZE >> 20} MiB, too much for a table",
                 hint="`-o csv`, `-o ndjson` and `-o json` print rows as they come. Or ask for less: LIMIT.",
             )
     return pa.Table.from_batches(batches, answer.schema)

@@ -25,7 +25,7 @@ _FATES = {
     "appended": "new",
     "corrected": "corrected",
     "unchanged": "changed nothing",
-    "superseded": "overtaken by later rows",
+    "superseded": "superseded by later rows",
     "retracted": "retracted",
     "late": "late",
     "ignored": "ignored",

@@ -80,7 +80,7 @@ def set_password(
         raise UsageError("--stdin cannot be combined with --remove")
     passwords, output = sharing_of(context).passwords, session_of(context).output
     if remove:
-        output.say(f"{passwords.remove(name).name} has no password any more")
+        output.say(f"{passwords.remove(name).name} no longer has a password")
         return
     found = sharing_of(context).principals.get(name, _kind_of(context))
     password = piped_password() if stdin else typed_password(f"New password for {found.name}: ", again=True)
@@ -181,7 +181,7 @@ def link_recipient(
     lifetime = Duration.parse(expires) if expires is not None else None
     secret = sharing_of(context).principals.new_activation(name, Duration.parse(good_for), lifetime)
     output = session_of(context).output
-    output.say(f"Whoever opens this link first gets the profile file of {name}:")
+    output.say(f"The first person who opens this link gets the profile file of {name}:")
     output.text(f"{endpoint}/activate/{secret}")
 
 
@@ -338,7 +338,9 @@ class _ProfileRequest:
         if overlap is not None:
             principals.end_older(self.name, token.id, overlap)
         if self.to is not None:
-            output.say(f"Wrote {self.to}: whoever has it reads what {self.name} is granted. It cannot be made again.")
+            output.say(
+                f"Wrote {self.to}: anyone who has it can read what {self.name} is granted. It cannot be created again."
+            )
 
 
 def _endpoint(context: typer.Context, url: str | None) -> str:

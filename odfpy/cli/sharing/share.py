@@ -70,14 +70,14 @@ def add(
     behind = len(files) + (dataset is not None)
     if behind != (where.table is not None):
         wants = (
-            ", which needs one dataset, folder or table behind it" if where.table else ", which has no data of its own"
+            ", which needs one underlying dataset, folder or table" if where.table else ", which has no data of its own"
         )
         raise UsageError(
             f"{path} is a {where.what}{wants}",
             hint="A table is `odf share add SHARE.SCHEMA.TABLE DATASET`, or with --parquet, --delta or --iceberg.",
         )
     if files and (changelog or at is not None):
-        raise UsageError("--changelog and --at are for datasets", hint="Leave them out.")
+        raise UsageError("--changelog and --at are for datasets", hint="Omit them.")
     if where.table is not None:
         source = _source(context, dataset, at, changelog=changelog) if dataset is not None else _files_source(files)
         sharing.shares.add_table(where, source, comment)
@@ -85,7 +85,7 @@ def add(
         sharing.shares.add_schema(where)
     else:
         sharing.shares.add_share(path, comment)
-    session_of(context).output.say(f"Added the {where.what} {where}; `odf grant add` lets somebody read it")
+    session_of(context).output.say(f"Added the {where.what} {where}; `odf grant add` grants access to it")
 
 
 @command(share, "odf share list", name="list")
@@ -164,7 +164,7 @@ def apply(
     if undeclared:
         session.output.warn(_stay_in_force(undeclared))
     if not found:
-        session.output.say(f"All is as {file} declares it")
+        session.output.say(f"Everything is as {file} declares it")
     elif dry_run:
         session.output.say(f"{count_of(len(found), 'change')}; nothing was changed")
 
@@ -239,7 +239,7 @@ def _behind(context: typer.Context, table: SharedTable) -> dict[str, str | None]
         try:
             name = str(session_of(context).workspace.storage.get(name).handle)
         except OdfError:
-            name = f"{name} (not here any more)"
+            name = f"{name} (no longer here)"
     return {
         "source": name,
         "kind": source.kind.value,

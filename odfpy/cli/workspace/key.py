@@ -71,7 +71,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     records = [{**record, **_end_of(record["key"], keys)} for record in records]
     output = session_of(context).output_as(form)
     if not records and output.for_people:
-        output.say("No keys; yours is made with the first commit, or by `odf key show`.")
+        output.say("No keys; yours is created with the first commit, or by `odf key show`.")
         return
     output.records(records, {"Name": "name", "Key": "key", **({"Ended": _ended} if any(map(_ended, records)) else {})})
 
@@ -131,15 +131,15 @@ def revoke(
     """Revoke a key: later signatures are invalid; of a compromised key, all are."""
     from odfpy.chain.revocations import Reason
 
-    words = "compromised (somebody else has it), superseded (by another) or retired"
+    words = "compromised (stolen or leaked), superseded (replaced) or retired"
     if reason is None:
         raise UsageError("Missing option --reason", hint=f"--reason {words}.")
     why = member_named(Reason, "reason", reason, otherwise=f"One of: {words}.", error=UsageError)
     session = session_of(context)
     effect = (
-        "nothing that it has signed counts" if why is Reason.COMPROMISED else "what it signs from now on is refused"
+        "all of its signatures become invalid" if why is Reason.COMPROMISED else "signatures from now on are refused"
     )
-    if not session.confirm(f"Revoke the key {name}, for good: {effect}?", yes=yes):
+    if not session.confirm(f"Revoke the key {name} permanently: {effect}?", yes=yes):
         return
     done = _say(session, name, why, dataset, None)
     session.output.say(f"Revoked {done.key} ({why.value})")
@@ -160,9 +160,9 @@ def expire(
 
     end = _time(on)
     if end <= Timestamp.now():
-        raise UsageError(f"{end} is in the past", hint="`odf key revoke` ends a key at once.")
+        raise UsageError(f"{end} is in the past", hint="`odf key revoke` revokes a key immediately.")
     session = session_of(context)
-    if not session.confirm(f"Let the key {name} expire at {end}, which cannot be put off?", yes=yes):
+    if not session.confirm(f"Let the key {name} expire at {end}? This cannot be postponed later.", yes=yes):
         return
     done = _say(session, name, Reason.RETIRED, dataset, end)
     session.output.say(f"{done.key} expires at {end}")
@@ -193,7 +193,7 @@ def _say(session: Session, name: str, reason: Reason, dataset: str | None, expir
         key = ActorId.owner_of(only[0].handle.id)
         holder = only[0].workspace_folder.keys.get(only[0].handle.id)
         if holder is None:
-            raise UsageError(f"The own key of {dataset} is not in this workspace, so that it cannot revoke itself")
+            raise UsageError(f"The own key of {dataset} is not in this workspace, so it cannot be revoked")
     else:
         key = keys.find(name)
         holder = keys.pair_of(key)
@@ -205,7 +205,7 @@ def _say(session: Session, name: str, reason: Reason, dataset: str | None, expir
     done = say(storage, key, reason, holder=holder, me=me, expires=expires, only=only)
     if expires is None and only is None and key == me.actor:
         keys.put_away()
-        session.output.say(f"`{ME}` is another key from now on: {keys.own().actor}")
+        session.output.say(f"`{ME}` is a new key from now on: {keys.own().actor}")
     return done
 
 
@@ -213,6 +213,6 @@ def _print_where(session: Session, done: Revoked) -> None:
     output = session.output
     if done.datasets:
         names = ", ".join(str(one.handle) for one in done.datasets)
-        output.say(f"Written beside {names}; `odf push` takes it to others")
+        output.say(f"Written beside {names}; `odf push` publishes it")
     if not done.by_itself:
-        output.say("The key itself has not said so: others only believe it of datasets whose own key is here")
+        output.say("The key itself has not signed this: others accept it only for datasets whose own key is here")

@@ -45,7 +45,7 @@ def trust(
     output, workspace = session.output, session.workspace
     found = workspace.sources.all([name])
     if not found:
-        raise UsageError(f"{name} has no source", hint="`odf show` tells what it is made of.")
+        raise UsageError(f"{name} has no source", hint="`odf show` shows its inputs.")
     if not _ask(session, found, yes=yes):
         output.error("not approved")
         return 1
@@ -59,7 +59,9 @@ def untrust(context: typer.Context, name: Name) -> None:
     """Remove the approval of the sources of a dataset."""
     session = session_of(context)
     was_approved = session.workspace.sources.untrust(name)
-    session.output.say(f"{name}: no source of it may run here" + ("" if was_approved else ", and none might"))
+    session.output.say(
+        f"{name}: its sources are no longer approved here" + ("" if was_approved else ", and none might")
+    )
 
 
 def asking(session: Session, results: Iterable[PullResult], request: PullRequest) -> Iterator[PullResult]:
@@ -97,7 +99,7 @@ def _ask(session: Session, sources: Iterable[KnownSource], *, yes: bool) -> bool
     """Show what sources do, and ask whether they may."""
     for one in sources:
         session.output.say("\n".join(lines_of(one)))
-    return session.confirm("Let this run on this machine?", yes=yes)
+    return session.confirm("Approve this source on this machine?", yes=yes)
 
 
 def lines_of(source: KnownSource) -> list[str]:

@@ -183,7 +183,7 @@ class TraceGroups:
 
 
 def _up_to(given: contract.TransformRequestInput, count: int) -> contract.TransformRequestInput:
-    """An input of which only the first new rows have come."""
+    """An input of which only the first new rows have arrived."""
     interval = given.offset_interval
     if interval is None or count > interval.end - interval.start:
         return given

@@ -40,7 +40,7 @@ class Grammar(ABC):
 
     @abstractmethod
     def instant(self, time: Timestamp) -> str:
-        """A constant instant; below a microsecond is cut off."""
+        """A constant instant; below a microsecond is truncated."""
 
     @abstractmethod
     def as_instant(self, expression: str) -> str:

@@ -9,7 +9,7 @@ MAX_WAIT = 120.0
 """Seconds that are waited for a source that says when it will be ready."""
 
 PASSING = (408, 425, 429, 500, 502, 503, 504)
-"""Answers of web servers after which another try may succeed."""
+"""Answers of web servers after which a retry may succeed."""
 
 
 def wait_or_give_up(error: FetchInterrupted, failures: int, shown: str, context: FetchContext) -> None:
@@ -33,5 +33,5 @@ def wait_or_give_up(error: FetchInterrupted, failures: int, shown: str, context:
     elif error.retry_after <= MAX_WAIT:
         context.pause(error.retry_after)
     else:
-        hint = f"{shown} asks to try again in {error.retry_after:.0f} seconds."
+        hint = f"{shown} requests a retry after {error.retry_after:.0f} seconds."
         raise FetchError(error.message, hint=hint) from error

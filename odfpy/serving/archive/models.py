@@ -213,7 +213,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         413: "This is too large.",
         415: "Nothing reads what comes in this type.",
         416: "The file is shorter than that.",
-        422: "These are not the bytes that were announced, or the request does not have the form described here.",
+        422: "These are not the announced bytes, or the request does not have the form described here.",
         507: "The server has no room.",
     }
     return {one: {"description": why[one], "model": RefusalModel} for one in statuses}

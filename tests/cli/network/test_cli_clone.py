@@ -24,7 +24,7 @@ def test_a_folder_named_for_the_dataset(odf, tmp_path: Path) -> None:
     done = odf("clone", STOCK)
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("stock: updated")
-    assert done.err.endswith("The workspace is stock\n")
+    assert done.err.endswith("Created the workspace stock\n")
     assert odf("-w", "stock", "verify", "stock").code == 0
     assert odf("-w", "stock", "pull", "stock").err.startswith("stock: up to date"), "it knows where it came from"
 

@@ -51,7 +51,7 @@ def change(file: Path, *path: str | int, to: Any) -> None:
 def test_an_answer_can_be_checked(answer: Path, odf: Odf) -> None:
     done = odf("verify-result", "answer.json")
     assert done.code == 0, done.err
-    assert done.out.splitlines()[0] == "answer.json: the answer is as it was signed by me, and comes out again"
+    assert done.out.splitlines()[0] == "answer.json: the answer was signed by me, and the query gives the same answer"
     found = odf("verify-result", "answer.json", "--key", "me", "-o", "json").json
     assert found["ok"]
     assert found["query"] == QUERY

@@ -179,7 +179,7 @@ def test_other_authorities_are_trusted(odf: Odf, relay: Workspace, tmp_path: Pat
     found = odf("relay", "cert", "trust", str(other.authorities))
     assert (found.code, "(CN=eu authority)" in found.out) == (0, True)
     again = odf("relay", "cert", "trust", str(other.authorities))
-    assert "is trusted already" in again.err + again.out
+    assert "is already trusted" in again.err + again.out
     status = odf("relay", "status", "-o", "json").json
     assert status["trusts"] == ["CN=na authority", "CN=eu authority"]
     odf("relay", "user", "add", "bob")

@@ -41,7 +41,7 @@ def test_receivers_are_added_listed_without_secrets_and_deleted(odf: Odf, worksp
         (("mail", "ann"), "Not a mail address"),
         (("mail", "ann@example.org\nBcc: eve@example.org"), "Not a mail address"),
         (("mail", "ann@example.org,eve@example.org"), "Not a mail address"),
-        (("mail", "ann@example.org", "--on", "faild"), "no notices of the kind 'faild'"),
+        (("mail", "ann@example.org", "--on", "faild"), "unknown kind of notice 'faild'"),
         (("mail", "ann@example.org", "--dataset", "a b"), "Not a pattern"),
     ],
 )

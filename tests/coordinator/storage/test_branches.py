@@ -277,7 +277,7 @@ def test_rows_of_the_same_key_on_both_sides_are_a_conflict(workspace: Workspace)
     before = (workspace.datasets.summary("root"), workspace.branches.diff("root", "staging"))
     with pytest.raises(MergeConflict, match=r"rows of the same keys \(id\): 2"):
         workspace.branches.merge("root", "staging")
-    with pytest.raises(MergeConflict, match="the head has moved on since staging began"):
+    with pytest.raises(MergeConflict, match="the head has moved since staging began"):
         workspace.branches.merge("root", "staging", fast_forward_only=True)
     assert (workspace.datasets.summary("root"), workspace.branches.diff("root", "staging")) == before
 
@@ -362,7 +362,7 @@ def test_files_that_both_sides_have_taken_in_are_a_conflict(tmp_path: Path):
     list(workspace.pull(["com.example.folder"], branch="staging"))
     (workspace.root / "in" / "2.csv").write_text("id\n2\n")
     list(workspace.pull(["com.example.folder"]))
-    with pytest.raises(MergeConflict, match="how far the source default is taken in"):
+    with pytest.raises(MergeConflict, match="the state of the source default"):
         workspace.branches.merge("com.example.folder", "staging")
 
 
@@ -374,7 +374,7 @@ def test_a_source_that_one_side_has_set_and_the_other_disabled_is_a_conflict(tmp
     commit(dataset.on("with-disabled"), DisablePollingSource())
     commit(dataset.on("with-other"), other)
     commit(dataset, SetInfo(description="moved on"), other)
-    with pytest.raises(MergeConflict, match="both have changed the polling source"):
+    with pytest.raises(MergeConflict, match="both sides have changed the polling source"):
         workspace.branches.merge("com.example.folder", "with-disabled")
     workspace.branches.merge("com.example.folder", "with-other")
     assert workspace.datasets.state("com.example.folder").polling_source == other

@@ -80,7 +80,7 @@ def replaced(workspace: Workspace, *manifests: str, dry_run: bool = False) -> li
 def test_add_replace_refuses_a_circle(workspace: Workspace, inputs: Names, ways: Ways, by_id: bool, dry_run: bool):
     refs = [str(workspace.datasets.handle(name).id) if by_id else name for name in inputs]
     head = workspace.datasets.state("a").head
-    with pytest.raises(DependencyCycle, match=f"in a circle: {ways['a']}$"):
+    with pytest.raises(DependencyCycle, match=f"Circular dependency: {ways['a']}$"):
         replaced(workspace, manifest("a", *refs), dry_run=dry_run)
     assert workspace.datasets.state("a").head == head
 

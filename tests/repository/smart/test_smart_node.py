@@ -196,7 +196,7 @@ def test_whoever_comes_second_is_told_so(node: Node, here: DatasetLayout, token)
     add_info(here, "b")
     with (
         node.workspace.storage.get("busy").writing(),
-        pytest.raises(PeerFailed, match="somebody else is writing") as refused,
+        pytest.raises(PeerFailed, match="another process is writing") as refused,
     ):
         send_dataset(here, f"{node.url}/busy")
     assert "again in a moment" in str(refused.value.hint)
@@ -247,7 +247,7 @@ def test_pushing_needs_the_right_token(node: Node, here: DatasetLayout, token):
     token(Scope.READ)
     with pytest.raises(AccessRefused, match="403") as refused:
         send_dataset(here, f"{node.url}/nobody")
-    assert "It does not take the token in ODF_TOKEN for this" in str(refused.value.hint)
+    assert "It refuses the token in ODF_TOKEN for this" in str(refused.value.hint)
 
 
 def test_a_token_that_has_ended_is_told_as_such_also_by_lists(node: Node, here: DatasetLayout):
@@ -255,7 +255,7 @@ def test_a_token_that_has_ended_is_told_as_such_also_by_lists(node: Node, here: 
     for request in (lambda: fetch_dataset(f"{node.url}/seen", here), lambda: list_datasets(node.url)):
         with pytest.raises(TransferError, match="401") as refused:
             request()
-        assert "It does not take the token of `odf login` for this" in str(refused.value.hint)
+        assert "It refuses the token of `odf login` for this" in str(refused.value.hint)
 
 
 def test_missing_dataset_is_a_clear_error(node: Node, here: DatasetLayout, token):

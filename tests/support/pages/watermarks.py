@@ -35,7 +35,7 @@ def policy_examples(page: str) -> Iterator[PolicyExample]:
 
 
 def table_of(example: PolicyExample, folder: Path, set_clock: Callable[[Timestamp], object]) -> str:
-    """The table, made again: at each time what comes is taken in, or a pull looks for it."""
+    """The table, recomputed: at each time what comes is taken in, or a pull looks for it."""
     set_clock(Timestamp.parse("2024-01-01"))
     workspace = workspace_with(folder / "example", root("example", "{kind: Append}"))
     for key, value in example.settings:

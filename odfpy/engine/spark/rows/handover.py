@@ -103,6 +103,6 @@ def _handover_type(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _micros(array: pa.Array) -> pa.Array:
-    """Timestamps as Spark has them; what is finer is cut off downwards."""
+    """Timestamps as Spark has them; what is finer is truncated downwards."""
     is_fine = pa.types.is_timestamp(array.type) and array.type.unit == "ns"
     return floored(array, "microsecond") if is_fine else array

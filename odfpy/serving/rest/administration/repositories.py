@@ -71,7 +71,7 @@ def remove_repository(
     admin: AnAdmin,
     name: Annotated[str, Path(max_length=255, description="Name of the repository."), IsText],
 ) -> Response:
-    """Forget a repository; what is in it stays."""
+    """Forget a repository; its datasets stay."""
     note(request.scope, path=name)
     admin.require_scope("To forget a repository")
     admin.workspace.remotes.repositories.delete(name)
