@@ -194,7 +194,7 @@ class ChainRuleViolation(IntegrityError, code="E300"):
 
 
 class ConcurrentUpdate(OdfError, code="E121"):
-    """A reference has been moved by somebody else in the meantime."""
+    """A reference was moved by another client in the meantime."""
 
 
 class DatasetLocked(OdfError, code="E120"):

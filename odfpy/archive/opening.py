@@ -52,7 +52,7 @@ def _only(workspace: Workspace, progress: ProgressSink) -> Archive:
         return LocalArchive(workspace, found[0], progress)
     if not found:
         raise NotAnArchive(
-            f"The workspace {workspace.root} has no archive of files", hint="`odf archive init NAME` makes one."
+            f"The workspace {workspace.root} has no archive of files", hint="`odf archive init NAME` creates one."
         )
     names = ", ".join(str(dataset.handle) for dataset in found)
     raise NotAnArchive(

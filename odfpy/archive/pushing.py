@@ -61,7 +61,7 @@ class Pushed:
 
     Attributes:
         file: the file.
-        outcome: pushed; known: it already existed; refused: `error` says why.
+        outcome: pushed; known: it already existed; refused: `error` has the reason.
         record: of the file in the archive, None if it was refused.
         url: what `fetch` takes.
     """

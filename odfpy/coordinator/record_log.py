@@ -284,9 +284,9 @@ class RecordLog:
             with self._taking:  # wait for an ingest in another thread
                 self._dataset.take_in(self._workspace)
         except OdfError as error:  # it stays where it is, and is tried again
-            self._warn("taken in", error.message)
+            self._warn("ingested", error.message)
         except OSError as error:
-            self._warn("taken in", error.strerror or str(error))
+            self._warn("ingested", error.strerror or str(error))
         except Exception:  # the thread must go on, or later records would be lost
             logging.getLogger("odfpy").exception("%s log not ingested", self._dataset.folder)
 

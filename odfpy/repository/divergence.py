@@ -139,7 +139,7 @@ class _Walk:
             count = len(self._passed) + 1
             raise ObjectTooLarge(
                 f"{self._blocks.describe(name)}: the last {count} blocks of this chain have {self._size} bytes, more"
-                " than can be taken in at once",
+                " than the limit",
                 hint="Blocks usually have about a kilobyte; ask the publisher of the dataset.",
             )
         return block

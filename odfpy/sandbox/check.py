@@ -18,7 +18,7 @@ _PATIENCE = 30.0
 
 
 def why_not_whole() -> str | None:
-    """Why a whole sandbox cannot be built here, None if it can; tried in a process of its own."""
+    """Why a whole sandbox cannot be built here, None if it can; tried in a separate process."""
     command, environment = python_command("odfpy.sandbox.check"), python_environment(os.environ)
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PATIENCE, check=False)

@@ -179,7 +179,7 @@ def run_restricted(
 
 
 def run_unconfined(work: Callable[[], int], keep: Iterable[int] = ()) -> Sandbox:
-    """Run a function in a process of its own that may do what this one may."""
+    """Run a function in a separate process that may do what this one may."""
 
     def run() -> int:
         syscalls.die_with_parent(signal.SIGKILL)

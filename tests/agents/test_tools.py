@@ -87,7 +87,7 @@ def test_a_query_has_rows_blocks_and_a_proof_that_a_person_checks(agent: Agent, 
     assert command[0] == "odf"
     done = subprocess.run([*COMMAND, *command[1:]], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "the answer is as it was signed by me, and the query gives the same answer" in done.stdout
+    assert "the answer was signed by me, and the query gives the same answer" in done.stdout
     document = json.loads(Path(proof["file"]).read_text())
     assert document["output"]["data"] == tree["rows"]
     assert json.loads(agent.ask("read_resource", proof["uri"]).contents[0].text) == document

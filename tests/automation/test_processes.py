@@ -88,7 +88,7 @@ def ended(workspace: Workspace) -> list[dict[str, Any]]:
 
 @contextmanager
 def odf(workspace: Workspace, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A command in a process of its own, which is ended at last."""
+    """A command in a separate process, which is ended at last."""
     command = [sys.executable, "-m", "odfpy", "-w", str(workspace.root), *words]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     with subprocess.Popen(
@@ -306,5 +306,5 @@ def test_once_says_that_nothing_is_due_or_that_another_works(workspace: Workspac
     assert once() == "Nothing is due; `odf schedule next` shows the next runs.\n"
     with odf(workspace, "run"):
         eventually(lambda: works(workspace))
-        assert "another scheduler works here" in once()
+        assert "another scheduler is active" in once()
         assert "Nothing is due" not in once()

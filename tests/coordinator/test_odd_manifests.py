@@ -77,7 +77,7 @@ def test_it_is_added_without_a_remark(text: str, tmp_path: Path) -> None:
 REMARKS = {
     "a query over columns that only the data tells": (
         query("select to_timestamp(Day) as event_time from input", read="{kind: Csv, header: true}"),
-        "will be checked when data comes",
+        "will be checked when data arrives",
     ),
     "a query for an engine that is not here": (
         query("select `Day` as event_time from input", "flink", "{kind: Csv, header: true}"),
@@ -85,7 +85,7 @@ REMARKS = {
     ),
     "functions on shapes over columns that only the data tells": (
         query('select ST_Transform(geometry, "epsg:3157", "epsg:4326") as g from input', "spark", "{kind: EsriShapefile}"),
-        "will be checked when data comes",
+        "will be checked when data arrives",
     ),
     "functions that nobody has": (
         query("select event_time, st_point(1.5, 2.5) as e from input"),

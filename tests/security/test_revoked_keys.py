@@ -750,7 +750,7 @@ def test_the_list_of_revoked_keys_is_believed_only_as_it_was_signed(tmp_path: Pa
     assert odf("key", "revoke", str(CAROL.actor), "--reason", "retired", "-y") == 0
     file = tmp_path / "config" / "odf" / "revoked-keys.yaml"
     file.write_text(file.read_text().replace("retired", "compromised"))
-    with pytest.raises(OdfError, match="not signed by whom it says"):
+    with pytest.raises(OdfError, match="not signed by the key that it names"):
         _ = UserKeys().revoked
 
 

@@ -1,4 +1,4 @@
-"""DataFusion: derivative datasets row by row, preprocessing of ingests, ad hoc queries; each in a process of its own.
+"""DataFusion: derivative datasets row by row, preprocessing of ingests, ad hoc queries; each in a separate process.
 
 `engine: datafusion` names the dialect and the meaning that the reference implementation gives to a query, and its
 datasets verify by replay: the operation type is what the query selects under its name, else every row is appended.

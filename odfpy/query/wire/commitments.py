@@ -30,7 +30,7 @@ class InvalidCommitment(IntegrityError, code="E720"):
     def __init__(self, kind: str, problem: str) -> None:
         super().__init__(
             f"The commitment is invalid and cannot be disputed: {problem}",
-            hint="This is not what was signed: somebody has changed it since. Ask for the original document.",
+            hint="It was changed after signing. Ask for the original document.",
         )
         self.kind = f"InvalidRequest::{kind}"
 

@@ -310,9 +310,9 @@ def _require_what_was_there(
     if gone is not None:
         lost, dropped = gone.number - found.ancestor_number, count_of(len(found.target), "block")
         raise HistoryRewritten(
-            f"{source.refs.describe(HEAD)} was at block {gone.number} ({seen}) when it was last looked at, and is at"
-            f" {source_head} now: {count_of(lost, 'block')} that {'was' if lost == 1 else 'were'} there"
-            f" {'has' if lost == 1 else 'have'} been taken back",
+            f"{source.refs.describe(HEAD)} was at block {gone.number} ({seen}) at the last check, and is now at"
+            f" {source_head}: {count_of(lost, 'block')} that {'was' if lost == 1 else 'were'} there"
+            f" {'has' if lost == 1 else 'have'} been removed",
             hint=f"Ask its publishers for the reason. --force follows it, and drops {dropped} here.",
         )
 

@@ -187,7 +187,7 @@ def _take_in(ingests: Ingests, dataset: StoredDataset, given: Ingest, key: str |
         raise Refused(422, f"{error.message}\n{error.hint}") from error
     except DatasetLocked as error:
         raise Refused(
-            409, "Somebody else is writing to the dataset; try again in a moment", {"Retry-After": "1"}
+            409, "Another process is writing to the dataset; try again later", {"Retry-After": "1"}
         ) from error
     except IngestError as error:
         raise Refused(400, f"{error.message}" + (f"\n{error.hint}" if error.hint else "")) from error

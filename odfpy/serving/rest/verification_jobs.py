@@ -37,7 +37,7 @@ class AlreadyUnderWay(Exception):
 
 
 class TooManyUnderWay(Exception):
-    """The server has as many verifications under way as it can take."""
+    """The server has reached its limit of running verifications."""
 
 
 @dataclass
@@ -164,7 +164,7 @@ def _run(workspace: Workspace, job: VerificationJob, engines: EngineRegistry) ->
         job.problem = error
     except Exception as error:  # noqa: BLE001 - a thread has nobody else to tell
         log("failed", level=logging.ERROR, error=error, path="verification")
-        job.problem = OdfError("The server could not do that; its log says why")
+        job.problem = OdfError("Internal error; the server's log has the details")
     finally:
         job.ended_at = Timestamp.now()
 

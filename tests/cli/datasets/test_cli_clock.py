@@ -59,4 +59,4 @@ def test_a_commit_after_them_says_that_it_has_their_time(odf: Odf, early: Path) 
     rows = b'{"event_time":"2024-01-05","id":8,"name":"y"}\n'
     told = odf("ingest", NAME, "--stdin", stdin=rows)
     assert "  warning: the last block is of " in told.err
-    assert "what is written until then has the same time" in told.err
+    assert "blocks that are written until then get the same time" in told.err

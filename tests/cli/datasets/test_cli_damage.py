@@ -124,7 +124,7 @@ def test_a_dataset_that_lost_its_name(case: str, odf: Odf, workspace: Path) -> N
     listed = odf("list")
     assert listed.code == 1
     assert f"{folder / 'info' / 'alias'} does not hold the name" in listed.says
-    assert "gives it a name again" in listed.says
+    assert "gives it a name" in listed.says
     assert f"{folder.name}  damaged" in listed.out
     assert len(listed.out.splitlines()) == 7
     assert "have lost its name" in odf("tail", NAME).says

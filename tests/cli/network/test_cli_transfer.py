@@ -135,7 +135,7 @@ def test_a_password_in_a_url_is_used_and_neither_shown_nor_kept(
     with static_server(tmp_path / "mirror") as server:
         url = server.url.replace("//", "//bob:s3cret@")
         pulled = odf("pull", f"{url}/com.example.upper", "--recursive")
-        assert (pulled.code, "the user and password in the URL are not remembered" in pulled.err) == (0, True)
+        assert (pulled.code, "user and password in the URL are not stored" in pulled.err) == (0, True)
         assert all("Authorization" in asked for asked in server.headers)
         told = [pulled, odf("pull", f"{url}/{NAME}"), odf("pull", f"{url}/{NAME}", "-o", "json")]
         told += [odf("pull", f"{url}/{NAME}", "--dry-run"), odf("pull", f"{url}/com.%"), odf("search", "--repo", url)]
@@ -177,7 +177,7 @@ def test_a_place_that_was_remembered_can_be_forgotten(odf: Odf, workspace: Path,
     assert odf("repo", "forget", NAME, place, "--pull").err == f"Forgot that {NAME} is pulled from {place}\n"
     shown = odf("show", NAME, "-o", "json").json
     assert ("pulledFrom" in shown, shown["pushedTo"]) == (False, [place])
-    assert "it was made here" not in odf("pull", NAME).err
+    assert "it was created here" not in odf("pull", NAME).err
     assert f"No pull alias {place}" in odf("repo", "forget", NAME, place, "--pull").says
     assert odf("repo", "forget", NAME, place).code == 0
     assert "pushedTo" not in odf("show", NAME, "-o", "json").json
@@ -234,7 +234,7 @@ def test_a_forced_pull_says_what_it_has_dropped(
     assert odf("pull", f"{tmp_path}/mirror/{NAME}").code == 1
     (pulled,) = odf("pull", f"{tmp_path}/mirror/{NAME}", "--force", "-o", "json").json
     assert (pulled["droppedBlocks"], pulled["droppedRecords"], pulled["oldHead"]) == (2, 3, here)
-    lost = f"it has lost 2 blocks with 3 records; the head was {here}; `odf reset {NAME} {here}` takes it back"
+    lost = f"it has lost 2 blocks with 3 records; the head was {here}; `odf reset {NAME} {here}` restores it"
     assert any(note.startswith(lost) for note in pulled["notes"])
     assert head(odf) == there
     assert odf("reset", NAME, here, "--yes").code == 0
@@ -310,7 +310,7 @@ def test_the_hint_for_copies_that_have_diverged_keeps_the_blocks_of_both(
     hint = refused.err.partition("hint: ")[2]
     assert hint.index("odf merge") < hint.index("--force replaces"), "what drops blocks comes last"
     assert odf("status", NAME, "--remote", "-o", "json").json[0]["command"] == "odf help E601"
-    commands = [words.split() for words in hint.partition(". To lose one side")[0].split("`")[1::2]]
+    commands = [words.split() for words in hint.partition(". To drop one side")[0].split("`")[1::2]]
     assert [words[:2] for words in commands] == [["odf", verb] for verb in ("branch", "pull", "merge")]
     for words in commands:
         assert odf(*words[1:]).code == 0

@@ -101,7 +101,7 @@ def test_an_answer_signed_with_a_revoked_key_is_refused(answer: Path, odf: Odf, 
     assert odf("key", "revoke", "--reason", reason, "--yes").code == 0
     says = refused(odf)
     assert f"signed with the key {key}, which was revoked at" in says
-    assert f"({reason}), by itself. Nothing shows that it was signed before." in says
+    assert f"({reason}), by itself. Nothing proves that it was signed before." in says
     assert odf("verify-result", "answer.json", "--key", str(key)).code == 1
     assert odf("sql", "--engine", "datafusion", "-c", QUERY, "--commit", "answer.json").code == 0
     assert odf("verify-result", "answer.json").code == 0, "there is a new key"
@@ -268,7 +268,7 @@ def test_an_answer_that_names_no_blocks_binds_nobody(answer: Path, odf: Odf) -> 
     request = json.loads(answer.read_text())["input"]
     del request["datasets"]
     signed(answer, input=request)
-    assert "as of which block it reads com.example.rates" in odf("verify-result", "answer.json").says
+    assert "does not name the block of com.example.rates" in odf("verify-result", "answer.json").says
 
 
 def test_queries_without_one_answer_get_no_proof(workspace: Path, odf: Odf) -> None:

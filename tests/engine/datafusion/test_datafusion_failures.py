@@ -49,7 +49,7 @@ def error_of(query: str) -> InvalidQuery:
         ("select [`no such`] from t", 'No field named "no such"', "There are t.id"),
         ("select [u].* from t", "Invalid qualifier u", "its name or alias"),
         ("select [Side] from t", 'No field named "Side"', "Did you mean side?"),
-        ("select [id] from t a join t b on a.id = b.id", "Ambiguous reference", "by its alias"),
+        ("select [id] from t a join t b on a.id = b.id", "Ambiguous reference", "alias of a table"),
         ("select side, [id] from t group by side", "`t.id` is neither in GROUP BY", "max(...)"),
         ("select [id], id from t", "Two columns of the result are called `t.id`", "by AS"),
         # functions

@@ -117,7 +117,7 @@ def test_a_ticket_that_a_relay_holds_for_somebody_is_read_for_nobody_else(
         except RelayRefused as error:
             outcomes.append(error.message)
     [refused] = [one for one in outcomes if isinstance(one, str)]
-    assert "The ticket is for somebody else [E784]" in refused
+    assert "The ticket belongs to another requester [E784]" in refused
     assert 11 not in [id_ for one in outcomes if isinstance(one, list) for id_ in one]
     connections.close()
 

@@ -172,7 +172,7 @@ def test_one_at_a_time_for_a_dataset_and_two_for_a_server(server: DatasetServer,
     with stalled_engine():
         assert start(server, writer).status == 202
         again = start(server, writer)
-        assert (again.status, again.json["message"]) == (409, "A verification of this dataset is under way")
+        assert (again.status, again.json["message"]) == (409, "A verification of this dataset is running")
         assert start(server, writer, OTHER).status == 202
         assert start(server, writer, THIRD).status == 503
     assert report(server, writer)["ok"]
@@ -227,7 +227,7 @@ def test_who_is_no_admin_has_spark_in_a_whole_sandbox_only_and_that_is_no_findin
         start(server, writer)
         assert report(server, writer) is None
         stopped = call(server, writer).json["stopped"]
-        assert "answers queries for Spark for its operator only" in stopped["message"]
+        assert "runs Spark queries only for admins" in stopped["message"]
         assert stopped["code"] == SandboxRequired.code
 
 

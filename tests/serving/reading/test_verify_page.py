@@ -76,7 +76,7 @@ def test_a_finding_says_what_it_means_and_what_to_try(writer: Visit) -> None:
     found.get_by_role("button", name="E221").click()
     explanation = page.get_by_role("dialog", name="E221")
     expect(explanation).to_contain_text("a hash does not match")
-    expect(explanation).to_contain_text("Somebody changed a file")
+    expect(explanation).to_contain_text("The file was changed")
     page.keyboard.press("Escape")
     expect(found.get_by_role("button", name="E221")).to_be_focused()
     found.get_by_role("link", name="block 4").click()

@@ -1,4 +1,4 @@
-"""Running code in a process of its own that may use only so much memory and time."""
+"""Running code in a separate process that may use only so much memory and time."""
 
 from __future__ import annotations
 

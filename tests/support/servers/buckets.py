@@ -1,4 +1,4 @@
-"""Object stores on the loopback interface, each a real server in a process of its own: it ends with its standard input.
+"""Object stores on the loopback interface, each a real server in a separate process: it ends with its standard input.
 
 S3 is moto's server, and Google Cloud Storage `gcp-storage-emulator`, each with what it lacks: one request after the
 other where it would look at a condition and write in two steps; for the latter the conditions themselves.

@@ -1,4 +1,4 @@
-"""Real servers for tests, each in a process of its own: it ends with its standard input."""
+"""Real servers for tests, each in a separate process: it ends with its standard input."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class StartupCache:
         return shutil.disk_usage(self.path.parent).free > NEEDED_SPACE
 
     def start_training(self, memory: str | None, priority: int = _LOWEST_PRIORITY) -> subprocess.Popen[bytes]:
-        """Begin to make it, in a process of its own that outlives this one.
+        """Begin to make it, in a separate process that outlives this one.
 
         Args:
             memory: greatest heap of the engines that are to use it.
