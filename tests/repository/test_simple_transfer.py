@@ -198,7 +198,7 @@ def test_diverged_sides_are_refused_with_both_heads_and_the_common_ancestor(here
     message = caught.value.message
     assert f"goes on with 2 blocks (to {there.chain.head()})" in message
     assert f"with 1 block (to {here.chain.head()})" in message
-    assert f"different histories after block 2 ({ancestor})" in message
+    assert f"have diverged after block 2 ({ancestor})" in message
     assert "drops 1 block there" in (caught.value.hint or "")
     assert image(here) == before
 
@@ -238,7 +238,7 @@ def test_same_id_without_a_common_block_is_a_divergence(here: DatasetLayout, the
     make_dataset(here)
     later = Timestamp.parse("2025-01-01T00:00:00Z")
     there.chain.commit(there.chain.prepare(ChainState(), [seed()], later))
-    with pytest.raises(DatasetsDiverged, match="different histories from the first block on"):
+    with pytest.raises(DatasetsDiverged, match="have diverged from the first block on"):
         transfer(there, here)
 
 

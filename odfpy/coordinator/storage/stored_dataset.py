@@ -74,8 +74,8 @@ class StoredDataset:
         except (OSError, InvalidValue, UnicodeDecodeError) as error:
             raise IntegrityError(
                 f"Damaged workspace: {path} does not hold the name of a dataset",
-                hint=f"`odf rename {dataset_id} NAME` gives it a name; `odf verify --repair {dataset_id}` the one"
-                " by which it was pulled or pushed last.",
+                hint=f"`odf rename {dataset_id} NAME` gives it a name; `odf verify --repair {dataset_id}` restores"
+                " the name of its last pull or push.",
             ) from error
         return cls(DatasetHandle(dataset_id, alias), folder, workspace_folder)
 

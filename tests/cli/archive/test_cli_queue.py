@@ -155,7 +155,7 @@ def test_a_push_that_cannot_be_recorded_is_one_all_the_same(odf: Odf, place: Pat
     (place / ".odf" / "archive").write_bytes(b"")
     done = odf("archive", "push", "a.log", *WORDS)
     assert (done.code, done.out.count("Pushed")) == (0, 1)
-    assert "warning: the push was not recorded" in done.err
+    assert "warning: the report of the push was not recorded" in done.err
 
 
 @pytest.mark.parametrize(

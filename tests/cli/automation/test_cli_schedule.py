@@ -186,7 +186,7 @@ def test_set_changes_single_times_of_a_job(odf: Odf, workspace: Path) -> None:
         ([RATES, "--job", "verify", "--rows", "0"], "--rows must be a whole number, at least 1"),
         ([RATES, "--job", "compact", "--every", "1h", "--to", "x"], "--to is for --job push"),
         ([UPPER, "--job", "compact", "--every", "1h"], "a derivative is not compacted"),
-        (["trades", "--rows", "5"], "the number of rows of another place is unknown"),
+        (["trades", "--rows", "5"], "the number of rows of its origin is unknown"),
         (["trades", "--job", "compact", "--every", "1h"], "a copy is not compacted"),
         ([RATES], "nothing is scheduled"),
         (["com.example.nothing", "--every", "1h"], "No dataset"),

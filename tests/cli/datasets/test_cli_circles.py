@@ -32,7 +32,7 @@ def test_one_circle_fails_alone(odf: Odf, tmp_path: Path):
         done = odf(*command, "--all")
         assert done.code == 1
         assert TOLD in done.out + done.err
-        assert "`odf reset a 1` takes a back to the query that it had before" in done.out + done.err
+        assert "`odf reset a 1` resets a to its previous query" in done.out + done.err
     assert {path.name for path in (tmp_path / "there").iterdir() if path.is_dir()} == {"c", "e", "r"}
     assert odf("list", "--wide").code == 0
     assert odf("show", "a").code == 0

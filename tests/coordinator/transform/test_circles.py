@@ -256,7 +256,7 @@ def test_the_hint_takes_the_last_change_back(workspace: Workspace, inputs: Names
     for name in ways:
         error = workspace.graph.circle_below(name)
         assert error is not None
-        found = re.match(r"`odf reset (\S+) (\d+)` takes a back to the query that it had before", error.hint or "")
+        found = re.match(r"`odf reset (\S+) (\d+)` resets a to its previous query", error.hint or "")
         assert found is not None
         back = found[1], found[2]
     workspace.maintenance.reset(*back)

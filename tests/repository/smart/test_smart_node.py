@@ -156,9 +156,9 @@ def test_diverged_copies_are_refused_and_overwritten_by_force(node: Node, here: 
     add_info(copy, "theirs", "theirs too")
     send_dataset(here, f"{node.url}/forked")
     before = image(copy)
-    with pytest.raises(DatasetsDiverged, match="different histories after block 1 "):
+    with pytest.raises(DatasetsDiverged, match="have diverged after block 1 "):
         fetch_dataset(f"{node.url}/forked", copy)
-    with pytest.raises(DatasetsDiverged, match="different histories after block 1 "):
+    with pytest.raises(DatasetsDiverged, match="have diverged after block 1 "):
         send_dataset(copy, f"{node.url}/forked")
     assert image(copy) == before
     with pytest.raises(PeerFailed, match="needs the scope admin"):
