@@ -172,7 +172,7 @@ class _Reader:
                     "Omit it, or use an aggregate such as min, max, sum or count.",
                 )
         if not self._is_ordered(outermost) or _has_distinct_on(outermost):
-            yield "its rows have no complete order", _ORDER
+            yield "its rows have no order, or an order with ties", _ORDER
         if self.planned.path == "spark":
             yield from self._sums_of_fractions(tree)
 
