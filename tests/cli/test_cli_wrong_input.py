@@ -289,7 +289,7 @@ def test_repositories_and_folders_without_datasets(odf: Odf) -> None:
     assert "Add it with `odf repo add nowhere URL`" in odf("pull", "nowhere/x").says
     assert "No dataset there" in odf("pull", "./nowhere").says
     assert "ftp://" in odf("repo", "add", "x", "ftp://example.com/").says
-    assert "fits the pattern" in odf("pull", "org.%").says
+    assert "matches the pattern" in odf("pull", "org.%").says
     assert "has not been pushed anywhere yet" in odf("push", "com.example.rates").says
 
 

@@ -115,7 +115,7 @@ def test_names_are_compared_without_case_and_ids_work_everywhere(tmp_path: Path)
     handle = workspace.datasets.handle("COM.example.rates")
     assert workspace.datasets.handle(str(handle.id)) == handle
     assert workspace.datasets.match(["com.%", "%rates"]) == [handle]
-    with pytest.raises(DatasetNotFound, match="fits the pattern"):
+    with pytest.raises(DatasetNotFound, match="matches the pattern"):
         workspace.datasets.match(["org.%"])
     with pytest.raises(InvalidValue):
         workspace.datasets.handle("../secrets")

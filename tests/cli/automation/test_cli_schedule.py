@@ -288,7 +288,7 @@ def test_status_says_which_scheduled_jobs_fail(odf: Odf, workspace: Path) -> Non
 
 def test_status_says_what_is_late_and_that_nothing_runs(odf: Odf, workspace: Path) -> None:
     calm = odf("status", RATES)
-    assert (calm.code, "nothing runs" in calm.err) == (0, False)
+    assert (calm.code, "no scheduler is running" in calm.err) == (0, False)
     odf("schedule", "set", RATES, "--max-age", "1w")
     assert odf("status", RATES, "-o", "json").json == []
     path = dataset_folder(workspace, RATES) / "info" / "schedule.yaml"
@@ -302,7 +302,7 @@ def test_status_says_what_is_late_and_that_nothing_runs(odf: Odf, workspace: Pat
     assert odf("status", RATES).code == 0, "nothing is promised"
     lock = SchedulerLock(workspace / ".odf" / "automation")
     assert lock.take()
-    assert "nothing runs" not in odf("status", RATES).err
+    assert "no scheduler is running" not in odf("status", RATES).err
     lock.free()
 
 

@@ -54,7 +54,7 @@ def test_from_a_repository_of_this_workspace(odf, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["stock"], "Not a URL or path: 'stock'"),
-        (["golden/stock"], "names of repositories"),
+        (["golden/stock"], "named repositories"),
         (["./nowhere"], "No dataset there"),
         (["http://127.0.0.1:9/stock"], "Cannot read http://127.0.0.1:9/stock/refs/head"),
         ([STOCK, "--as", "no name"], "no name"),

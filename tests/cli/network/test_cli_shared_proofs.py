@@ -57,7 +57,7 @@ def test_by_a_profile_and_later_from_the_saved_proof(odf: Odf, profile: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["acme.share#sales.eu.folder"], 2, "nothing here to compare"),
+        (["acme.share#sales.eu.folder"], 2, "no rows to compare"),
         (["acme.share#sales.eu"], 2, "not a table"),
         (["acme.share#sales.eu.else"], 2, "no such share, schema or table"),
         (["acme.share#sales.eu.folder", "--version", "7"], 2, "no version 7"),

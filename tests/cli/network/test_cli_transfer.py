@@ -257,7 +257,7 @@ def test_a_forced_pull_follows_a_place_that_has_taken_back_what_it_had(
     assert odf("reset", NAME, before, "--yes").code == 0
     assert "has lost 1 block with 1 record" in odf("push", NAME, "--force").err
     monkeypatch.chdir(workspace)
-    assert "taken back (E660)" in odf("pull", f"{tmp_path}/mirror/{NAME}").err
+    assert "removed (E660)" in odf("pull", f"{tmp_path}/mirror/{NAME}").err
     assert "has lost 1 block with 1 record" in odf("pull", f"{tmp_path}/mirror/{NAME}", "--force").err
     assert head(odf) == before
 

@@ -220,7 +220,7 @@ def test_a_file_that_ends_too_early(answer: Path, odf: Odf) -> None:
         answer.write_bytes(content[:size])
         done = odf("verify-result", "answer.json")
         assert done.code == 1
-        assert "ends too early" in done.says
+        assert "is truncated" in done.says
     assert "No such file" in odf("verify-result", "nothing.json").says
 
 

@@ -15,7 +15,7 @@ URL = "https://user:pass@hooks.example.com/rates?key=s3cr3t"
 
 
 def test_receivers_are_added_listed_without_secrets_and_deleted(odf: Odf, workspace: Path) -> None:
-    assert odf("notify", "list").err.startswith("Nobody is told")
+    assert odf("notify", "list").err.startswith("No receivers")
     assert odf("notify", "add", "webhook", URL).out.startswith("whsec_")
     done = odf("notify", "add", "mail", "ann@example.org", "--on", "failed, late", "--dataset", "com.example.%")
     assert "odf notify test ann@example.org" in done.err

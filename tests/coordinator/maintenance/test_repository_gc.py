@@ -203,7 +203,7 @@ def test_leftovers_of_killed_writers_go_from_a_folder_when_they_are_old(tmp_path
 
 def test_places_that_can_only_be_read_are_refused(tmp_path: Path) -> None:
     for url in ("https://data.example.com", "odf+https://data.example.com"):
-        with pytest.raises(UsageError, match="can only be read"):
+        with pytest.raises(UsageError, match="is read-only"):
             collected(url)
 
 

@@ -207,7 +207,7 @@ def test_lineage_shows_the_circle_once(workspace: Workspace, inputs: Names, ways
         tree = workspace.lineage(name)
         shown = ShownLineage(tree)
         assert len(shown.names()) == len(set(shown.names()))
-        assert repr(shown).count("a circle") == (1 if name in "abcd" else 0)
+        assert repr(shown).count("a cycle") == (1 if name in "abcd" else 0)
         graph = lineage_graph(tree)
         assert {node.lines[0] for node in graph.nodes} == set(shown.names())
         assert dot(graph)

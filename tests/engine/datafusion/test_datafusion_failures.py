@@ -77,7 +77,7 @@ def error_of(query: str) -> InvalidQuery:
         ("select id from t [limit] 'a'", "LIMIT", "whole number"),
         ("select id from t order by [5]", "out of bounds", None),
         ("select id from t [where] sum(id) > 3", "HAVING", None),
-        ("select id from t [union] select id, side from t", "different number of columns", "as many columns"),
+        ("select id from t [union] select id, side from t", "different number of columns", "same number of columns"),
         ("select id from t where id in [(select] id, side from t)", "only return one column", "Select one column"),
         # syntax
         ("[s]elct id from t", "Expected: an SQL statement", "Did you mean SELECT?"),

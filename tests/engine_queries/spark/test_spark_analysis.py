@@ -334,7 +334,7 @@ def test_a_refusal_says_why_and_where(analyze, marked, kind, words):
         ("select event_time, row_number() over (partition by id) as f from t", "ORDER BY"),
         ("select event_time, input_file_name() as f from t", "column of the input"),
         ("select event_time, current_timezone() as f from t", "as a constant"),
-        ("select event_time, reflect('java.lang.Math', 'random') as f from t", "own functions"),
+        ("select event_time, reflect('java.lang.Math', 'random') as f from t", "built-in functions"),
         ("select event_time, aes_encrypt(name, '0000111122223333') as f from t", "sha2"),
         ("select event_time, format_string('%s', items) as f from t", "to_json(...)"),
         ("select t.event_time, id from t join t as u using (name)", "alias of its table"),

@@ -282,7 +282,7 @@ def test_a_ticket_ends(ann: Issued) -> None:
     assert tickets.open(handle, caller) == ticket
     assert ALL.encode() not in handle
     now[0] += LIFE
-    with pytest.raises(TicketRefused, match="has ended"):
+    with pytest.raises(TicketRefused, match="has expired"):
         tickets.open(handle, caller)
 
 

@@ -116,10 +116,10 @@ def test_a_relay_vouches_for_somebody(authority: Authority, user: Credentials) -
 
 def test_who_is_of_another_authority_is_not_believed_nor_vouched_for(authority: Authority) -> None:
     stranger = Authority.new().credentials("ann")
-    with pytest.raises(AuthenticationFailed, match="no authority"):
+    with pytest.raises(AuthenticationFailed, match="not of a trusted authority"):
         Authorities(authority.pem).requester(token(stranger), now=NOW)
     der = x509.load_pem_x509_certificate(stranger.certificates).public_bytes(Encoding.DER)
-    with pytest.raises(AuthenticationFailed, match="no authority"):
+    with pytest.raises(AuthenticationFailed, match="not of a trusted authority"):
         Authorities(authority.pem).requester(token(authority.credentials("na"), on_behalf_of=der), now=NOW)
 
 

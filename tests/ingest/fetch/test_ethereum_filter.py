@@ -72,7 +72,7 @@ def test_filter_is_understood(text: str | None, wanted: LogFilter):
         (f"address in (select {sql(A)})", "a term that a node cannot evaluate"),
         (f"address = {sql(A)} or topic0 = {sql(T)}", "joins address and topic0 by `or`"),
         (f"address = {sql(A)} or (address = {sql(B)} and topic0 = {sql(T)})", "a term that a node cannot evaluate"),
-        (f"address = {sql(A)} and address = {sql(B)}", "can match nothing"),
+        (f"address = {sql(A)} and address = {sql(B)}", "matches nothing"),
         (f"address = {sql(T)}", "The filter compares address with"),
         (f"topic0 = {sql(A)}", "The filter compares topic0 with"),
         ("topic0 = 'Transfer'", "The filter compares topic0 with 'Transfer'"),
