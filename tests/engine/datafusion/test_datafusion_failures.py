@@ -51,7 +51,7 @@ def error_of(query: str) -> InvalidQuery:
         ("select [Side] from t", 'No field named "Side"', "Did you mean side?"),
         ("select [id] from t a join t b on a.id = b.id", "Ambiguous reference", "alias of a table"),
         ("select side, [id] from t group by side", "`t.id` is neither in GROUP BY", "max(...)"),
-        ("select [id], id from t", "Two columns of the result are called `t.id`", "by AS"),
+        ("select [id], id from t", "Two columns of the result are called `t.id`", "with AS"),
         # functions
         ("select [summ](id), sum(id) from t", "There is no function `summ`", "Did you mean sum?"),
         ("select [nothing_like_it](id) from t", "There is no function", "the engine spark"),
@@ -65,7 +65,7 @@ def error_of(query: str) -> InvalidQuery:
         ("select id = 1, id [=] true from t", "Int64 = Boolean", "CAST"),
         ("select [not] id from t", "NOT", None),
         ("select side [like] 3 from t", "LIKE", "CAST"),
-        ("select * from t where [side]", "`t.side` is not a condition, it is Utf8", "Compare"),
+        ("select * from t where [side]", "`t.side` is not a condition, it is Utf8", "comparison"),
         ("select * from t where id = ['abc']", "'abc' to value of Int64", "try_cast"),
         ("select 'abc' as x, cast(['abc'] as int)", "'abc' to value of Int32", "try_cast"),
         ("select [cast](side as int) from t", "'SELL' to value of Int32", "try_cast"),

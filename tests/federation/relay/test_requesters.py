@@ -128,7 +128,7 @@ def test_revoked_and_ended_certificates(authority: Authority, user: Credentials)
         Authorities(authority.pem, is_revoked=lambda one: one == user.fingerprint).requester(token(user), now=NOW)
     short = authority.credentials("ann", days=2)
     made = short.token("q1", seconds=60, now=NOW + 3 * 86_400)
-    with pytest.raises(AuthenticationFailed, match="ended"):
+    with pytest.raises(AuthenticationFailed, match="expired"):
         Authorities(authority.pem).requester(made, now=NOW + 3 * 86_400)
 
 
