@@ -194,7 +194,7 @@ class ChainRuleViolation(IntegrityError, code="E300"):
 
 
 class ConcurrentUpdate(OdfError, code="E121"):
-    """A reference has been moved by somebody else in the meantime."""
+    """A reference was moved by another client in the meantime."""
 
 
 class DatasetLocked(OdfError, code="E120"):
@@ -213,7 +213,7 @@ class FetchError(IngestError, code="E401"):
 
 
 class FetchInterrupted(FetchError, code="E404"):
-    """The source could not be read to the end this time; another try may succeed.
+    """The source could not be read to the end this time; a retry may succeed.
 
     Attributes:
         retry_after: seconds to wait, if the source says so.

@@ -33,7 +33,7 @@ class Document:
 
 
 DOCUMENTS = [
-    Document("README.md", "## Five minutes", "/home/you/odfpy", not_run=1, at_least=12),  # the installation
+    Document("README.md", "## Quick start", "/home/you/odfpy", not_run=1, at_least=12),  # the installation
     Document("docs/guide.md", "# Guide", "/home/you", not_run=1, at_least=30),  # the installation
     Document("docs/federation.md", "## A web of two relays", "/home/you", not_run=1, at_least=12),
     Document("docs/archive.md", "## First steps", "/home/you", not_run=3, at_least=20),

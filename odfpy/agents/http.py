@@ -91,7 +91,7 @@ class McpApp:
         if refused is None and scope["path"].startswith(_PROOFS):
             refused = await run_in_threadpool(self._proof, Request(scope))
         elif refused is None and scope["path"] != PATH:
-            refused = JSONResponse({"message": f"Agents are at {PATH}"}, 404)
+            refused = JSONResponse({"message": f"Agents connect at {PATH}"}, 404)
         if refused is not None:
             await refused(scope, receive, send)
             return
@@ -133,9 +133,9 @@ class McpApp:
         base = _place(self._settings.base_url or "")
         server = (connection.scope.get("server") or ("",))[0]
         if server in _LOOPBACK and _place(f"//{host}").name not in {*_LOOPBACK, base.name} - {""}:
-            return JSONResponse({"message": "This server does not go by that name; see --base-url"}, 421)
+            return JSONResponse({"message": "Unknown host name of this server; see --base-url"}, 421)
         if origin is not None and _place(origin).address not in {host, base.address} - {""}:
-            return JSONResponse({"message": "Pages of other servers may not ask here"}, 403)
+            return JSONResponse({"message": "Requests from pages of other servers are not allowed"}, 403)
         return None
 
 

@@ -161,4 +161,4 @@ def _checked(cited: str) -> str:
 
 
 def _not_kept(cited: str) -> NotFound:
-    return NotFound(f"No proof is kept as {cited!r}", hint="Ask the query once more: it gives the same proof.")
+    return NotFound(f"There is no proof {cited!r}", hint="Run the query again: it gives the same proof.")

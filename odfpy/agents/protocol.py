@@ -125,11 +125,11 @@ class Protocol:
             message = _words_of(error)
             if message is None:
                 self.log(f"the tool {tool.name} failed", error)
-                message = "This could not be done; the server's log says why"
+                message = "Internal error; the server's log has the details"
             return _failed(message)
         except Exception as error:  # noqa: BLE001 - a bug must not close the connection
             self.log(f"the tool {tool.name} broke", error)
-            return _failed("This could not be done; the server's log says why")
+            return _failed("Internal error; the server's log has the details")
         return _answered(answer)
 
     async def _work(
@@ -184,7 +184,9 @@ class Protocol:
             message = _words_of(error)
             if message is None:
                 self.log("a resource could not be read", error)
-                raise MCPError(INTERNAL_ERROR, "This could not be read; the server's log says why") from error
+                raise MCPError(
+                    INTERNAL_ERROR, "Internal error while reading; the server's log has the details"
+                ) from error
             raise MCPError(INVALID_PARAMS, cut(message), {"uri": uri[:1000]}) from error
         return ReadResourceResult(
             contents=[TextResourceContents(uri=params.uri, text=text, mime_type=resources.MIME_TYPE)]
@@ -205,7 +207,7 @@ class Protocol:
         try:
             return prompts.filled(params.name, params.arguments or {})
         except KeyError as error:
-            raise MCPError(INVALID_PARAMS, f"There is no such prompt, or it wants the argument {error}") from error
+            raise MCPError(INVALID_PARAMS, f"There is no such prompt, or it needs the argument {error}") from error
 
     async def complete(self, context: Any, params: CompleteRequestParams) -> CompleteResult:
         """Complete the name of a dataset that the caller may read."""

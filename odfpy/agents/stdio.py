@@ -56,7 +56,7 @@ def serve_stdio(
     if token is not None and find_caller(token, [workspace.storage]) is None:
         raise UsageError(
             "Unknown or expired access token",
-            hint="`odf token list` shows those of the workspace.",
+            hint="`odf token list` shows the tokens of the workspace.",
         )
     keyboard = at_keyboard(workspace)
 

@@ -152,7 +152,7 @@ class Content:
             if known is not None and known != found:
                 raise WrongContent(
                     f"{name}: its bytes have the hash {found}, not {known}",
-                    hint="Was the file damaged on its way, or is the hash that of another one?",
+                    hint="Check that the file is intact, and that the hash belongs to it.",
                 )
 
 
@@ -206,7 +206,7 @@ def read_unchanged(file: Path, done: str) -> Iterator[tuple[BinaryIO, os.stat_re
         if not is_whole or _identity_at(file) != _identity(before):
             raise FileChanged(
                 f"{file}: it has changed while it was read; nothing of it was {done}",
-                hint="Push it when its writer is done with it, or push a copy.",
+                hint="Push it when it is complete, or push a copy.",
             )
 
 
@@ -343,12 +343,12 @@ def _identity_at(file: Path) -> tuple[int, int] | None:
 def _cannot_read(file: Path, error: OSError) -> OdfError:
     if isinstance(error, FileNotFoundError):
         if file.is_symlink():
-            return NotAFile(f"{file}: the symbolic link leads to nowhere")
+            return NotAFile(f"{file}: the symbolic link is broken")
         return NotFound(f"No such file: {file}")
     if isinstance(error, IsADirectoryError):
-        return NotAFile(f"{file} is a folder", hint="Name the files in it, or take all of them with --recursive.")
+        return NotAFile(f"{file} is a folder", hint="Name the files in it, or archive all of them with --recursive.")
     if error.errno in (errno.EINVAL, errno.ENXIO):
-        return NotAFile(f"{file} is not a regular file", hint="Pipes, sockets and devices have no end to archive.")
+        return NotAFile(f"{file} is not a regular file", hint="Pipes, sockets and devices cannot be archived.")
     if error.errno == errno.ELOOP:
-        return NotAFile(f"{file}: symbolic links lead around in a circle")
+        return NotAFile(f"{file}: the symbolic links form a cycle")
     return OdfError(f"Cannot read {file}: {error.strerror}")

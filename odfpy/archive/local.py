@@ -265,16 +265,16 @@ class LocalArchive(Archive):
     def _opened_elsewhere(self, record: FileRecord, offset: int) -> BinaryIO:
         from odfpy.archive.other_copies import open_elsewhere
 
-        reason = "this server asks nobody else"
+        reason = "this server fetches no files from other copies"
         if self._asks_elsewhere:
             try:
                 return open_elsewhere(self._dataset, record.object, offset)
             except ObjectNotFound as error:
                 reason = error.message
         raise FileElsewhere(
-            f"{record.path} ({record.id}): this copy of {self.name} does not have its bytes, and nobody gives them:"
+            f"{record.path} ({record.id}): this copy of {self.name} does not have its bytes, and cannot fetch them:"
             f" {reason}",
-            hint=f"`odf verify {self.name}` tells which files are missing; `odf pull {self.name} --files all` brings"
+            hint=f"`odf verify {self.name}` lists missing files; `odf pull {self.name} --files all` brings"
             " those of a partial copy.",
         )
 

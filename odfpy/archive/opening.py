@@ -52,10 +52,10 @@ def _only(workspace: Workspace, progress: ProgressSink) -> Archive:
         return LocalArchive(workspace, found[0], progress)
     if not found:
         raise NotAnArchive(
-            f"The workspace {workspace.root} has no archive of files", hint="`odf archive init NAME` makes one."
+            f"The workspace {workspace.root} has no archive of files", hint="`odf archive init NAME` creates one."
         )
     names = ", ".join(str(dataset.handle) for dataset in found)
     raise NotAnArchive(
         f"The workspace {workspace.root} has several archives: {names}",
-        hint="Name one with --archive, or for good: odf config set archive.name NAME",
+        hint="Select one with --archive, or set a default: odf config set archive.name NAME",
     )

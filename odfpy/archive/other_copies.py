@@ -34,7 +34,7 @@ def open_elsewhere(dataset: StoredDataset, name: Multihash, offset: int) -> Bina
             return open_dataset(url).data.open_at(name, offset)
         except OdfError as error:
             reasons.append(error.message)
-    raise ObjectNotFound("; ".join(reasons) or "it was neither pulled from anywhere nor pushed")
+    raise ObjectNotFound("; ".join(reasons) or "it has no repository that it was pulled from or pushed to")
 
 
 def presigned_elsewhere(dataset: StoredDataset, name: Multihash, seconds: int) -> str | None:

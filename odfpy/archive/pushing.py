@@ -91,10 +91,10 @@ def require_same(record: FileRecord, there: FileRecord, name: str, release: Call
         raise RecordRefused(
             name,
             [f"the archive has it as {there.id}, {there.status.value} by {released.who}: {released.why}"],
-            hint="Push it with another work id, or under another path, if it is to be kept again.",
+            hint="To archive it again, push it with another work id or path.",
         )
     if there.hash != record.hash:
         raise IdTaken(
             f"{name}: the id {record.id} is that of {there.path}, which has other bytes",
-            hint="Leave the id out: then it follows from the file.",
+            hint="Omit the id: then it is derived from the file.",
         )

@@ -38,14 +38,14 @@ class Question:
 
     def __post_init__(self) -> None:
         if not self.what:
-            raise UsageError("Missing: what to look for", hint="Name what, such as `syslog`.")
+            raise UsageError("Missing: the type of files (what)", hint="Name what, such as `syslog`.")
         ranged = self.start is not None or self.end is not None
         if self.work_id is not None and ranged:
             raise UsageError("A job and a time range cannot be combined", hint="Give either work_id, or start and end.")
         if self.work_id is None and not ranged:
             raise UsageError("Neither a job nor a time range is given", hint="Give work_id, or start and end.")
         if self.start is not None and self.end is not None and self.end < self.start:
-            raise UsageError("The range ends before it starts", hint="Exchange start and end.")
+            raise UsageError("The range ends before it starts", hint="Swap start and end.")
 
     @classmethod
     def of(

@@ -58,7 +58,7 @@ class _Checked(io.RawIOBase):
         is_short = at_end and self._count < self._record.size
         if is_short or self._stream.read(1) or self._hasher.digest() != self._record.object.digest:
             raise WrongContent(
-                f"{self._where}: these are not the bytes that were archived as {self._record.path}"
+                f"{self._where}: the bytes differ from those that were archived as {self._record.path}"
                 f" ({self._record.id}): {self._record.size} bytes with the hash {self._record.object}",
                 hint="`odf verify --repair` fetches them again from another copy.",
             )

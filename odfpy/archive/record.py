@@ -179,7 +179,7 @@ def reasons_against_words(*, what: object, where: object, work_id: object) -> It
     if work_id is not None:
         yield from _reasons_against_word("work_id", work_id)
         if isinstance(work_id, str) and work_id.startswith("null"):
-            yield f"work_id {work_id[:80]!r} begins with 'null', which means that there is none"
+            yield f"work_id {work_id[:80]!r} begins with 'null', which is reserved"
 
 
 def _reasons_against_word(name: str, value: object) -> Iterator[str]:

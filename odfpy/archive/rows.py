@@ -112,7 +112,7 @@ def require_archive(state: ChainState, name: object) -> None:
         NotAnArchive: it is another dataset.
     """
     if not is_archive(state):
-        raise NotAnArchive(f"{name} is not an archive of files", hint="`odf archive init NAME` makes one.")
+        raise NotAnArchive(f"{name} is not an archive of files", hint="`odf archive init NAME` creates one.")
 
 
 def _links(schema: DataSchema | None) -> bool:

@@ -75,8 +75,8 @@ class TargetFolder:
                     _write(folder, last, content, record)
         except FileExistsError:
             raise NameTaken(
-                f"{path} already exists, and is not the file {record.id}: it was left as it is",
-                hint="Let the template have {id}, which no two files have in common.",
+                f"{path} already exists, and is not the file {record.id}; it was not changed",
+                hint="Add {id} to the template, which is unique.",
             ) from None
         except OSError as error:
             raise _cannot_write(path, error) from error
@@ -131,8 +131,8 @@ def _locked(folder: int, part: str, record: FileRecord) -> Iterator[RawIOBase]:
         with os.fdopen(descriptor, "r+b", buffering=0) as file:
             if not try_lock(file):
                 raise OdfError(
-                    f"Somebody else is fetching {record.path} ({record.id}) into the same folder",
-                    hint="Wait until they are done, or fetch into another folder.",
+                    f"Another process is fetching {record.path} ({record.id}) into the same folder",
+                    hint="Wait until it has finished, or fetch into another folder.",
                 )
             if not _is_named(folder, part, descriptor):
                 continue  # another process has just given it its name: this is a whole file, which must not change
@@ -161,7 +161,7 @@ def _complete(file: RawIOBase, content: Callable[[int], BinaryIO], record: FileR
         count += _copy(stream, file, hasher if checks else None, max(0, record.size + 1 - count))
     if count != record.size or (checks and hasher.digest() != record.object.digest):
         raise WrongContent(
-            f"{count} bytes came that are not those of {record.path} ({record.id}); nothing was written",
+            f"{count} received bytes are not those of {record.path} ({record.id}); nothing was written",
             hint="`odf verify --repair` fetches damaged files again from another copy of the archive.",
         )
 
@@ -231,7 +231,7 @@ def _has(folder: int, name: str, record: FileRecord) -> bool:
 def _cannot_write(path: Path, error: OSError) -> OdfError:
     if error.errno in {errno.ELOOP, errno.ENOTDIR}:
         return OdfError(
-            f"Cannot write {path}: a folder of it is a symbolic link, or no folder",
-            hint="Links below the folder that files are fetched to are not followed; they might lead anywhere.",
+            f"Cannot write {path}: a part of the path is a symbolic link, or not a folder",
+            hint="Links in the target folder are not followed.",
         )
-    return OdfError(f"Cannot write {path}: {error.strerror}", hint="Is there space left?")
+    return OdfError(f"Cannot write {path}: {error.strerror}", hint="Check the free space.")

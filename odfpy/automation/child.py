@@ -67,7 +67,7 @@ def run(request: dict[str, Any]) -> RunResult:
         if after is not None and after.jobs_done > (before.jobs_done if before and before.pid == after.pid else 0):
             engine = after.memory_bytes
     except KeyboardInterrupt:
-        result = RunResult.interrupted("the scheduler has ended it")
+        result = RunResult.interrupted("the scheduler has stopped it")
     except (OdfError, OSError, MemoryError) as error:
         result = failed(error if isinstance(error, OdfError) else OdfError(str(error) or type(error).__name__))
     except Exception as error:  # noqa: BLE001  a bug is a row in the log of runs, too

@@ -50,5 +50,9 @@ class FreshnessChecks:
             if is_late != (dataset in self._late):
                 (self._late.add if is_late else self._late.discard)(dataset)
                 age = Duration(int(now - due) + promise.seconds).in_words
-                text = f"the last rows came {age} ago, and {promise} was promised" if is_late else "new rows have come"
+                text = (
+                    f"the last rows arrived {age} ago, but its schedule promises {promise}"
+                    if is_late
+                    else "new rows have arrived"
+                )
                 yield dataset, is_late, text

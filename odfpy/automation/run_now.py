@@ -68,5 +68,5 @@ def _only_job(dataset: StoredDataset) -> Job:
     jobs = list(schedule.jobs) if schedule is not None else []
     if len(jobs) > 1 and Job.PULL not in jobs:
         names = " or ".join(job.value for job in jobs)
-        raise UsageError(f"{dataset.handle} has several jobs", hint=f"Say which one with --job: {names}.")
+        raise UsageError(f"{dataset.handle} has several jobs", hint=f"Select one with --job: {names}.")
     return Job.PULL if Job.PULL in jobs or not jobs else jobs[0]

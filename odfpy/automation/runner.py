@@ -168,7 +168,7 @@ class ProcessRunner:
         if child.process is None:
             if _is_locked(child.folder / "lock"):
                 return None
-            return result_in(child.folder) or RunResult.interrupted("its scheduler was ended, and it with that")
+            return result_in(child.folder) or RunResult.interrupted("its scheduler was stopped, and the run with it")
         code = child.process.poll()
         if code is None:
             child.peak = peak_memory(child.process.pid) or child.peak
@@ -184,12 +184,12 @@ class ProcessRunner:
         seconds = round(time.monotonic() - child.began, 3)
         found = result_in(child.folder)
         if child.is_late and (found is None or found.outcome == "interrupted"):
-            error = RunTimeout(f"It was ended after {seconds:.0f} seconds", hint="Set a longer `timeout`.")
+            error = RunTimeout(f"It was stopped after {seconds:.0f} seconds", hint="Set a longer `timeout`.")
             return _with(failed(error), seconds, child.peak)
         if found is not None:
             return found
         if child.asked_to_end is not None:
-            return _with(RunResult.interrupted("the scheduler has ended it"), seconds, child.peak)
+            return _with(RunResult.interrupted("the scheduler has stopped it"), seconds, child.peak)
         return _with(failed(RunDied(f"Its process {_how(code)}{_last_words(child.folder)}")), seconds, child.peak)
 
 
@@ -219,8 +219,8 @@ def _is_locked(lock: Path) -> bool:
 
 def _how(code: int) -> str:
     if code == -signal.SIGKILL:
-        return "was killed (signal 9), perhaps since memory ran out"
-    return f"was ended by signal {-code}" if code < 0 else f"has ended with code {code}, and without a result"
+        return "was killed (signal 9), possibly because memory ran out"
+    return f"was terminated by signal {-code}" if code < 0 else f"exited with code {code} and without a result"
 
 
 def _last_words(folder: Path) -> str:

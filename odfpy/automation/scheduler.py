@@ -164,11 +164,11 @@ class Scheduler:
         while not self._lock.take():
             tries -= 1
             if once and tries == 0:
-                self._remark(f"another scheduler works here: {self._lock.holder}")
+                self._remark(f"another scheduler is active: {self._lock.holder}")
                 return False
             if not once and not is_told and (holder := self._lock.holder) is not None:
                 is_told = True
-                self._remark(f"waits: another scheduler works here: {holder}")
+                self._remark(f"waits: another scheduler is active: {holder}")
             if stop.wait(BEAT):
                 return False
         return True
@@ -363,7 +363,7 @@ class Scheduler:
     def _notice_end(self, row: Mapping[str, Any], outcome: Outcome, failures: int, past: JobHistory) -> None:
         name, job = row["dataset"], row["job"]
         if outcome is Outcome.FAILED and (past.failures == 1 or past.retry_at is None):
-            again = "" if past.retry_at is None else "; it is tried again"
+            again = "" if past.retry_at is None else "; it will be retried"
             text = f"{name}: {job} failed: {row['error_message']} ({row['error_code']}){again}"
             self._listener.on_notice(NoticeKind.FAILED, name, text, row)
         elif outcome.is_good and failures:

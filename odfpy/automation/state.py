@@ -233,8 +233,8 @@ class SchedulerState:
     def _unusable(self, why: str) -> StateUnusable:
         return StateUnusable(
             f"The scheduler cannot use {self.path}: {why}",
-            hint="Is the disk full? If the file is damaged, remove it: what has run is in odf.runs, and jobs that count"
-            " from their last run begin anew.",
+            hint="Check the free space. If the file is damaged, remove it: past runs are in odf.runs, and intervals"
+            " restart.",
         )
 
 

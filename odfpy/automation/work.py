@@ -108,8 +108,8 @@ def _compact(workspace: Workspace, work: Work) -> RunResult:
     if plan.downstream.all:
         names = ", ".join(map(str, plan.downstream.all))
         raise JobImpossible(
-            f"{plan.handle} was not compacted: {names} would have to be made again",
-            hint=f"`odf compact {plan.handle}` does it when somebody has agreed.",
+            f"{plan.handle} was not compacted: {names} would have to be recomputed",
+            hint=f"`odf compact {plan.handle}` does it after a confirmation.",
         )
     result = workspace.maintenance.compact(work.dataset_id)
     return RunResult(

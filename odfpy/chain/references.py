@@ -100,7 +100,7 @@ def means_block(text: str) -> bool:
 def _no_name(kind: ReferenceKind, name: str) -> InvalidValue:
     return InvalidValue(
         f"Not a name for a {kind.value}: {name!r}",
-        hint="Letters, digits and . _ - are possible; not head, a number, or what looks like a hash.",
+        hint="Use letters, digits and . _ -; not head, a number, or a text that looks like a hash.",
     )
 
 
@@ -162,6 +162,4 @@ class ReferencesAtBlock(RefStore):
         return f"block {self._block}" if name == HEAD else self._refs.describe(name)
 
     def _refuse(self, name: str) -> None:
-        raise UsageError(
-            f"What was at {self._block} cannot be changed: {name}", hint="Leave out @ and what follows it."
-        )
+        raise UsageError(f"What was at {self._block} cannot be changed: {name}", hint="Omit @ and the text after it.")

@@ -58,12 +58,12 @@ class RequiredSigners:
         names = ["the owner" if signer == owner else str(signer) for signer in signers]
         signatures = signed.signatures if signed is not None else ()
         ended = [one for signature in signatures if (one := revoked.end_of(signature, newest)) is not None]
-        by = f"by {', '.join(names)}" if names else "with no key that counts"
+        by = f"by {', '.join(names)}" if names else "with no valid key"
         said = [f"signed {by}" if signatures else "not signed"]
         said += [f"the key {one.key} {one.in_words(revoked.dataset_id)}" for one in ended]
-        todo = "commit once more, with a key that counts" if ended else "sign it"
+        todo = "commit again with a valid key" if ended else "sign it"
         raise NotSigned(
             f"Block {newest.block.sequence_number} ({newest.hash}) of {where} is {'; '.join(said)};"
-            f" signatures.require demands {self.names}",
-            hint=f"Ask whoever publishes the dataset to {todo}, or `odf config set signatures.require` otherwise.",
+            f" signatures.require needs {self.names}",
+            hint=f"Ask the publisher of the dataset to {todo}, or `odf config set signatures.require` otherwise.",
         )

@@ -284,7 +284,7 @@ def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_
         if one.key != str(key) or not one.is_honoured_in(dataset_id):
             raise UnentitledRevocation(
                 f"{where}: {one.proof.verification_method[:100]} cannot revoke the key {one.key[:100]} here",
-                hint="Only the key itself and the dataset's own key can. `odf key revoke` does it for yourself alone.",
+                hint="Only the key itself and the dataset's own key can. `odf key revoke` revokes it only for you.",
             )
 
 

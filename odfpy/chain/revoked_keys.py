@@ -80,9 +80,11 @@ class RevokedKeys:
         block = f"Block {hashed.block.sequence_number} ({hashed.hash})"
         message = f"{block} is signed with the key {one.key}, which {one.in_words(self.dataset_id)}: {where}"
         if one.expires is not None:
-            hint = "Whoever holds the key makes another and commits once more: `odf key revoke --reason superseded`."
+            hint = (
+                "The holder of the key must create another one and commit again: `odf key revoke --reason superseded`."
+            )
             return ExpiredKey(message, hint=hint)
-        hint = "Whoever has signed this holds a key that is not to be used any more. Ask the owner of the dataset."
+        hint = "The signer used a revoked key. Ask the owner of the dataset."
         return RevokedKey(message, hint=hint)
 
 

@@ -227,19 +227,19 @@ def _(event: AddData, state: ChainState) -> None:
     source_state = before.new_source_state if isinstance(before, AddData) else None
     is_empty = _has_nothing_new(event) and event.new_source_state is None
     if is_empty or (event.new_source_state == source_state and not _advances(event, state)):
-        raise NoOpEvent("it has no data, and moves neither checkpoint, watermark nor source state")
+        raise NoOpEvent("it has no data, and changes neither checkpoint, watermark nor source state")
 
 
 @_check_event.register
 def _(event: ExecuteTransform, state: ChainState) -> None:
     _require_kind(state, DatasetKind.DERIVATIVE, "ExecuteTransform")
     if state.set_transform is None:
-        raise TransformMissing("no SetTransform stands before it")
+        raise TransformMissing("there is no SetTransform before it")
     _check_inputs(event, state)
     _check_data_event(event, state)
     inputs_stay = all(item.new_block_hash is None for item in event.query_inputs)
     if _has_nothing_new(event) or (inputs_stay and not _advances(event, state)):
-        raise NoOpEvent("it has no data, and moves neither checkpoint, watermark nor inputs")
+        raise NoOpEvent("it has no data, and changes neither checkpoint, watermark nor inputs")
 
 
 @_check_event.register

@@ -142,7 +142,7 @@ class SignedBlock:
 def _forged(what: str) -> ForgedSignature:
     return ForgedSignature(
         f"Forged signature: {what}",
-        hint="Do not trust this copy; ask the owner of the dataset. Without the file the block is an unsigned one.",
+        hint="Do not trust this copy; ask the owner of the dataset. Without the file, the block is unsigned.",
     )
 
 
@@ -211,7 +211,7 @@ def _is_document(tree: Any, kind: str) -> bool:
 def _malformed(where: str, problem: str) -> MalformedSignature:
     return MalformedSignature(
         f"Signatures cannot be read: {where}: {problem}",
-        hint="`odf verify --repair` fetches those of a workspace again. Without the file the block is an unsigned one.",
+        hint="`odf verify --repair` fetches signatures of a workspace again. Without the file, the block is unsigned.",
     )
 
 

@@ -104,7 +104,7 @@ def slice_paths(store: ObjectStore, slices: Iterable[SliceOfBlock], *, of: objec
         except HashMismatch as error:
             message = f"{error.message}, so it is not the data file {_of_block(item)}"
             repair = f"odf verify {of} --repair" if of else "odf verify --repair"
-            hint = f"Nothing was built on it. `{repair}` takes it again from where it was pulled from or pushed to."
+            hint = f"Nothing was computed from it. `{repair}` fetches it again from a repository that has the dataset."
             raise error.with_message(f"{of}: {message}" if of else message, hint=hint) from error
         if path is None:
             raise _missing(store, item)

@@ -142,7 +142,7 @@ class ChainState:
             SchemaError: a raw Arrow schema that cannot be read.
         """
         if (found := self.schema) is None:
-            raise NoDataYet(f"{name} has no data yet, and no schema", hint="Pull or ingest something first.")
+            raise NoDataYet(f"{name} has no data yet, and no schema", hint="Pull or ingest data first.")
         return found
 
     @property

@@ -162,7 +162,7 @@ def _report_error(error: BaseException, output: Output, arguments: Sequence[str]
     if isinstance(error, OSError) and error.strerror:  # e.g. the disk is full: not a bug
         what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         is_nowhere = isinstance(error, FileNotFoundError) and not error.filename and _has_no_folder()
-        output.error("The current folder is gone" if is_nowhere else what, code=OdfError.code)
+        output.error("The current folder no longer exists" if is_nowhere else what, code=OdfError.code)
         return FAILED
     return _report_bug(error, output, arguments)
 
@@ -180,7 +180,7 @@ def _report_usage(error: Any, output: Output) -> int:
 
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "odf"
-    hint = f"`{path} --help` shows how it is used."
+    hint = f"`{path} --help` shows its usage."
     close = getattr(error, "possibilities", None)
     if close and getattr(error, "option_name", None):
         output.error(
@@ -199,9 +199,9 @@ def _report_bug(error: BaseException, output: Output, arguments: Sequence[str]) 
     try:
         log = _write_crash_log(error, arguments)
     except OSError:
-        output.error(what, "This is a bug in odfpy. Please report it; with -vv odf prints where it happened.", code)
+        output.error(what, "This is a bug in odfpy. Please report it; -vv prints the details.", code)
     else:
-        output.error(what, f"This is a bug in odfpy. Please report it with {log}, which says where it happened.", code)
+        output.error(what, f"This is a bug in odfpy. Please report it with {log}, which has the details.", code)
     return FAILED
 
 

@@ -17,7 +17,7 @@ from odfpy.errors import UsageError
 # Name, module under `odfpy.cli`, summary. A test checks that the summaries match those of the commands.
 SECTIONS = {
     "Datasets": {
-        "init": ("workspace.system", "Make a workspace."),
+        "init": ("workspace.system", "Create a workspace."),
         "new": ("datasets.manifests", "Write a commented manifest to start from."),
         "add": ("datasets.manifests", "Create datasets from manifests, in dependency order."),
         "status": (
@@ -25,67 +25,67 @@ SECTIONS = {
             "List datasets that need attention: failed, late, diverged, behind or unpushed.",
         ),
         "list": ("datasets.listing", "List the datasets of the workspace."),
-        "show": ("datasets.listing", "Show everything about a dataset but its data."),
+        "show": ("datasets.listing", "Show the metadata of a dataset."),
         "log": ("datasets.log", "Show the history of a dataset, newest first."),
-        "inspect": ("datasets.inspect", "Look into a dataset: schema, lineage, source, query."),
+        "inspect": ("datasets.inspect", "Inspect a dataset: schema, lineage, source, query."),
         "rename": ("datasets.housekeeping", "Give a dataset another name."),
         "delete": ("datasets.housekeeping", "Delete datasets, with their data."),
     },
-    "Data in": {
+    "Ingest": {
         "pull": ("datasets.ingest", "Bring datasets up to date from their sources, inputs or origins."),
         "ingest": ("datasets.ingest", "Ingest files or standard input into a dataset."),
         "source": ("workspace.source", "List sources and approve those that may run on this machine."),
     },
     "Archives of files": {
-        "archive": ("archive.archive", "Archives of files: kept as they are, found by what, where and when."),
+        "archive": ("archive.archive", "Archives of files: stored unchanged, with search by type, origin and time."),
     },
     "Queries": {
         "sql": ("query.sql", "Query datasets with SQL, or start a shell."),
         "tail": ("query.sql", "Print the last rows of a dataset."),
         "export": ("query.export", "Write a dataset, or the answer to a query, to files."),
-        "provenance": ("query.provenance", "Tell where a row comes from, down to its sources."),
+        "provenance": ("query.provenance", "Show where a row comes from, down to its sources."),
     },
-    "Checks and housekeeping": {
+    "Verification and housekeeping": {
         "verify": ("datasets.verify", "Check every hash and every rule, and replay every transform."),
         "verify-result": (
             "query.proofs",
             "Verify a signed query result: check the signature and run the query again.",
         ),
-        "reset": ("datasets.housekeeping", "Take a dataset back to a block."),
+        "reset": ("datasets.housekeeping", "Reset a dataset to a block."),
         "compact": ("datasets.housekeeping", "Merge small data files into fewer, larger ones."),
         "gc": ("datasets.housekeeping", "Delete unreferenced files."),
     },
     "Branches and tags": {
-        "tag": ("datasets.branch", "List the tags of a dataset, or give a block a name."),
-        "branch": ("datasets.branch", "List the branches of a dataset, or begin one."),
+        "tag": ("datasets.branch", "List the tags of a dataset, or tag a block."),
+        "branch": ("datasets.branch", "List the branches of a dataset, or create one."),
         "diff": (
             "datasets.diff",
-            "Show what a branch would add to a dataset, or what has changed between two moments.",
+            "Show what a branch would add to a dataset, or compare two versions.",
         ),
-        "merge": ("datasets.merge", "Accept what is staged on a branch, or drop it."),
+        "merge": ("datasets.merge", "Merge a branch, or drop it."),
     },
     "Automation": {
         "schedule": ("automation.schedule", "Schedules: when `odf run` pulls, compacts, verifies and pushes datasets."),
-        "run": ("automation.run", "Do what is scheduled, until Ctrl-C or SIGTERM."),
-        "runs": ("automation.runs", "Show what the scheduler has done, the newest first."),
+        "run": ("automation.run", "Run the scheduler, until Ctrl-C or SIGTERM."),
+        "runs": ("automation.runs", "Show past and current runs of the scheduler, newest first."),
         "notify": (
             "automation.notify",
-            "Notifications: who is told by webhook or mail of datasets that fail, recover or are late.",
+            "Notifications by webhook or mail, for datasets that fail, recover or are late.",
         ),
     },
     "Repositories and servers": {
-        "clone": ("network.transfer", "Copy a dataset into a workspace of its own, a new folder."),
+        "clone": ("network.transfer", "Copy a dataset into a new workspace."),
         "push": ("network.transfer", "Copy datasets to a repository."),
-        "repo": ("network.repo", "Repositories: named places where datasets are exchanged."),
-        "search": ("network.search", "Look for datasets in repositories, by name; without TEXT, list all."),
-        "serve": ("network.serve", "Serve the datasets of this workspace: pulls, pushes, events."),
+        "repo": ("network.repo", "Repositories: named locations through which datasets are exchanged."),
+        "search": ("network.search", "Search repositories for datasets; without TEXT, list all."),
+        "serve": ("network.serve", "Serve the datasets of this workspace over HTTP."),
         "set-visibility": (
             "network.serve",
-            "Decide whether `odf serve` gives datasets to anybody, or only for a token.",
+            "Make datasets of `odf serve` public or private.",
         ),
         "ui": (
             "network.ui",
-            "Look at the workspace in the browser: starts a server on this machine, and signs you in.",
+            "Open the workspace in the browser: start a server on this machine, and sign in.",
         ),
         "mcp": (
             "network.mcp",
@@ -93,36 +93,36 @@ SECTIONS = {
         ),
         "token": (
             "network.token",
-            "Access tokens: who may read and write the datasets of this workspace through `odf serve`.",
+            "Access tokens for the datasets of this workspace in `odf serve`.",
         ),
         "webhook": ("network.webhook", "Webhooks: URLs that `odf serve` calls when a dataset has a new head."),
-        "login": ("network.login", "Remember a token for a server, in a file that only you can read, and try it."),
-        "logout": ("network.login", "Forget the token for a server; it stays valid there until it is revoked."),
+        "login": ("network.login", "Test a token for a server, and store it in a file that only you can read."),
+        "logout": ("network.login", "Delete the stored token for a server; it stays valid there until it is revoked."),
     },
-    "Sharing with outsiders": {
+    "Sharing with external users": {
         "share": (
             "sharing.share",
-            "Shares: what outsiders may read over the Delta Sharing protocol, under which names.",
+            "Shares: tables that external users may read over the Delta Sharing protocol.",
         ),
         "schema": ("sharing.share", "Schemas of shares: groups of tables."),
         "recipient": (
             "sharing.principals",
-            "Recipients: outsiders who may read shares, their profile files and tokens.",
+            "Recipients: external users who may read shares, their profile files and tokens.",
         ),
         "user": ("sharing.principals", "Users: people of your organization who may read shares."),
-        "group": ("sharing.principals", "Groups of users and recipients, so that one grant is for many."),
-        "grant": ("sharing.grant", "Grants: who may read which columns and rows of what is shared."),
-        "audit": ("sharing.audit", "Show who has read what over Delta Sharing, the newest first."),
+        "group": ("sharing.principals", "Groups of users and recipients, for common grants."),
+        "grant": ("sharing.grant", "Grants: who may read which columns and rows of shared tables."),
+        "audit": ("sharing.audit", "Show the audit log of Delta Sharing, newest first."),
     },
     "Federation": {
         "relay": ("relay.relay", "A relay: answers queries over your data and that of peers."),
         "web": ("relay.web", "A web of relays: one query over the data of all of them."),
     },
     "Keys, settings and help": {
-        "key": ("workspace.key", "Keys: yours, which signs what you commit, and those of others under names."),
+        "key": ("workspace.key", "Keys: your own key, which signs commits, and trusted keys of others."),
         "config": ("workspace.config", "Settings of the workspace, of the user, and of single datasets."),
-        "engine": ("workspace.engine", "The Spark engine, which starts when it is needed."),
-        "system": ("workspace.system", "About this installation."),
+        "engine": ("workspace.engine", "The Spark engine of the workspace."),
+        "system": ("workspace.system", "Information about this installation, and checks."),
         "completion": ("completion", "Print a script for a shell, so that the Tab key completes commands and names."),
         "version": ("workspace.system", "Print the versions of odfpy and of the specification it follows."),
     },
@@ -133,14 +133,14 @@ ALSO = {"ls": "list", "rm": "delete", "mv": "rename"}
 
 INSTEAD = {
     "cat": "`odf tail NAME` prints the last rows, `odf export NAME --to -` all of them.",
-    "checkout": "NAME@BLOCK is a dataset as it was: `odf tail NAME@BLOCK`; `odf reset` goes back.",
-    "commit": "`odf pull` and `odf ingest` commit what they take in.",
-    "create": "`odf new NAME` writes a manifest, `odf add FILE` makes its dataset.",
-    "describe": "`odf show NAME` shows all about a dataset, `odf inspect schema NAME` its columns.",
+    "checkout": "NAME@BLOCK is the dataset as of a block: `odf tail NAME@BLOCK`. `odf reset` resets to a block.",
+    "commit": "`odf pull` and `odf ingest` commit what they ingest.",
+    "create": "`odf new NAME` writes a manifest, `odf add FILE` creates its dataset.",
+    "describe": "`odf show NAME` shows the metadata of a dataset, `odf inspect schema NAME` its columns.",
     "fetch": "`odf pull NAME` fetches and commits.",
     "history": "`odf log NAME` shows the history.",
-    "import": "`odf ingest NAME FILE` takes files in.",
-    "load": "`odf ingest NAME FILE` takes files in.",
+    "import": "`odf ingest NAME FILE` ingests files.",
+    "load": "`odf ingest NAME FILE` ingests files.",
     "query": "`odf sql QUERY` runs SQL.",
     "refresh": "`odf pull NAME` brings a dataset up to date.",
     "remote": "`odf repo` manages the repositories.",
@@ -235,9 +235,9 @@ def _options(
     workspace: Annotated[
         str | None, typer.Option("--workspace", "-w", help="Folder of the workspace.", metavar="PATH")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors, and the data asked for.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and the requested data.")] = False,
     verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, help="Say more; twice for tracebacks.", show_default=False)
+        int, typer.Option("--verbose", "-v", count=True, help="Print more; twice for tracebacks.", show_default=False)
     ] = 0,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)

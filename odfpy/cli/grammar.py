@@ -234,11 +234,11 @@ Files = Annotated[
     str | None,
     typer.Option(
         "--files",
-        help="Which files that rows link to: all, none, available, or conditions like what=syslog;since=2024-01-01.",
+        help="Linked files to transfer: all, none, available, or conditions like what=syslog;since=2024-01-01.",
         metavar="FILES",
     ),
 ]
-All = Annotated[bool, typer.Option("--all", "-a", help="Every dataset of the workspace.")]
+All = Annotated[bool, typer.Option("--all", "-a", help="All datasets of the workspace.")]
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Also their inputs, recursively.")]
 Wait = Annotated[
     str | None,
@@ -248,7 +248,7 @@ Wait = Annotated[
         metavar="DURATION",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Confirm in advance.")]
 Form = Annotated[
     str | None,
     typer.Option(

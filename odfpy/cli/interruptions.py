@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = 130
 """Exit code of a command that was interrupted."""
 
-MESSAGE: Final = "interrupted; what was under way is undone, what was finished before stays"
+MESSAGE: Final = "interrupted; the current operation was rolled back, earlier commits stay"
 
 _HEARD: Final = b"\0"
 _GRACE_SECONDS: Final = 3.0

@@ -23,8 +23,8 @@ def typed_password(prompt: str, *, again: bool = False) -> str:
     from getpass import getpass
 
     typed = getpass(prompt, sys.stderr)
-    if again and getpass("The same again: ", sys.stderr) != typed:
-        raise UsageError("The passwords differ", hint="Nothing has changed. Try again.")
+    if again and getpass("Repeat it: ", sys.stderr) != typed:
+        raise UsageError("The passwords differ", hint="Nothing was changed. Try again.")
     return typed
 
 

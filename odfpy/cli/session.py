@@ -71,7 +71,7 @@ class Session:
         except WorkspaceNotFound as error:
             if self.folder != os.environ.get(WORKSPACE):
                 raise
-            hint = f"The variable {WORKSPACE} names it: make one there with `odf init`, or name another with -w."
+            hint = f"The variable {WORKSPACE} names it: create one there with `odf init`, or select another with -w."
             raise error.with_message(error.message, hint=hint) from None
 
     def wait_for_locks(self, duration: str | None) -> None:

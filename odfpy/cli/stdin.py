@@ -39,4 +39,4 @@ def _decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError("Standard input is not text in UTF-8", hint="`iconv -t utf-8` makes it one.") from None
+        raise UsageError("Standard input is not text in UTF-8", hint="`iconv -t utf-8` converts it.") from None

@@ -192,7 +192,7 @@ def _source(place: Workspace | str | Path, token: str | None) -> Backend:
         return FlightBackend.open(place, token)
     known = (*_HTTP, *_FLIGHT)
     raise UsageError(
-        f"Not a kind of place to ask: {scheme}:// in {without_user(place)!r}",
+        f"Unsupported URL scheme: {scheme}:// in {without_user(place)!r}",
         hint=did_you_mean(scheme, known, otherwise=f"A folder, or a URL with one of: {', '.join(known)}."),
     )
 
@@ -202,9 +202,10 @@ def _local(place: Workspace | str | Path, token: str | None) -> Backend:
     from odfpy.coordinator.workspace import Workspace
 
     if token is not None:
-        raise UsageError("A workspace on this machine takes no token", hint="Tokens are for servers.")
+        raise UsageError("A workspace on this machine needs no token", hint="Tokens are for servers.")
     if not isinstance(place, (Workspace, str, Path)):
         raise UsageError(
-            f"{place!r:.100} is not a place to ask", hint="Give a workspace, the path of one, or the URL of a server."
+            f"{place!r:.100} is not a workspace or server",
+            hint="Pass a workspace, the path of a workspace, or the URL of a server.",
         )
     return LocalBackend(place if isinstance(place, Workspace) else Workspace.open(Path(place).expanduser()))

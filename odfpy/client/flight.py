@@ -136,7 +136,7 @@ class FlightBackend(Remote):
     def lineage(self, name: str) -> LineageNode:
         """Implement `Backend`."""
         raise UsageError(
-            f"{self.place} does not tell what {name} is derived from",
+            f"{self.place} does not provide lineage, here of {name}",
             hint="Connect to its https:// URL, or to a workspace that has it.",
         )
 
@@ -144,8 +144,8 @@ class FlightBackend(Remote):
         """Implement `Backend`."""
         del offset, column, depth, check
         raise UsageError(
-            f"{self.place} does not tell where rows come from",
-            hint=f"Pull {name} and what it is derived from into a workspace, and ask that.",
+            f"{self.place} does not provide provenance",
+            hint=f"Pull {name} and its inputs into a workspace, and query that.",
         )
 
     def close(self) -> None:
@@ -176,7 +176,7 @@ class FlightBackend(Remote):
             if status == "TIMEOUT":
                 connection.set_options(**_within(_NO_TIME))  # for the closing messages
             if status == "TIMEOUT" and patience != timeout:
-                raise self._unreachable(f"it has said nothing for {patience:g} s") from error
+                raise self._unreachable(f"it did not respond for {patience:g} s") from error
             if status in ("TIMEOUT", "IO", "UNAUTHENTICATED", "UNAUTHORIZED"):
                 raise self._as_ours(status, str(error)) from error
             # a server without sessions, but reachable
@@ -212,15 +212,13 @@ class FlightBackend(Remote):
         if kind is EngineUnavailable:
             return self._unreachable(said)
         if kind is QueryTimedOut:
-            return QueryTimedOut(f"{self.place}: the query took longer than it may", hint="Give it a longer timeout.")
+            return QueryTimedOut(f"{self.place}: the query exceeded its time limit", hint="Give it a longer timeout.")
         return error_of(said, kind)
 
     def _unreachable(self, why: str) -> TransferError:
-        hint = "Is it a Flight port (odf serve --flight-port)?"
+        hint = "Check that it is a Flight port (odf serve --flight-port)."
         if "failed to verify certificate" in why:
-            hint = (
-                "Is the certificate of a CA of your own? Name its PEM file in the environment variable SSL_CERT_FILE."
-            )
+            hint = "For a certificate of your own CA, set the environment variable SSL_CERT_FILE to its PEM file."
         return TransferError(f"Cannot reach {self.place}: {why}", hint=hint)
 
 

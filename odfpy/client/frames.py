@@ -55,14 +55,14 @@ def polars_frame(table: pa.Table) -> pl.DataFrame:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SchemaError(
-            f"Two columns are called {twice!r}, which Polars does not take",
+            f"Two columns are called {twice!r}, which Polars does not support",
             hint="Give one another name in the query: ... AS other.",
         )
     wide = next((field for field in table.schema if "decimal256" in str(field.type)), None)
     if wide is not None:  # it would panic
         raise SchemaError(
-            f"Polars does not take the column {wide.name!r} of type {wide.type}",
-            hint="Leave it out, or convert it in the query with CAST.",
+            f"Polars does not support the column {wide.name!r} of type {wide.type}",
+            hint="Omit it, or convert it in the query with CAST.",
         )
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)  # noqa: S101  that is what becomes of tables

@@ -39,7 +39,7 @@ class Lineage:
         waiting = [("", self.node)]
         while waiting:
             indent, node = waiting.pop()
-            again = ", as above: a circle" if node.is_above else ""
+            again = ", as above: a cycle" if node.is_above else ""
             yield f"{indent}{node.handle}  {node.kind.value.lower()}{again}"
             waiting += [(f"{indent}  ", item) for item in reversed(node.inputs)]
 

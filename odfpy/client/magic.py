@@ -61,7 +61,7 @@ def read_line(line: str, *, is_cell: bool) -> MagicLine:
     rest = line.strip()
     if rest.startswith("--"):  # an SQL comment would have no effect here
         options_are = ", ".join(f"--{one}" for one in _OPTIONS)
-        raise UsageError(f"Not an option with its value: {rest}", hint=f"Options: {options_are}. %odf? tells more.")
+        raise UsageError(f"Not an option with its value: {rest}", hint=f"Options: {options_are}. %odf? shows more.")
     if not is_cell or not rest:
         return MagicLine(options, None, rest)
     target = _TARGET.fullmatch(rest)

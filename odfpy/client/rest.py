@@ -168,7 +168,7 @@ class RestBackend(Remote):
         """Implement `Backend`."""
         del offset, column, depth, check
         raise UsageError(
-            f"{self.place} does not tell where rows come from",
+            f"{self.place} does not provide provenance",
             hint=f"Pull {name} and what it is derived from (`odf pull {self.place}/{name} -r`), and ask the workspace.",
         )
 

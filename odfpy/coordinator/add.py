@@ -138,7 +138,7 @@ def _in_order(
     order = DependencyOrder(inputs_of, by_name)
     for name in by_name:
         if order.circle_of(name):
-            raise circle_error(list(map(str, order.way_round(name))), hint="Take one of the inputs out.")
+            raise circle_error(list(map(str, order.way_round(name))), hint="Remove one of the inputs.")
     return [by_name[name] for name in order.nodes if name in by_name]
 
 
@@ -309,10 +309,10 @@ def _remarks_on_sources(before: ChainState, after: ChainState) -> tuple[str, ...
     gone = [source.source_name for source in before.push_sources if source.source_name not in names]
     remarks = tuple(f"the push source {name!r} is disabled: the manifest does not have it" for name in gone)
     if len(after.source_states) < len(before.source_states) and after.polling_source is not None:
-        return (*remarks, "the source fetches from another place: the next pull takes in all that is there")
+        return (*remarks, "the source fetches from another location: the next pull ingests everything from there")
     old, new = before.polling_source, after.polling_source
     if old is not None and new is not None and old.merge != new.merge and before.source_states:
-        return (*remarks, "rows that were taken in before are merged anew only by `odf pull --force`")
+        return (*remarks, "only `odf pull --force` merges previously ingested rows again")
     return remarks
 
 
@@ -337,7 +337,7 @@ def _check_vocabulary(event: MetadataEvent, state: ChainState) -> None:
     for before, after in zip(state.vocab.columns, names, strict=True):
         if before != after:
             raise SchemaError(
-                f"the system column {before!r} may not be renamed to {after!r}: there is data under its name",
+                f"the system column {before!r} may not be renamed to {after!r}: there is data in it",
                 hint="Keep the names of SetVocab, or put the data into a new dataset.",
             )
 
@@ -360,7 +360,7 @@ def _events(snapshot: DatasetSnapshot, planned: PlannedDatasets) -> Iterable[Met
         raise UsageError("a derivative dataset needs a SetTransform", hint="`odf new --derivative NAME` shows one.")
     for event in snapshot.metadata:
         if isinstance(event, _NOT_IN_SNAPSHOTS):
-            raise UsageError(f"{type(event).__name__} cannot stand in a snapshot: it is written by the coordinator")
+            raise UsageError(f"{type(event).__name__} is not allowed in a snapshot: only the coordinator writes it")
         yield _normalized(event, planned, snapshot.name)
 
 

@@ -34,7 +34,7 @@ def place_of(text: str, folder: Path) -> str:
     except WorkspaceNotFound:
         raise InvalidValue(
             f"Not a URL or path: {text!r}",
-            hint=f"A path begins with /, ./ or ../; names of repositories, as {text} may be, are known in a workspace.",
+            hint="A path begins with /, ./ or ../; named repositories exist only in a workspace.",
         ) from None
 
 
@@ -53,7 +53,7 @@ def clone(request: PullRequest, folder: Path, *, progress: ProgressSink) -> Iter
     if was_there and (not folder.is_dir() or any(folder.iterdir())):
         raise AlreadyExists(
             f"{folder} already exists, and is not an empty folder",
-            hint=f"Name another folder; or, in a workspace, run `odf pull {request.refs[0]}`.",
+            hint=f"Use another folder; or, in a workspace, run `odf pull {request.refs[0]}`.",
         )
     workspace = Workspace.init(folder)
     try:

@@ -85,7 +85,7 @@ def diagnose(folder: Path, *, engines: bool = True) -> Iterator[CheckResult]:
     try:
         workspace = Workspace.open(folder)
     except WorkspaceNotFound:
-        yield CheckResult("workspace", ok=True, detail="none here; what is in one is not checked")
+        yield CheckResult("workspace", ok=True, detail="none here, so nothing to check")
         with tempfile.TemporaryDirectory(prefix="odf-diagnose-") as temporary:
             yield from _engines(Workspace.init(temporary)) if engines else ()
         return
@@ -122,7 +122,7 @@ def _python() -> str:
     first, last = _PYTHONS
     if not first <= sys.version_info[:2] <= last:
         raise OdfError(
-            f"Python {platform.python_version()} is not one that odfpy is made for",
+            f"Python {platform.python_version()} is not supported by odfpy",
             hint=f"Use Python {'.'.join(map(str, first))} to {'.'.join(map(str, last))}.",
         )
     return f"{platform.python_version()} at {sys.executable}"
@@ -132,7 +132,7 @@ def _packages() -> str:
     try:
         wanted = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
-        return "not checked: odfpy runs from its source, it is not installed"
+        return "not checked: odfpy runs from source and is not installed"
     found, wrong = [], []
     for requirement in wanted:
         match = _REQUIREMENT.match(requirement)
@@ -170,10 +170,10 @@ def _bytes() -> str:
     found = Multihash.of(encode_block(block))
     if found != _KNOWN_HASH:
         raise OdfError(
-            f"a block that is known has the hash {found} here, and not {_KNOWN_HASH}",
+            f"a reference block has the hash {found} here, and not {_KNOWN_HASH}",
             hint=f"Install odfpy again: {sys.executable} -m pip install -U {DISTRIBUTION}",
         )
-    return "a known block has its known hash"
+    return "a reference block has the expected hash"
 
 
 def _native() -> str:
@@ -202,7 +202,7 @@ def _memory() -> str:
     if free < MIN_MEMORY:
         raise OdfError(
             f"{format_size(free)} of {format_size(total)} are free",
-            hint="Spark needs about a gibibyte: end other programs, or limit it with `odf config set engine.memory`.",
+            hint="Spark needs about a gibibyte: close other programs, or limit it with `odf config set engine.memory`.",
         )
     return f"{format_size(free)} of {format_size(total)} free, {os.cpu_count()} processors"
 
@@ -217,7 +217,8 @@ def _disk(folder: Path) -> str:
     free = shutil.disk_usage(folder).free
     if free < MIN_FREE:
         raise OdfError(
-            f"{folder}: only {format_size(free)} are free", hint="Make room; `odf list` shows the size of datasets."
+            f"{folder}: only {format_size(free)} are free",
+            hint="Free some space; `odf list` shows the size of datasets.",
         )
     return f"{folder} can be written to, {format_size(free)} free"
 
@@ -237,7 +238,7 @@ def _containers() -> str:
     try:
         return f"{ContainerEngine.find('auto').program}, for Container sources"
     except OdfError:
-        return "neither podman nor docker, which only Container sources need"
+        return "neither podman nor docker (only needed for Container sources)"
 
 
 # --- The workspace ---------------------------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ def _privacy(workspace: Workspace) -> str:
     """Check that other users of the machine have no access: data may be private, and settings may contain tokens."""
     mode = stat.S_IMODE(workspace.odf.stat().st_mode)
     if not mode & 0o077:
-        return "nobody else on this machine can read it"
+        return "other users of this machine cannot read it"
     return f"{workspace.odf} can be read by others (mode {mode:o}); `chmod 700 {workspace.odf}` keeps them out"
 
 
@@ -272,8 +273,8 @@ def _locks(workspace: Workspace) -> str:
             fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             path.unlink()
-            return "locks keep others out"
-    raise OdfError(f"{path.parent}: locks do not keep others out", hint="Move the workspace to a local disk.")
+            return "locks work"
+    raise OdfError(f"{path.parent}: locks do not work there", hint="Move the workspace to a local disk.")
 
 
 def _datasets(workspace: Workspace) -> str:

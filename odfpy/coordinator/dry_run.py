@@ -209,13 +209,13 @@ class DryRun:
         except InputDiverged as error:
             if not self.puller.request.reset_derivatives:
                 raise
-            again = f"would be made again: {error.message}"
+            again = f"would be recomputed: {error.message}"
             return PullPlan(name=str(dataset.handle), expectation=Expectation.NEW, notes=(again,))
         first = [str(item.dataset.handle) for item in intervals if item.dataset.handle.id in changing]
-        notes: tuple[str, ...] = (f"{', '.join(first)} would be pulled first, and may bring more",) if first else ()
+        notes: tuple[str, ...] = (f"{', '.join(first)} would be pulled first, and may have more data",) if first else ()
         has_changed = has_unapplied_query(dataset, state)
         if has_changed:
-            notes += ("another query than before: with state, it would correct the rows so far",)
+            notes += ("the query has changed: with state, it would correct the rows so far",)
         without_data = [str(item.dataset.handle) for item in intervals if item.dataset.state.schema is None]
         if set(without_data) - set(first):
             waiting = f"waiting for the first data of {', '.join(without_data)}"
@@ -239,7 +239,7 @@ class DryRun:
         if found.target:
             lost = f"{len(found.target)} blocks are only here"
             dropped = f"the copy has diverged: {lost}; a pull needs --force, which drops them"
-            notes = (dropped if found.source else "the other side has nothing new; this one has more",)
+            notes = (dropped if found.source else "the remote has nothing new; this copy is ahead",)
             fails = bool(found.source) and not self.puller.request.force
             return PullPlan(name=name, expectation=Expectation.FAILED, notes=notes) if fails else _plan(name, (), notes)
         clock = self.puller.copies.taking.clock

@@ -97,8 +97,8 @@ class Follow:
         copies, derivatives = self._sorted(names)
         if not copies:
             raise UsageError(
-                "There is nothing to follow: none of these datasets comes from another place",
-                hint="`odf pull URL --follow` makes a copy and follows. Sources are asked with each `odf pull`.",
+                "There is nothing to follow: none of these datasets is a copy",
+                hint="`odf pull URL --follow` copies a dataset and follows it. `odf pull` checks sources.",
             )
         for dataset, url in copies:
             threading.Thread(target=self._listen, args=(dataset, url), daemon=True).start()

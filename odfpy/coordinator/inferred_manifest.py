@@ -85,7 +85,7 @@ def _fetch(found: Findings) -> Iterator[str]:
     event_time = tree.pop("eventTime", None)
     for key, value in tree.items():
         if key == "path":
-            yield from _comment("        ", "Each file is taken in once, in the order of names.")
+            yield from _comment("        ", "Each file is ingested once, in the order of names.")
         yield f"        {key}: {_flow(value)}"
     if event_time is not None:
         yield from _comment("        ", f"{_no_event_time(found)} Rows get {_time_of(found)}.")
@@ -97,7 +97,7 @@ def _no_event_time(found: Findings) -> str:
     others = found.event_time.others
     if not others:
         return "No column has dates or times that could be the event time."
-    return f"No event time was chosen; of dates or times there are: {_names(others)} (SetVocab, eventTimeColumn)."
+    return f"No event time was chosen; columns with dates or times: {_names(others)} (SetVocab, eventTimeColumn)."
 
 
 def _time_of(found: Findings) -> str:

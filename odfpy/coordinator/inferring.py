@@ -119,7 +119,7 @@ def name_for(place: str) -> str:
     except InvalidValue as error:
         raise UsageError(
             f"{stem!r} is not a name of a dataset",
-            hint=f"Say one: `odf new NAME --from {without_user(place)}`. {error.hint or ''}".strip(),
+            hint=f"Give one: `odf new NAME --from {without_user(place)}`. {error.hint or ''}".strip(),
         ) from error
     return stem
 
@@ -129,7 +129,7 @@ def _remarks_on_secrets(step: FetchUrl | FetchFilesGlob) -> tuple[str, ...]:
     url = urlsplit(step.url if isinstance(step, FetchUrl) else "")
     if "${{" in url.geturl() or not (url.password or _SECRET.search(url.query)):
         return ()
-    return ("the URL may have a secret in it; write ${{ env.NAME }} in its place, and set that variable",)
+    return ("the URL may contain a secret; write ${{ env.NAME }} instead, and set that variable",)
 
 
 def _root(folder: Path) -> tuple[Path, bool]:
@@ -203,7 +203,7 @@ def _pattern_in(folder: Path) -> str:
     endings = Counter("".join(_endings(name)) for name in sorted(names))
     endings.pop("", None)
     if not endings:
-        raise NotFound(f"No file in {folder} has an ending that tells a format", hint=f"Known are {', '.join(_KNOWN)}.")
+        raise NotFound(f"No file in {folder} has a known file extension", hint=f"Known are {', '.join(_KNOWN)}.")
     return f"*{endings.most_common(1)[0][0]}"
 
 

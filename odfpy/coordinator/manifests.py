@@ -123,7 +123,7 @@ def _impossible(snapshot: DatasetSnapshot) -> Iterator[SourceFault]:
             case SetVocab():
                 found = check_vocabulary(event.vocabulary)
             case AddPushSource(source_name=name) if name in pushed:
-                hint = "The second would take the place of the first. Give each a name of its own."
+                hint = "The second would replace the first. Give each a different name."
                 error = InvalidValue(f"another push source has the name {name!r}", hint=hint)
                 found = [SourceFault(("sourceName",), error)]
             case SetPollingSource() | AddPushSource():
@@ -167,7 +167,7 @@ def _limited(stream: BinaryIO, source: str) -> bytes:
     if len(data) > MAX_MANIFEST_SIZE:
         raise OdfError(
             f"{source} has more than {MAX_MANIFEST_SIZE >> 20} MiB, too much for a manifest",
-            hint="Is it data? `odf ingest` takes in data.",
+            hint="To ingest data, use `odf ingest`.",
         )
     return data
 
@@ -185,7 +185,7 @@ def _from_url(url: str, scheme: str) -> list[DatasetSnapshot]:
     if scheme not in ("http", "https"):
         raise UsageError(
             f"Manifests cannot be read from {scheme}: URLs, such as {_without_secrets(url)}",
-            hint="Use http, https or file, or hand the manifest over on standard input: `... | odf add -`.",
+            hint="Use http, https or file, or pass the manifest on standard input: `... | odf add -`.",
         )
     return _download(url)
 

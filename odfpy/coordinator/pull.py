@@ -131,7 +131,9 @@ class Puller:
         ReferenceName.of(ReferenceKind.BRANCH, self.request.branch)
         if remote or self.request.recursive:
             what = (
-                f"what is not here yet: {remote[0]}" if remote else "--recursive: derivatives read the heads of inputs"
+                f"a dataset that is not here yet: {remote[0]}"
+                if remote
+                else "--recursive: derivatives read the heads of inputs"
             )
             raise UsageError(f"--branch cannot be combined with {what}", hint="Pull it without --branch first.")
 
@@ -260,7 +262,7 @@ class Puller:
                 shutil.rmtree(context.kept, ignore_errors=True)  # all of it has been committed
             passed = () if memory is None else memory.warnings(self._fetch_context(dataset.reloaded(), scratch, clock))
         if len(results) == 1 and not is_asked(source, context):
-            note = "the source tells no versions apart, so it is only fetched again by `odf pull --fetch-uncacheable`"
+            note = "the source has no versions, so only `odf pull --fetch-uncacheable` fetches it again"
             return replace(results[0], notes=(note,))
         if idle_watermark(dataset.reloaded()) is not None:
             clock.require()

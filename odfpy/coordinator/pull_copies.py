@@ -56,8 +56,8 @@ class CopyPuller:
         if dataset.handle.id not in self.storage.keys:
             return result
         place = self.transfers.aliases(dataset).shown("pull")[0]
-        own = f"`odf repo forget {dataset.handle} {place} --pull` lets its own source or query run again"
-        return replace(result, notes=(*result.notes, f"it was made here, and is fetched from {place}: {own}"))
+        own = f"`odf repo forget {dataset.handle} {place} --pull` restores its own source or query"
+        return replace(result, notes=(*result.notes, f"it was created here, but is fetched from {place}: {own}"))
 
     def pull_remote(self, ref: str) -> Iterator[PullResult]:
         """Pull a dataset from another location; with `recursive` also its inputs that are beside it there."""
@@ -109,7 +109,7 @@ class CopyPuller:
                 return without(dataset, name, "it is not a copy")
             if url is None:
                 hint = f"odf tag {dataset.handle}"
-                raise UsageError("only copies have a place that tags can be pulled from", hint=hint)
+                raise UsageError("tags can be pulled only for copies", hint=hint)
             taking, progress = self.taking, self.progress
             with dataset.writing() as locked:
                 try:

@@ -66,7 +66,7 @@ class RecordedDataset:
         folder: name of the folder in `.odf` for records that are not yet committed.
         description: description of the dataset.
         columns: columns with their SQL types; among them `id` and `at`, the event time.
-        longest: the maximum number of characters of a text; the rest is cut off.
+        longest: the maximum number of characters of a text; the rest is truncated.
     """
 
     name: str
@@ -211,7 +211,7 @@ class RecordLog:
                 num_lost, self._num_lost = self._num_lost, 0
             if num_lost:
                 logging.getLogger("odfpy").error(
-                    "%s log: %d records are lost, for which there was no room", self._dataset.folder, num_lost
+                    "%s log: %d records are lost, since the disk was full", self._dataset.folder, num_lost
                 )
             if not lines:
                 return
@@ -284,11 +284,11 @@ class RecordLog:
             with self._taking:  # wait for an ingest in another thread
                 self._dataset.take_in(self._workspace)
         except OdfError as error:  # it is kept, and retried
-            self._warn("taken in", error.message)
+            self._warn("ingested", error.message)
         except OSError as error:
-            self._warn("taken in", error.strerror or str(error))
+            self._warn("ingested", error.strerror or str(error))
         except Exception:  # the thread must go on, or later records would be lost
-            logging.getLogger("odfpy").exception("%s log not taken in", self._dataset.folder)
+            logging.getLogger("odfpy").exception("%s log not ingested", self._dataset.folder)
 
     def _warn(self, what: str, why: str) -> None:
         logging.getLogger("odfpy").warning("%s log not %s: %s", self._dataset.folder, what, why)

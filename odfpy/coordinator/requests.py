@@ -181,7 +181,7 @@ class VerifyRequest:
         _take_one_as_several(self, "refs")
         _check_choice("verify", self.refs, all=self.all)
         if self.integrity_only and self.against_batch:
-            raise UsageError("--integrity runs no queries, and --against-batch does", hint="Leave one of them out.")
+            raise UsageError("--integrity runs no queries, and --against-batch does", hint="Omit one of them.")
         if self.each_transform and not self.against_batch:
             raise UsageError("--each-transform says when to compare --against-batch", hint="Add that.")
 
@@ -249,6 +249,6 @@ def _check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa
         all: whether all are requested.
     """
     if all and refs:
-        raise UsageError(f"Either all datasets or {', '.join(refs)}", hint="Leave out the names, or --all.")
+        raise UsageError(f"Either all datasets or {', '.join(refs)}", hint="Omit the names, or --all.")
     if not all and not refs:
         raise UsageError(f"Nothing to {verb}", hint="Name datasets, or use --all.")

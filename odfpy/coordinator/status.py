@@ -181,7 +181,7 @@ class StatusReader:
         seen = self.places.seen_heads(dataset).get(url)
         head = self._head_at(dataset, url)
         if head is None:
-            yield StatusRemark(Condition.FAILED, f"{place} does not have it any more")
+            yield StatusRemark(Condition.FAILED, f"{place} no longer has it")
             return
         found = compare_chains(open_dataset(url), head, dataset.layout, dataset.state.head)
         if found.source and found.target:
@@ -224,7 +224,7 @@ class StatusReader:
         """
         name, was_here = dataset.handle, there in dataset.layout.blocks
         if not self.remote and not was_here:
-            text = f"{place} has another history: it was seen at block {there}, which is not here"
+            text = f"{place} has a different history: it was at block {there}, which is not here"
             return StatusRemark(Condition.DIVERGED, text, f"odf status {name} --remote")
         found = compare_chains(
             open_dataset(url) if self.remote else dataset.layout, there, dataset.layout, dataset.state.head
@@ -307,7 +307,7 @@ def _beside_its_promise(dataset: StoredDataset) -> Iterator[StatusRemark]:
     now = Timestamp.now()
     if schedule is not None and last is not None and schedule.is_late(last, now):
         age = Duration.between(last, now)
-        text = f"the last rows came {age.in_words} ago, and {schedule.max_age} was promised"
+        text = f"the last rows came {age.in_words} ago, but its schedule promises {schedule.max_age}"
         yield StatusRemark(Condition.LATE, text, f"odf runs {dataset.handle}")
 
 

@@ -29,14 +29,14 @@ def lay_down(folder: Path) -> None:
 
     Raises:
         NotFound: there is no such folder.
-        AlreadyExists: it is a workspace already.
+        AlreadyExists: it is already a workspace.
         IntegrityError: it is a damaged one.
         OdfError: the folder cannot be written to.
     """
     if not folder.is_dir():
-        raise NotFound(f"There is no folder {folder}", hint="Make it first, or name another one.")
+        raise NotFound(f"There is no folder {folder}", hint="Create it first, or use another one.")
     target = folder / ODF_FOLDER
-    already = AlreadyExists(f"{folder} is a workspace already", hint="Use it as it is; `odf list` shows what is in it.")
+    already = AlreadyExists(f"{folder} is already a workspace", hint="Use it; `odf list` shows its datasets.")
     if target.exists() or target.is_symlink():
         raise already if target.joinpath("version").exists() else version_missing(folder)
     # Built under a temporary name and renamed, so that no process ever sees an incomplete workspace.
@@ -51,8 +51,8 @@ def lay_down(folder: Path) -> None:
         if target.is_dir():
             raise already from error
         raise OdfError(
-            f"Cannot make a workspace in {folder}: {error.strerror}",
-            hint="Check who may write to the folder, and whether there is room on the disk.",
+            f"Cannot create a workspace in {folder}: {error.strerror}",
+            hint="Check permissions and free space of the folder.",
         ) from error
 
 

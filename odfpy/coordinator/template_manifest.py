@@ -6,7 +6,7 @@ from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 
 _ROOT = """\
-# A root dataset takes in outside data. Change what is below, then run `odf add` with this file.
+# A root dataset ingests data from outside. Edit this file, then run `odf add` with it.
 kind: DatasetSnapshot
 version: 1
 content:
@@ -54,7 +54,7 @@ content:
 """
 
 _DERIVATIVE = """\
-# A derivative dataset is computed from others. Change what is below, then run `odf add` with this file.
+# A derivative dataset is computed from others. Edit this file, then run `odf add` with it.
 kind: DatasetSnapshot
 version: 1
 content:

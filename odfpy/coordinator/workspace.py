@@ -70,7 +70,7 @@ class Workspace(Subjects):
             root.mkdir(parents=True, exist_ok=True)
             lay_down(root)
         except OSError as error:
-            raise OdfError(f"Cannot make a workspace in {root}: {error.strerror}") from error
+            raise OdfError(f"Cannot create a workspace in {root}: {error.strerror}") from error
         return cls(Storage.find(root))
 
     @classmethod

@@ -66,13 +66,13 @@ class LinkFilter:
         for condition in filter(None, map(str.strip, text.split(";"))):
             name, equals, said = (part.strip() for part in condition.partition("="))
             if not equals or not name or not said or name in values or name in times:
-                raise InvalidValue(f"Not a choice of files: {text[:200]!r}", hint=_FORM)
+                raise InvalidValue(f"Not a valid value of --files: {text[:200]!r}", hint=_FORM)
             if name in (_SINCE, _UNTIL):
                 times[name] = Timestamp.parse(said)
             else:
                 values[name] = tuple(dict.fromkeys(value.strip() for value in said.split(",")))
         if not values and not times:
-            raise InvalidValue(f"Not a choice of files: {text[:200]!r}", hint=_FORM)
+            raise InvalidValue(f"Not a valid value of --files: {text[:200]!r}", hint=_FORM)
         return cls(None, tuple(values.items()), times.get(_SINCE), times.get(_UNTIL))
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ class LinkFilter:
         for column in self.columns(vocab):
             if column not in names:
                 raise SchemaError(
-                    f"There is no column {column!r} by which files could be chosen",
+                    f"There is no column {column!r} to select files by",
                     hint=did_you_mean(column, names, otherwise=f"The columns are {', '.join(names)}."),
                 )
 
@@ -168,4 +168,4 @@ def _as_text(column: pa.Array) -> pa.Array:
     try:
         return pc.cast(column, pa.string())
     except pa.ArrowException as error:
-        raise SchemaError(f"A column of type {column.type} cannot choose files") from error
+        raise SchemaError(f"A column of type {column.type} cannot select files") from error

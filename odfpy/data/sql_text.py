@@ -95,7 +95,7 @@ def check_text(text: str, limits: TextLimits = OWN) -> None:
     if len(text) > limits.characters:
         raise QueryTooLong(
             f"The query has {len(text):,} characters, and may have {limits.characters:,}",
-            hint="Put what is long, such as lists of values, into a dataset, and join it.",
+            hint="Put long parts, such as lists of values, into a dataset, and join it.",
         )
     levels = [_Level()]
     tokens = 0
@@ -107,7 +107,7 @@ def check_text(text: str, limits: TextLimits = OWN) -> None:
         if tokens > limits.tokens:
             raise QueryTooLong(
                 f"The query has more than {limits.tokens:,} words and signs",
-                hint="Put what is long, such as lists of values, into a dataset, and join it.",
+                hint="Put long parts, such as lists of values, into a dataset, and join it.",
             )
         _take(levels, kind, found.group())
         if len(levels) > limits.depth + 1 or levels[-1].operators > limits.depth:

@@ -64,7 +64,7 @@ class Timestamp:
                 return cls.parse(time.isoformat())
         raise InvalidValue(
             f"Not a time: a value of type {type(time).__name__}",
-            hint="Times are texts such as '2024-03-01T12:00:00Z', or of the types datetime and date.",
+            hint="Times are strings such as '2024-03-01T12:00:00Z', or of the types datetime and date.",
         )
 
     @classmethod
@@ -138,7 +138,7 @@ class Timestamp:
         return Timestamp.from_millis(self.millis)
 
     def to_datetime(self) -> datetime:
-        """Return an aware `datetime`; below a microsecond is cut off."""
+        """Return an aware `datetime`; below a microsecond is truncated."""
         return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=self.nanos // 1000)
 
     def __str__(self) -> str:

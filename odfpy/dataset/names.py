@@ -179,8 +179,8 @@ def all_of(given: _Given | Iterable[_Given]) -> tuple[_Given, ...]:
     for one in several:
         if not isinstance(one, (str, Path)):
             raise UsageError(
-                f"Names are texts, and {one!r:.100} is a value of type {type(one).__name__}",
-                hint="Give one text, or a list of them.",
+                f"Names are strings, and {one!r:.100} is a value of type {type(one).__name__}",
+                hint="Pass one string, or a list of strings.",
             )
     return several
 

@@ -141,7 +141,7 @@ class CancellationToken:
             try:
                 callback()
             except Exception:  # e.g. a database that does not answer: others are still called
-                logging.getLogger("odfpy").exception("A part of a query could not be stopped")
+                logging.getLogger("odfpy").exception("Part of a query could not be stopped")
 
     def __enter__(self) -> CancellationToken:  # noqa: PYI034
         return self
@@ -156,5 +156,5 @@ def timed_out(timeout: float) -> QueryTimedOut:
     """Return the error for a query that took longer than some seconds."""
     return QueryTimedOut(
         f"The query took longer than {timeout:g} s, and was stopped",
-        hint="Give it more time, or ask for less: a shorter time, fewer columns, a LIMIT.",
+        hint="Increase the time limit, or request less: a shorter period, fewer columns, a LIMIT.",
     )

@@ -34,7 +34,7 @@ def spark_frame(table: pa.Table, session: SparkSession | None = None) -> DataFra
     if session is None:
         raise UsageError(
             "There is no Spark session for the DataFrame",
-            hint="Pass one, to_spark(session), or make one first: SparkSession.builder.getOrCreate().",
+            hint="Pass one, to_spark(session), or create one first: SparkSession.builder.getOrCreate().",
         )
     from odfpy.engine.spark.plan.types import arrow_schema, struct_of
 
@@ -128,6 +128,6 @@ def _cast(field: pa.Field, column: pa.ChunkedArray, kind: pa.DataType) -> pa.Chu
 
 def _not_taken(field: pa.Field, why: str) -> SchemaError:
     return SchemaError(
-        f"Spark does not take the column {field.name!r} of type {field.type}: {why}",
-        hint="Leave it out, or convert it in the query with CAST.",
+        f"Spark does not support the column {field.name!r} of type {field.type}: {why}",
+        hint="Omit it, or convert it in the query with CAST.",
     )

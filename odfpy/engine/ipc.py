@@ -70,7 +70,7 @@ def within(
         if max_bytes is not None and size > max_bytes:
             raise ResultTooLarge(
                 f"The result has more than {max_bytes} bytes",
-                hint="Ask for fewer rows or columns, or for the rows part by part.",
+                hint="Request fewer rows or columns, or read the rows in parts.",
             )
         yield rows
         if limit is not None:

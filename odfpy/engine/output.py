@@ -100,7 +100,7 @@ def _check_names(names: Sequence[str], vocab: DatasetVocabulary) -> None:
         if name in names:
             raise InvalidQuery(
                 f"The result has a column `{name}`, which the engine assigns",
-                hint="Leave it out or rename it, and list the columns where the query says `*`.",
+                hint="Omit or rename it, and list the columns instead of `*`.",
             )
     twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
     if twice is not None:
@@ -135,7 +135,7 @@ def _storable(schema: pa.Schema) -> pa.Schema:
         check_storable(schema)
     except SchemaError as error:
         raise UnsupportedQuery(
-            f"The result cannot be stored: {error.message}", hint="Cast the column, or leave it out."
+            f"The result cannot be stored: {error.message}", hint="Cast the column, or omit it."
         ) from error
     return schema
 
@@ -182,7 +182,7 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
             first = pc.index(columns[0].is_null(), value=True).as_py()
             raise InvalidQuery(
                 f"The event time `{self._layout.vocab.event_time_column}` of a row is null{where(first)}",
-                hint="Filter such rows out, or give them a time with `coalesce`.",
+                hint="Filter such rows out, or set a time with `coalesce`.",
             )
         offsets = pa.array(np.arange(self._next_offset, self._next_offset + rows.num_rows, dtype=np.int64))
         system_time = pa.array(np.full(rows.num_rows, self._system_time, dtype=np.int64)).cast(_TIME)
@@ -229,8 +229,8 @@ def _final(array: pa.Array, wanted: pa.Field, *, is_key: bool) -> pa.Array:
         cut = floored(plain, "millisecond")
         if is_key and not cut.equals(plain):
             raise UnsupportedQuery(
-                f"Rows are known by the time `{wanted.name}`, of which parts of a millisecond are cut off when it is"
-                " stored: different rows would be known by the same time",
+                f"Rows are identified by the time `{wanted.name}`, which is truncated to milliseconds when it is"
+                " stored: different rows would get the same time",
                 hint=f"Use date_trunc('MILLISECOND', ...) where `{wanted.name}` is made, or a whole number such as"
                 " unix_micros(...).",
             )

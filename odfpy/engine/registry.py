@@ -148,7 +148,7 @@ class EngineRegistry:
         return found
 
     def scan(self, request: ScanRequest, control: CancellationToken) -> RowStream | None:
-        """Return the rows of a scan in a process of its own; None where this process may read them itself.
+        """Return the rows of a scan in a separate process; None where this process may read them itself.
 
         Raises:
             OdfError: it was stopped, or a slice cannot be read.

@@ -181,4 +181,4 @@ def _plain_file(path: str, flags: int) -> int:
         raise
     except OSError:
         pass
-    raise EngineError(f"The engine has left something that is not a file: {path}")
+    raise EngineError(f"The engine wrote something that is not a file: {path}")

@@ -14,7 +14,7 @@ from odfpy.values import dataclass
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_HINT: Final = "`odf verify` names what is damaged; pull the dataset again from where it is intact."
+_HINT: Final = "`odf verify` names what is damaged; pull the dataset again from an intact copy."
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def fitting(column: pa.Array, field: pa.Field) -> pa.Array:
         found.validate(full=_may_be_wrong(field.type))
     except (pa.ArrowException, ValueError) as error:
         raise IntegrityError(
-            f"column {field.name!r} holds {column.type} where the schema says {field.type}, or values that are none of"
+            f"column {field.name!r} holds {column.type} where the schema says {field.type}, or values that do not fit"
             f" that type: {error}"
         ) from error
     return found

@@ -119,7 +119,7 @@ class EventSignature:
         indexed = [field for field in self.fields if field.is_indexed]
         others = [field for field in self.fields if not field.is_indexed]
         if not topics or topics[0] != self.selector:
-            raise NotOfThisEvent("the first topic is another one")
+            raise NotOfThisEvent("the first topic differs")
         if len(topics) != len(indexed) + 1:
             raise NotOfThisEvent(f"it has {len(topics) - 1} indexed parameters, not {len(indexed)}")
         try:
@@ -145,7 +145,7 @@ def selector_of(signature: str) -> bytes:
 def _parameter(text: str, signature: str) -> Parameter:
     match = _PARAMETER.fullmatch(text)
     if match is None:
-        raise InvalidValue(f"Parameter {text!r} of {_shorten(signature)!r} is not understood", hint=_HINT)
+        raise InvalidValue(f"Parameter {text!r} of {_shorten(signature)!r} is not valid", hint=_HINT)
     parameter = Parameter(_SHORT.sub(r"\g<1>256", match[1]), match[3] or "", match[2] is not None)
     _parsed(parameter.type)
     return parameter

@@ -97,7 +97,7 @@ def record(workspace: Workspace, store: WebStore, relay: str) -> None:
         log.sync()
     except OSError as error:
         raise OdfError(
-            f"Cannot record what was done: {error.strerror}", hint="It is done, and recorded later."
+            f"Cannot record what was done: {error.strerror}", hint="The change was made, and will be recorded later."
         ) from error
     finally:
         log.stop()
@@ -117,6 +117,6 @@ def _check_places(declared: Declared, odf: Path) -> None:
     for path, place in places:
         if "://" not in place and Path(place).resolve().is_relative_to(odf):
             raise InvalidDocument(
-                f"{declared.at(path)}: nothing in {odf} is shown: keys and passwords are there",
-                hint="Name datasets by a connection of kind dataset; keep other files elsewhere.",
+                f"{declared.at(path)}: {odf} cannot be a source: it contains keys and passwords",
+                hint="Use a connection of kind dataset for datasets; store other files outside.",
             )

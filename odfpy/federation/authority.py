@@ -103,7 +103,7 @@ class Authority:
         """
         found, private = load_pair(certificate, key)
         if not isinstance(private, ec.EllipticCurvePrivateKey):
-            raise InvalidCertificate(f"{key} is not a key of an elliptic curve", hint="`odf relay init` makes one.")
+            raise InvalidCertificate(f"{key} is not a key of an elliptic curve", hint="`odf relay init` creates one.")
         return cls(found, private)
 
     def issue(
@@ -154,7 +154,7 @@ def load_pair(certificate: Path, key: Path) -> tuple[x509.Certificate, object]:
     except (ValueError, TypeError) as error:
         raise InvalidCertificate(f"{key} is not a key in PEM form without a password") from error
     if _public(private.public_key()) != _public(found.public_key()):
-        raise InvalidCertificate(f"{key} is not the key of {certificate}", hint="Name the two that belong together.")
+        raise InvalidCertificate(f"{key} is not the key of {certificate}", hint="Name a matching pair.")
     return found, private
 
 

@@ -73,7 +73,7 @@ class Web:
             UsageError: the location is not that of a relay.
         """
         if not LOCATION.fullmatch(relay):
-            raise UsageError(f"Not the place of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
+            raise UsageError(f"Not the URL of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
         self.relay = relay
         self.credentials = credentials
         self.authorities = authorities
@@ -159,7 +159,7 @@ class Web:
 
         self.check_free(workspace, name)
         if without_explain(query)[1] is not None:
-            raise UsageError("An explanation cannot be kept", hint="Ask the query itself.")
+            raise UsageError("The result of EXPLAIN cannot be stored", hint="Run the query without EXPLAIN.")
         wanted = replace(options, signed=True)
         with execute(self.asker, query, wanted, check=check_columns) as answer:
             return self.keep(answer, workspace, name, wanted)

@@ -64,9 +64,9 @@ class RelayIdentity:
             authority_key = None if key is None else path.parent / str(key)
             return cls(str(tree["name"]), certificate, own_key, authorities, authority_key)
         except FileNotFoundError as error:
-            raise NoRelay("This workspace has no relay", hint="`odf relay init NAME` makes one.") from error
+            raise NoRelay("This workspace has no relay", hint="`odf relay init NAME` creates one.") from error
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise OdfError(f"Cannot read {path}: {error}", hint="Restore it, or make the relay anew.") from error
+            raise OdfError(f"Cannot read {path}: {error}", hint="Restore it, or create the relay again.") from error
 
     @classmethod
     def make(cls, odf: Path, name: str, hosts: Sequence[str] = ()) -> RelayIdentity:
@@ -137,7 +137,7 @@ class RelayIdentity:
         if self.authority_key is None:
             raise InvalidCertificate(
                 f"The relay {self.name} has no authority of its own",
-                hint="Have the certificate issued where the others come from, and name it in a document.",
+                hint="Use your own authority to issue the certificate, and name it in a document.",
             )
         return Authority.open(self.authorities, self.authority_key)
 
@@ -154,7 +154,8 @@ class RelayIdentity:
         """
         if self.authority_key is None:
             raise InvalidCertificate(
-                f"What is trusted is in {self.authorities}, which was given to the relay", hint="Add it there yourself."
+                f"The trusted authorities are in {self.authorities}, which was passed to the relay",
+                hint="Add it to that file.",
             )
         known = {CertificateFacts.of(one).fingerprint for one in self.trusted}
         given = [CertificateFacts.of(one) for one in read_certificates(str(file.absolute()), Path())]
@@ -162,7 +163,7 @@ class RelayIdentity:
             if not one.is_authority:
                 raise InvalidCertificate(
                     f"{file} has the certificate of {one.subject}, which is not an authority",
-                    hint="Name the ca.pem of the other relay. Its relay.pem belongs into a document, as a peer.",
+                    hint="Name the ca.pem of the other relay. Its relay.pem belongs in a document, as a peer.",
                 )
         new = list({one.fingerprint: one for one in given if one.fingerprint not in known}.values())
         text = self.authorities.read_text(encoding="ascii").rstrip("\n")

@@ -160,7 +160,7 @@ class PerUser(Authenticator):
         """Implement `Authenticator`."""
         if not credentials:
             raise FlightRefused(
-                "The query comes without credentials, and others than its user's are not used",
+                "The query has no credentials, and per-user authentication requires them",
                 hint="Give `user` and `password`, or `token`, with the query (options flight.credential.*).",
             )
         return _of_credentials(client, credentials, timeout)
@@ -206,7 +206,9 @@ def plug_in(name: str, kind: type[Any]) -> Any:
     try:
         found = getattr(import_module(module), class_name)
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"Cannot load {name}: {error}", hint="Is it installed on the workers, too?") from error
+        raise UsageError(
+            f"Cannot load {name}: {error}", hint="Check that it is installed on the workers, too."
+        ) from error
     if not (isinstance(found, type) and issubclass(found, kind)):
         base = kind.__name__
         raise UsageError(f"{name} is not a subclass of {base}", hint=f"Derive it from odfpy.flight.{base}.")

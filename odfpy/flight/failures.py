@@ -20,8 +20,8 @@ _WORDS_OF_GRPC: Final = re.compile(
     re.DOTALL,
 )
 _HINTS: Final[tuple[tuple[type[Exception], str], ...]] = (
-    (fl.FlightTimedOutError, "Give it more time (option arrow-flight.call-timeout)."),
-    (fl.FlightUnavailableError, "Is it a Flight port, and does TLS match (grpc:// or grpc+tls://)?"),
+    (fl.FlightTimedOutError, "Increase the time limit (option arrow-flight.call-timeout)."),
+    (fl.FlightUnavailableError, "Check that it is a Flight port, and that TLS matches (grpc:// or grpc+tls://)."),
 )
 
 
@@ -36,7 +36,7 @@ def as_ours(error: Exception, location: str) -> FlightFailed:
     if isinstance(error, REFUSED):
         return FlightRefused(
             f"{location} does not allow that: {said}",
-            hint="Which authenticator does it want? (options arrow-flight.authenticator.name and flight.auth.*)",
+            hint="Choose another authenticator (options arrow-flight.authenticator.name and flight.auth.*)",
         )
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), None)
     return FlightFailed(f"{location}: {said}", hint=hint)

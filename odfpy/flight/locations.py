@@ -42,7 +42,7 @@ def locations_of(named: Sequence[str], server: str) -> tuple[list[str], list[str
         if one.lower().startswith(_SAME):
             usable.append(server)
         elif scheme not in _SCHEMES:
-            others.append(f"{one}: Flight does not go there")
+            others.append(f"{one}: unsupported location")
         elif scheme != _ENCRYPTED and server.startswith(_ENCRYPTED):
             others.append(f"{one}: it is not encrypted, as {server} is")
         else:

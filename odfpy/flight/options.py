@@ -157,7 +157,7 @@ def _request(options: Mapping[str, str]) -> Request:
     query = options.get("query")
     table = options.get("table", options.get("path"))
     if table is None and query is None:
-        raise UsageError("The options say neither a table nor a query", hint='.option("table", "orders")')
+        raise UsageError("The options contain neither a table nor a query", hint='.option("table", "orders")')
     return Request(
         table=table,
         schema=options.get("schema"),

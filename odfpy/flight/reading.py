@@ -127,7 +127,7 @@ def _locations(endpoint: Any, server: Server) -> tuple[list[str], list[str]]:
 
 def _none_left(found: Any, endpoint: Endpoint, failures: list[str]) -> NoLocationLeft:
     return NoLocationLeft(
-        f"No location gives the rows of endpoint {endpoint.number}: {'; '.join(dict.fromkeys(failures))}",
+        f"No location returned the rows of endpoint {endpoint.number}: {'; '.join(dict.fromkeys(failures))}",
         hint=_advice(found),
     )
 
@@ -160,7 +160,7 @@ def _check(found: pa.Schema, declared: pa.Schema, location: str) -> None:
         what = f"column {said.name!r} of type {sent.type} instead of {said.type}"
     raise SchemaBroken(
         f"{location} sends {what}, as it had declared",
-        hint="That is a fault of the server. Another query may do: CAST the column, or leave it out.",
+        hint="This is a fault of the server. CAST the column in the query, or omit it.",
     )
 
 
@@ -168,12 +168,12 @@ def _broken(location: str, endpoint: Endpoint, rows: int, error: BaseException) 
     return StreamBroken(
         f"{location}: endpoint {endpoint.number} has ended after {rows:,} rows: {reason(error)}",
         hint="Read again from the start. More memory for rows held back (option arrow-flight.held-bytes) "
-        "lets larger endpoints begin again by themselves.",
+        "lets larger endpoints restart automatically.",
     )
 
 
 def _advice(endpoint: Any) -> str:
     expires = endpoint.expiration_time
     if expires is not None and expires.cast(_MICROSECONDS, safe=False).as_py() < datetime.now(timezone.utc):
-        return "The ticket has run out: ask for a new plan (in Spark: load() again)."
-    return "Are the locations that the server names reachable from here?"
+        return "The ticket has expired: plan again (in Spark: load() again)."
+    return "Check that the locations of the server are reachable from here."

@@ -63,7 +63,7 @@ class ReadAhead:
         try:
             found = self._found.get(timeout=self._patience)
         except Empty:
-            raise StreamTimeout(f"it has said nothing for {self._patience:g} s") from None
+            raise StreamTimeout(f"it did not respond for {self._patience:g} s") from None
         if isinstance(found, BaseException):
             raise found
         return found

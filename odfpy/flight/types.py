@@ -54,7 +54,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
         if found is None:
             raise NotForSpark(
                 f"Spark has no type for column {field.name!r} of type {field.type}",
-                hint="Leave it out (option columns), or CAST it in a query (option query).",
+                hint="Omit it (option columns), or CAST it in a query (option query).",
             )
         fields.append(pa.field(field.name, found))
     return pa.schema(fields)

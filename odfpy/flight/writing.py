@@ -66,8 +66,8 @@ def write_rows(
                 said = _answers(answers, server)
         except FAILURES as error:
             raise FlightWriteFailed(
-                f"{server.location} has not taken the rows for {request.what}: {reason(error)}",
-                hint="Look at what is in the table before you write again: some rows may be there.",
+                f"{server.location} did not accept the rows for {request.what}: {reason(error)}",
+                hint="Check the table before you write again: some rows may have been written.",
             ) from error
     return sent if said is None else said
 

@@ -100,7 +100,7 @@ class HttpResponse(io.RawIOBase):
         if encoding != "identity" and encoding not in encodings:
             raise self._failure(
                 f"the server sends {encoding!r} encoding, which was not asked for",
-                hint="Perhaps it also has the file itself, packed (.gz): fetch that, and use `prepare`.",
+                hint="The server may also have a compressed file (.gz): fetch that, and use `prepare`.",
             )
         if self.length is not None and self._max_size is not None and self.length > self._max_size:
             raise self._failure(f"{self.length} bytes are announced, {self._max_size} are allowed")
@@ -115,14 +115,14 @@ class HttpResponse(io.RawIOBase):
     def _read(self, size: int) -> bytes:
         with self._lock:
             if self.closed:
-                raise self._client.error(f"{self.shown}: given up after {self._count} bytes")
+                raise self._client.error(f"{self.shown}: stopped after {self._count} bytes")
             return b"" if self._released or not size else self._receive(size)
 
     def _receive(self, size: int) -> bytes:
         try:
             data = self._raw.read1(size)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            problem = f"broken off after {self._count} bytes: {reason(error)}"
+            problem = f"interrupted after {self._count} bytes: {reason(error)}"
             raise self._failure(problem, self._client.interrupted, _AGAIN) from error
         self._count += len(data)
         if self._max_size is not None and self._count > self._max_size:
@@ -133,11 +133,11 @@ class HttpResponse(io.RawIOBase):
 
     def _finish(self) -> None:
         if self._expected is not None and self._count < self._expected:
-            problem = f"broken off after {self._count} of {self._expected} bytes"
+            problem = f"interrupted after {self._count} of {self._expected} bytes"
             raise self._failure(problem, self._client.interrupted, _AGAIN)
         surplus = self._connection.surplus()
         if self.status in _DOCUMENTS and self._expected is not None and surplus.strip(b"\r\n"):
-            raise self._failure(f"more than the {self._expected} bytes that were announced")
+            raise self._failure(f"more than the {self._expected} announced bytes")
         self._release(reusable=not self._raw.will_close and not surplus)
 
     def _release(self, *, reusable: bool) -> None:
@@ -338,7 +338,7 @@ class HttpClient:
             target, nearest = new, min(nearest, answer.space)
         raise self.error(
             f"{label or without_user(url)}: redirected more than {MAX_REDIRECTS} times",
-            hint="Try the URL in a browser; perhaps the server wants a login first.",
+            hint="Try the URL in a browser; the server may require a login.",
         )
 
     def _ask(

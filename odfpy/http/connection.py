@@ -180,7 +180,7 @@ class MinimumRateReader(io.RawIOBase):
         count = self._raw.readinto(buffer) or 0
         self._count += count
         if self.limit is not None and self._count > self.limit:
-            raise http.client.HTTPException("its headers do not end")
+            raise http.client.HTTPException("its headers are too long")
         self._pace.wait(time.monotonic() - start, count)
         return count
 
@@ -239,5 +239,5 @@ def may_pass(error: Exception) -> bool:
 def hint(error: Exception) -> str:
     """Return a hint for the user."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return "If the certificate is from an authority of your own, name its file in SSL_CERT_FILE."
-    return "Is the address right, and is there a network connection?"
+        return "For a certificate of your own authority, set SSL_CERT_FILE to its file."
+    return "Check the address and the network connection."

@@ -26,7 +26,7 @@ PROGRESS: Final = 8 << 20
 """Bytes after which a connection counts as good again."""
 
 PASSING: Final = (408, 425, 429, 500, 502, 503, 504)
-"""Answers after which another try may succeed."""
+"""Answers after which a retry may succeed."""
 
 _PARTIAL = 206
 _CHUNK = 64 * 1024
@@ -34,7 +34,7 @@ _RANGE = re.compile(r"bytes ([0-9]{1,18})-")
 
 
 class TransferInterrupted(TransferError, code="E614"):
-    """A connection broke off, or nothing came in time; another try may succeed."""
+    """A connection broke off, or nothing came in time; a retry may succeed."""
 
 
 class ResumableDownload(io.RawIOBase):
@@ -134,7 +134,7 @@ class ResumableDownload(io.RawIOBase):
             # content.
             if begin is None or int(begin[1]) != self._count:
                 answer.close()
-                raise TransferError(f"{self._where}: the server does not go on at byte {self._count}, as it was asked")
+                raise TransferError(f"{self._where}: the server does not resume at byte {self._count}, as requested")
             return answer
         self._require(answer)
         # A server without range support sends everything again: skip what was read before. Objects are named by their

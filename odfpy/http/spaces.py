@@ -78,8 +78,8 @@ def require_no_nearer(shown: str, space: AddressSpace, nearest: AddressSpace, er
     if space > nearest:
         raise error(
             f"{shown}: a {nearest.shown} server leads there, and that is a {space.shown} address",
-            hint="A server may not lead to what is nearer to this machine than itself. "
-            "If you mean that address, name it yourself.",
+            hint="A server must not redirect to an address nearer to this machine than itself. "
+            "To use that address, pass it directly.",
         )
 
 

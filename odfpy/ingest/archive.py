@@ -69,12 +69,12 @@ class UnpackLimits:
         if unpacked > self.max_bytes:
             raise PrepareError(
                 f"{name} unpacks to more than {self.max_bytes} bytes",
-                hint="If that is right for this source, `odf config set prepare.maxSize` allows more.",
+                hint="If this is correct for this source, `odf config set prepare.maxSize` allows more.",
             )
         if unpacked > max(_GENEROUS, self.max_ratio * packed):
             raise PrepareError(
-                f"{name} unpacks to more than {self.max_ratio} times its size, as files made to fill a disk do",
-                hint="If that is right for this source, `odf config set prepare.maxRatio` allows more.",
+                f"{name} unpacks to more than {self.max_ratio} times its size, like a decompression bomb",
+                hint="If this is correct for this source, `odf config set prepare.maxRatio` allows more.",
             )
 
 
@@ -127,8 +127,8 @@ def reading(name: str) -> Iterator[None]:
     except _DAMAGE as error:
         reason = str(error) or type(error).__name__
         raise PrepareError(
-            f"{name} is cut off or damaged: {reason[:1].lower()}{reason[1:]}",
-            hint="Perhaps it was being written when it was fetched; try again later, or tell its publisher.",
+            f"{name} is truncated or damaged: {reason[:1].lower()}{reason[1:]}",
+            hint="It may have been incomplete when it was fetched; try again later, or inform its publisher.",
         ) from error
 
 
@@ -158,8 +158,8 @@ class ZipArchive:
             parts = re.split(r"[/\\]", info.filename)
             if ".." in parts or parts[0] == "" or _DRIVE.match(info.filename):
                 raise PrepareError(
-                    f"{name} has an entry {info.filename!r}, which leads out of the archive",
-                    hint="Archives like that are made to do harm; ask the publisher for a proper one.",
+                    f"{name} has an entry {info.filename!r}, which points outside of the archive",
+                    hint="Such archives are malicious; ask the publisher for a valid one.",
                 )
         self._files = [info for info in self._zip.infolist() if not info.is_dir() and not _is_clutter(info.filename)]
         self.names = [info.filename for info in self._files]
@@ -189,7 +189,7 @@ class ZipArchive:
         if len(set(found)) < len(found):
             repeated = next(name for name, count in Counter(found).items() if count > 1)
             raise PrepareError(
-                f"{self.name} has the {what} {repeated!r} twice", hint="Ask its publisher which is meant."
+                f"{self.name} has the {what} {repeated!r} twice", hint="Ask its publisher which one is correct."
             )
         raise PrepareError(
             f"There are {len(found)} {what}s in {where}: {_some(found)}", hint="Name one of them with `subPath`."
@@ -211,7 +211,7 @@ class ZipArchive:
         info = next(info for info in self._files if info.filename == member)
         if info.flag_bits & 1:
             raise PrepareError(
-                f"{name} is encrypted", hint="odf has no passwords for archives; decrypt it before it is fetched."
+                f"{name} is encrypted", hint="odf cannot decrypt archives; decrypt it before it is fetched."
             )
         with reading(name):
             stream = self._zip.open(info)
@@ -249,5 +249,5 @@ def _other_format(magic: bytes) -> str:
     if magic == _SHAPEFILE:
         return "It is a part of a shapefile: put its .shp, .dbf and .shx into one zip file."
     if magic.startswith(b"\x1f\x8b"):
-        return "It is a gzip file; say `format: Gzip`."
-    return "Perhaps it is not packed at all, or the server sent an error page in its place."
+        return "It is a gzip file; set `format: Gzip`."
+    return "It may not be compressed, or the server sent an error page instead."

@@ -58,10 +58,12 @@ def warnings_of_cut_times(cut: Mapping[str, int], strategy: MergeStrategy) -> tu
         return ()
     count = sum(cut[name] for name in names)
     where = f"of the primary key ({', '.join(keys)})" if keys else f"in {', '.join(names)}"
-    message = f"{count_of(count, 'time')} {where} {'is' if count == 1 else 'are'} finer than a millisecond, and cut"
+    message = (
+        f"{count_of(count, 'time')} {where} {'is' if count == 1 else 'are'} finer than a millisecond, and truncated"
+    )
     if keys:
         message += (
-            ": rows whose keys differ in that only have the same key. To tell them apart, declare the column as String,"
-            " or make whole microseconds of it in `preprocess`"
+            ": rows whose keys differ only there get the same key. To distinguish them, declare the column as String,"
+            " or convert it to microseconds in `preprocess`"
         )
     return (DataWarning(WarningKind.CUT_TIMES, message, count, tuple(names)),)

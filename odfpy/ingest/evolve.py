@@ -38,7 +38,7 @@ def first_schema(rows: pa.Schema, vocabulary: DatasetVocabulary) -> DataSchema:
     untyped = [field.name for field in rows if _has_empty_lists(field.type)]
     if untyped:
         raise SchemaError(
-            f"Column {', '.join(map(repr, untyped))} holds nothing but nulls and empty lists, which tells no type",
+            f"Column {', '.join(map(repr, untyped))} has only nulls and empty lists, so its type is unknown",
             hint="Declare its type in the source's schema, or cast it in the preprocessing query.",
         )
     new = from_arrow(_typed_only(rows))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def warn_conflicting_rows(
     db: duckdb.DuckDBPyConnection, rows: pa.Table, plan: MergePlan, taken: pa.Array
 ) -> tuple[DataWarning, ...]:
-    """Return a warning about keys that are known with other values; event times are ignored.
+    """Return a warning about keys that are known with different values; event times are ignored.
 
     Args:
         db: a connection with the relation `state`. If that has no fingerprints of values, there is no warning: finding
@@ -91,7 +91,7 @@ def warning_of(count: int, first: Sequence[Mapping[str, Any]]) -> tuple[DataWarn
         return ()
     is_, them = ("is", "it") if count == 1 else ("are", "them")
     message = (
-        f"{count_of(count, 'key')} {is_} known with other values, which a ledger leaves as they are"
+        f"{count_of(count, 'key')} {is_} known with different values, which a ledger leaves as they are"
         f" (-v lists {them}, after a pull with --force); Snapshot or UpsertStream would record corrections"
     )
     return (DataWarning(WarningKind.KNOWN_OTHERWISE, message, count, tuple(map(key_text, first))),)

@@ -91,9 +91,9 @@ def repeated_key(values: Mapping[str, Any], keys: int, first: int) -> IngestErro
         first: position of the first row with the key.
     """
     key = ", ".join(f"{name} = {value!r}" for name, value in values.items())
-    more = f", and {keys - 1} other keys too" if keys > 1 else ""
+    more = f", and {keys - 1} other keys, too" if keys > 1 else ""
     return IngestError(
-        f"The new state has the primary key {key} more than once, first in row {first + 1}{more}",
+        f"The new state contains the primary key {key} more than once, first in row {first + 1}{more}",
         hint="A snapshot has each key once: choose a primary key that is unique, or remove repetitions in the "
         "preprocessing query.",
     )

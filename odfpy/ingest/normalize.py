@@ -181,7 +181,7 @@ def _check_keys(columns: dict[str, pa.ChunkedArray], keys: Iterable[str], first_
             row = pc.index(pc.is_null(columns[name]), value=True).as_py()
             raise IngestError(
                 f"Primary key column {name!r} is null, first in row {first_row + row + 1}",
-                hint="Leave such rows out in the preprocessing query, or choose another primary key.",
+                hint="Filter such rows out in the preprocessing query, or choose another primary key.",
             )
 
 

@@ -71,6 +71,6 @@ def _naming_query(error: OdfError, engine: str, *, is_translated: bool) -> OdfEr
         return found
     return found.with_message(
         found.message,
-        hint=f"The query was translated from {engine} to Spark SQL, which is what is shown; "
+        hint=f"The query was translated from {engine} to the Spark SQL that is shown; "
         "write it for `engine: spark` or `engine: datafusion`.",
     )

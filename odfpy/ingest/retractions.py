@@ -41,8 +41,8 @@ class RetractionLimit:
     def hint(self) -> str:
         """The available options for the user."""
         return (
-            "See whether the input is whole. If it is: --allow-retractions takes it in, and"
-            f" `odf config set --dataset {self.dataset} retractions.share 100%` lets the dataset do without."
+            "Check that the input is complete. If it is: --allow-retractions ingests it, and"
+            f" `odf config set --dataset {self.dataset} retractions.share 100%` removes the limit for the dataset."
         )
 
 
@@ -93,7 +93,7 @@ def check_retractions(
         state = f"has {count_of(change.new, 'row')}" if change.new else "has no rows"
         raise TooManyRetractions(
             f"The new state {state}, and would retract {_share(change)} of the current state{such_as(examples)};"
-            f" more than {limit.percent}% are not retracted unasked",
+            f" more than {limit.percent}% needs --allow-retractions",
             hint=limit.hint,
         )
     state = "" if change.new else ": the new state has no rows"

@@ -71,7 +71,7 @@ def check_vocabulary(vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
     names = vocabulary.columns
     for number, name in enumerate(names):
         if name in names[:number]:
-            hint = f"Those that are not named are {_DEFAULT_NAMES}."
+            hint = f"The defaults are {_DEFAULT_NAMES}."
             yield SourceFault((), InvalidValue(f"two system columns have the name {name!r}", hint=hint))
 
 
@@ -119,8 +119,8 @@ def _check_glob(path: str) -> None:
         raise InvalidValue("an empty path matches no file", hint="Write a pattern such as `in/*.csv`.")
     if "://" in path:
         raise InvalidValue(
-            f"{path!r} is a URL: FilesGlob takes in files of this machine",
-            hint="Say `kind: Url`, or write a path such as `in/*.csv`.",
+            f"{path!r} is a URL: FilesGlob reads files of this machine",
+            hint="Use `kind: Url`, or a path such as `in/*.csv`.",
         )
     if path.endswith("/"):
         raise InvalidValue(f"{path!r} matches folders, never a file", hint=f"Write {path + '*'!r} for the files in it.")
@@ -193,7 +193,7 @@ def _declared(step: ReadStep) -> DataSchema | None:
         if schema is not None:
             to_arrow(schema)
             if "" in schema.names:
-                raise InvalidValue("a column has no name", hint="Give it one, even if no query is to use it.")
+                raise InvalidValue("a column has no name", hint="Give it a name, even if no query uses it.")
     except OdfError as error:
         path: Path = ("schema",) if step.ddl_schema is None else ("ddlSchema",)
         bad = (at for at, line in enumerate(step.ddl_schema or ()) if any(_tried((), partial(parse_ddl, [line]))))
@@ -227,7 +227,7 @@ def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocab
     if isinstance(merge, MergeAppend):
         return
     if not merge.primary_key:
-        hint = "List the columns by which a row is known, or say `kind: Append`."
+        hint = "List the key columns, or set `kind: Append`."
         yield SourceFault(("merge", "primaryKey"), InvalidValue("there is no primary key column", hint=hint))
     known: Sequence[str] | None = None if schema is None else schema.names
     if source.preprocess is not None:

@@ -57,7 +57,7 @@ def _value(template: str, environment: Mapping[str, str]) -> str:
         alternative = _ALTERNATIVE.match(template, at)
         if alternative is None:
             raise InvalidValue(
-                f"Template ${{{{{template}}}}} is not understood", hint="Write it as ${{ env.NAME || 'default' }}."
+                f"Template ${{{{{template}}}}} is not valid", hint="Write it as ${{ env.NAME || 'default' }}."
             )
         name, text, number = alternative.group("name", "text", "number")
         if name is None:
@@ -67,6 +67,6 @@ def _value(template: str, environment: Mapping[str, str]) -> str:
         names.append(name)
         at = alternative.end()
     raise FetchError(
-        f"The environment variable {' or '.join(names)} is not set, and the source needs it",
+        f"The environment variable {' or '.join(names)} is not set, but the source needs it",
         hint=f"Set it, or give a default in the manifest: ${{{{ env.{names[0]} || '...' }}}}.",
     )

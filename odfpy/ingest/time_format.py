@@ -123,7 +123,7 @@ def time_format(text: str | None) -> TimeFormat:
     repeated = {field for field in fields if fields.count(field) > 1}
     if repeated or not fields:
         raise InvalidValue(
-            f"The time format {text!r} " + ("says a field twice" if repeated else "has no fields"),
+            f"The time format {text!r} " + ("has a field twice" if repeated else "has no fields"),
             hint="Write it as strftime does, like %Y-%m-%d %H:%M:%S, or as Java does, like yyyy-MM-dd HH:mm:ss.",
         )
     return TimeFormat(text, "".join(_regex(tokens)))
@@ -186,7 +186,7 @@ def _java_tokens(text: str) -> Iterator[tuple[str, str]]:
         if depth < 0:
             break
     if depth:
-        raise InvalidValue(f"The time format {text!r} has a bracket without its partner")
+        raise InvalidValue(f"The time format {text!r} has an unbalanced bracket")
 
 
 def _java_field(text: str, letters: str) -> tuple[str, str]:

@@ -36,7 +36,7 @@ def pinned_as_at(resolver: DatasetResolver, query: Query, moment: str) -> Query:
         if cut.last_offset is not None or cut.state.head is None:
             name = resolved.name
             raise UsageError(
-                f"{name} has no block of {moment}: it was compacted since",
+                f"{name} has no block of {moment}: it was compacted",
                 hint=f"Write odf_as_at('{name}', '{moment}') in the query: that goes by rows.",
             )
         pins[resolved.input.id] = cut.state.head

@@ -141,7 +141,7 @@ class QueryPlan:
             "chain": "from the metadata chain, no slice is opened",
             "slices": "from the slices themselves, without an engine",
             "spark": "by the Spark engine",
-            "datafusion": "by DataFusion, in a process of its own",
+            "datafusion": "by DataFusion, in a separate process",
         }
         lines = [f"path: {self.path}, {how[self.path]}"]
         if self.path == "chain":
@@ -223,7 +223,7 @@ def _plan_of_count(resolver: DatasetResolver, query: Query, dialect: Dialect, te
 def _no_table(projection: TableReference, source: SourceText) -> WrongProjection:
     written = source.text[projection.start : projection.end]
     return WrongProjection(
-        f"A dataset as it was is a table, not a value{source.at(projection.start, projection.end)}",
+        f"A dataset at a time or block is a table, not a value{source.at(projection.start, projection.end)}",
         hint=f"Write it behind FROM or JOIN: FROM {written}.",
     )
 

@@ -50,7 +50,7 @@ class Query:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
-            raise UsageError(f"A query is a text, not a value of type {type(self.text).__name__}", hint="Write SQL.")
+            raise UsageError(f"A query is a string, not a value of type {type(self.text).__name__}", hint="Write SQL.")
         object.__setattr__(self, "skip", count_given(self.skip, "skip"))
         if self.limit is not None:
             object.__setattr__(self, "limit", count_given(self.limit, "limit"))

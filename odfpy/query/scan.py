@@ -92,7 +92,7 @@ def scan(reference: TableReference, resolved: Resolved, where: str) -> Scan:
         ObjectNotFound: a slice is missing.
     """
     cut = resolved.cut(reference.at, where)
-    pruned = {"later than what is asked for": cut.later}
+    pruned = {"later than the requested time": cut.later}
     paths = slice_files(resolved.dataset.layout.data, cut.slices)
     if reference.shown is LogView.LOG:
         return Scan(reference, resolved, cut, cut.slices, None, pruned)
@@ -108,7 +108,7 @@ def scan(reference: TableReference, resolved: Resolved, where: str) -> Scan:
         # Of a key, rows that take others away decide about versions whenever they are said to have happened.
         known = [(one, event_times(path, vocabulary)) for one, path in zip(slices, paths, strict=True)]
         slices = [one for one, times in known if times is None or times[0] <= reference.of]
-        pruned["all rows happen after the time asked for"] = len(cut.slices) - len(slices)
+        pruned["all rows have later event times"] = len(cut.slices) - len(slices)
     projection = Projection(key, reference.of, only_appends)
     return Scan(reference, resolved, cut, slices, projection, pruned)
 

@@ -73,12 +73,10 @@ def token_for(url_or_origin: str | Origin) -> str | None:
 def advice(url: str) -> str:
     """Return a hint for a request that a server has rejected, depending on whether a token was sent."""
     if os.environ.get(VARIABLE):
-        return (
-            f"It does not take the token in {VARIABLE} for this: was it copied whole, has it ended, has it the scope?"
-        )
+        return f"It refuses the token in {VARIABLE} for this: it may be incomplete, expired, or lack the scope."
     if authorization(url) is not None:
-        return "It does not take the token of `odf login` for this: has it ended, or been revoked, has it the scope?"
-    return f"Get a token from whoever runs the server, then `odf login URL`, or set {VARIABLE}."
+        return "It refuses the token of `odf login` for this: it may be expired or revoked, or lack the scope."
+    return f"Get a token from the operator of the server, then run `odf login URL`, or set {VARIABLE}."
 
 
 def check_token(text: str, what: str) -> str:
@@ -90,7 +88,7 @@ def check_token(text: str, what: str) -> str:
     text = text.strip()
     if not _TOKEN.fullmatch(text):
         raise InvalidValue(
-            f"{what} does not hold an access token", hint="A token has no spaces; `odf token new` makes one."
+            f"{what} does not contain an access token", hint="A token has no spaces; `odf token new` creates one."
         )
     return text
 
@@ -134,7 +132,7 @@ class Credentials:
             document = load_document(self.path, "Credentials", _CredentialsDocument)
         except MalformedManifest:  # its message may quote the invalid line, and so a token
             raise MalformedManifest(
-                f"{self.path} cannot be read: it does not have the form that odf has written",
+                f"{self.path} cannot be read: it is not in the format that odf writes",
                 hint="Remove the file, and run `odf login` again.",
             ) from None
         return {item.url: item.token for item in document.servers} if document else {}

@@ -120,7 +120,7 @@ class _Walk:
         here = self._here or self._read(self.name)
         previous = here.hashed.block.prev_block_hash
         if here.number != self.number or (previous is None) != (here.number == 0):
-            found = "is the first block" if previous is None else f"names {previous} as the block before it"
+            found = "is the first block" if previous is None else f"names {previous} as the previous block"
             expected = f" where {self.number} must be" if here.number != self.number else ""
             raise IntegrityError(
                 f"Broken chain: {self._blocks.describe(self.name)} {found}, and has number {here.number}{expected}"
@@ -139,8 +139,8 @@ class _Walk:
             count = len(self._passed) + 1
             raise ObjectTooLarge(
                 f"{self._blocks.describe(name)}: the last {count} blocks of this chain have {self._size} bytes, more"
-                " than can be taken in at once",
-                hint="Blocks describe data, and have about a kilobyte; ask those who publish the dataset.",
+                " than the limit",
+                hint="Blocks usually have about a kilobyte; ask the publisher of the dataset.",
             )
         return block
 

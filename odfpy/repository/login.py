@@ -44,9 +44,7 @@ def try_token(server: str, token: str) -> KnownToken | None:
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
     with client.get(f"{server}/token", headers, max_size=_MAX_ANSWER) as answer:
         if answer.status == _UNAUTHORIZED:
-            raise LoginRefused(
-                f"{server} does not accept this token", hint="Was it copied whole? Has it ended, or been revoked?"
-            )
+            raise LoginRefused(f"{server} does not accept this token", hint="It may be incomplete, expired or revoked.")
         return _answer(answer.readall()) if answer.status == _OK else None
 
 
@@ -73,7 +71,7 @@ def token_for_password(server: str, name: str, password: str) -> str:
             f"{server} does not accept this name and password", hint="`odf user password NAME` there sets a new one."
         )
     if status == _TOO_MANY:
-        raise LoginRefused(f"{server} has been shown too many wrong passwords", hint="Wait a minute.")
+        raise LoginRefused(f"{server} has received too many wrong passwords", hint="Wait a minute.")
     try:
         token = json.loads(data)["accessToken"]
     except (ValueError, TypeError, LookupError, RecursionError):
@@ -81,7 +79,7 @@ def token_for_password(server: str, name: str, password: str) -> str:
     if status != _OK or not isinstance(token, str):
         raise LoginRefused(
             f"{server} has no logins with a password: it answers with status {status}",
-            hint="Get a token from whoever runs it, then `odf login URL`.",
+            hint="Get a token from its operator, then run `odf login URL`.",
         )
     return token
 

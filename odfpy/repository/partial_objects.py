@@ -117,7 +117,7 @@ class PartialObject:
         while chunk := stream.read(CHUNK):
             count += len(chunk)
             if size is not None and count > size:
-                raise ObjectTooLarge(f"Object {self._name}: more than the {size} bytes that were announced")
+                raise ObjectTooLarge(f"Object {self._name}: more than the announced {size} bytes")
             hasher.update(chunk)
             file.write(chunk)
         file.flush()
@@ -158,7 +158,7 @@ class PartialObject:
             if not try_lock(file):
                 file.close()
                 raise DatasetLocked(
-                    f"Somebody else is receiving the object {self._name}", hint="Run the command again in a moment."
+                    f"Another process is receiving the object {self._name}", hint="Run the command again in a moment."
                 )
             with suppress(FileNotFoundError):
                 if self.path.stat().st_ino == os.fstat(descriptor).st_ino:

@@ -80,7 +80,7 @@ def send_reference(
     summary = summary_of(base)
     if summary is None or TAKES_REFERENCES not in summary.takes:
         raise TransferError(
-            f"{without_user(base)}: this node takes the head of a dataset, and not {name}",
+            f"{without_user(base)}: this node accepts only the head of a dataset, not {name}",
             hint="Push it to a folder, a bucket or a node of odfpy, or make it on the node. Has the dataset been"
             " pushed, and may you read it there?",
         )
@@ -127,7 +127,7 @@ def _copied(
     if block is None:
         raise ReferenceNotThere(
             f"{source.refs.describe(name.reference)}: there is no {name}",
-            hint=f"`odf {name.kind.value} NAME` lists those of a workspace; other places have what was pushed there.",
+            hint=f"`odf {name.kind.value} NAME` lists those of a workspace; repositories have those that were pushed.",
         )
     if target.refs.get(HEAD) is None:
         raise TransferError(f"{target.refs.describe(HEAD)}: there is no dataset to which {name} could be added")

@@ -72,9 +72,9 @@ class RepositoryRegistry:
         repository = Repository(RepositoryName(name), normalize_url(url))
         if repository.url != repository.public_url:  # URLs stored by earlier releases may have one
             raise InvalidValue(
-                f"User and password do not belong into the URL of a repository: {repository.public_url}",
-                hint="They would be remembered. `odf login URL` keeps a token for a server; a pull takes user and"
-                " password in its own URL, and does not remember them.",
+                f"The URL of a repository must not contain user and password: {repository.public_url}",
+                hint="odf stores URLs. `odf login URL` stores a token for a server; a pull accepts user and"
+                " password in its own URL, and does not store them.",
             )
         known = self._load(repository.name)
         if known is not None:

@@ -24,7 +24,7 @@ def why_not_whole() -> str | None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)
-    return None if done.returncode == 0 else done.stdout.strip() or "it cannot be tried"
+    return None if done.returncode == 0 else done.stdout.strip() or "it cannot be tested"
 
 
 def what_there_is() -> str:

@@ -129,7 +129,7 @@ def excess(pid: int, folders: Iterable[str], limits: ProcessLimits) -> str | Non
     nameless = _nameless_files(member.pid for member in members)
     memory = sum(member.memory for member in members) + nameless.in_memory
     if memory > limits.memory:
-        return f"it took {_size(memory)} of memory, and may take {_size(limits.memory)}"
+        return f"it used {_size(memory)} of memory, and may use {_size(limits.memory)}"
     for folder in folders:
         with suppress(OSError):
             free = shutil.disk_usage(folder).free

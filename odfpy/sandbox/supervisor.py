@@ -90,7 +90,7 @@ class Sandbox:
             answer = _receive(self._supervisor)
         except TimeoutError as error:  # its late answer would be taken for that to the next message
             self.kill()
-            raise SandboxError("the sandbox did not answer, and was ended") from error
+            raise SandboxError("the sandbox did not answer, and was stopped") from error
         except (OSError, ValueError) as error:
             raise SandboxError("the sandbox has ended") from error
         if answer:
@@ -362,7 +362,7 @@ def _exactly(other: socket.socket, size: int) -> bytes:
     while len(data) < size:
         part = other.recv(size - len(data))
         if not part:
-            raise ConnectionError("the other side has gone")
+            raise ConnectionError("the other process has exited")
         data += part
     return data
 

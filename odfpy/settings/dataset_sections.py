@@ -17,7 +17,7 @@ class WatermarkSection(Section):
     idle: Annotated[
         DurationText | None,
         Help(
-            "Time without new rows after which a pull moves the watermark with system time, less the lag",
+            "Time without new rows after which pulls advance the watermark with system time, minus the lag",
             "Watermark",
         ),
     ] = None
@@ -31,7 +31,7 @@ class RetractionsSection(Section):
     share: Annotated[
         Percent,
         Help(
-            "Share of its current rows that one Snapshot may retract without --allow-retractions; 100% for any",
+            "Maximum share of rows that a Snapshot may retract without --allow-retractions; 100% for any",
             "MergeStrategy::Snapshot",
         ),
     ] = "50%"
@@ -44,5 +44,5 @@ class CopySection(Section):
 
     files: Annotated[
         Files,
-        Help("Files that rows link to and that are here: all, none, available, or conditions on columns"),
+        Help("Linked files that this copy has: all, none, available, or conditions on columns"),
     ] = "all"

@@ -35,9 +35,9 @@ class CommandsSection(Section):
     NAME = "commands"
 
     server: Annotated[
-        bool, Help("Keep a process with everything imported, from which later commands of the session are forked")
+        bool, Help("Run a command server: a process that has imported everything, and forks itself for each command")
     ] = False
-    idle_timeout: Annotated[Positive, Help("Seconds after which this process ends without a command")] = 600
+    idle_timeout: Annotated[Positive, Help("Seconds without a command after which the command server exits")] = 600
 
 
 class EngineSection(Section):
@@ -45,32 +45,30 @@ class EngineSection(Section):
 
     NAME = "engine"
 
-    idle_timeout: Annotated[Count, Help("Seconds after which an engine without work ends")] = 600
-    start_timeout: Annotated[Count, Help("Seconds that the start of an engine may take")] = 120
-    job_timeout: Annotated[Count | None, Help("Seconds that one job of an engine may take; unlimited if not set")] = (
-        None
-    )
-    memory: Annotated[Heap | None, Help("Greatest heap of the engine's Java process, for example 2g")] = None
+    idle_timeout: Annotated[Count, Help("Seconds without work after which an engine exits")] = 600
+    start_timeout: Annotated[Count, Help("Maximum seconds for the start of an engine")] = 120
+    job_timeout: Annotated[Count | None, Help("Maximum seconds for one job of an engine; unlimited if not set")] = None
+    memory: Annotated[Heap | None, Help("Maximum heap of the engine's Java process, for example 2g")] = None
     sandbox: Annotated[
         Literal["required", "best-effort", "off"],
         Help("Run the engine in a sandbox: always, if the system allows it, or never", "Execution Model"),
     ] = "best-effort"
     max_memory: Annotated[
-        Size | None, Help("Memory of a sandboxed engine; 9/10 of the machine's memory if not set")
+        Size | None, Help("Maximum memory of a sandboxed engine; 9/10 of the machine's memory if not set")
     ] = None
     max_disk: Annotated[
-        Size | None, Help("Disk space that a job of a sandboxed engine may write; unlimited if not set")
+        Size | None, Help("Maximum disk space of a job of a sandboxed engine; unlimited if not set")
     ] = None
     serve_unconfined: Annotated[
-        bool, Help("Let strangers' queries into an engine without a whole sandbox", "Execution Model")
+        bool, Help("Allow untrusted queries on an engine without a full sandbox", "Execution Model")
     ] = False
-    startup_cache: Annotated[bool, Help("Keep a cache of loaded Java classes that makes starts shorter")] = True
-    master: Annotated[Master, Help("Place where Spark runs tasks: local[2], or the address of a cluster")] = "local[*]"
+    startup_cache: Annotated[bool, Help("Keep a cache of loaded Java classes for faster starts")] = True
+    master: Annotated[Master, Help("Where Spark runs tasks: local[2], or the address of a cluster")] = "local[*]"
     host: Annotated[Text | None, Help("Address at which executors reach this machine; detected if not set")] = None
     storage: Annotated[
-        Storage | None, Help("URL of a folder through which a cluster gets files if it does not see the workspace")
+        Storage | None, Help("URL of a folder for files of a cluster whose executors do not share the workspace")
     ] = None
-    properties: Annotated[Text | None, Help("File with properties of Spark for a cluster")] = None
+    properties: Annotated[Text | None, Help("File with Spark properties for a cluster")] = None
 
 
 class IngestSection(Section):
@@ -80,9 +78,11 @@ class IngestSection(Section):
 
     lane: Annotated[
         Literal["auto", "local", "spark"],
-        Help("Place of ingests: this process, or tasks of the engine", "Ingestion"),
+        Help("Where ingests run: auto, local (this process) or spark (tasks of the engine)", "Ingestion"),
     ] = "auto"
-    memory: Annotated[Size, Help("Memory for an ingest in this process; auto leaves more to Spark", "Ingestion")] = "2g"
+    memory: Annotated[
+        Size, Help("Maximum memory of an ingest in this process; auto runs larger ones on Spark", "Ingestion")
+    ] = "2g"
 
 
 class SignaturesSection(Section):
@@ -90,8 +90,8 @@ class SignaturesSection(Section):
 
     NAME = "signatures"
 
-    sign: Annotated[bool, Help("Sign commits of this workspace with the key of the user")] = True
-    require: Annotated[Signers | None, Help("Signers that copies must have; none if not set")] = None
+    sign: Annotated[bool, Help("Sign commits of this workspace with the user's key")] = True
+    require: Annotated[Signers | None, Help("Required signers of copies; none if not set")] = None
 
 
 class ProofsSection(Section):
@@ -99,9 +99,7 @@ class ProofsSection(Section):
 
     NAME = "proofs"
 
-    key: Annotated[Text | None, Help("File with the key that signs answers to queries; the user's key if not set")] = (
-        None
-    )
+    key: Annotated[Text | None, Help("File with the key that signs query results; the user's key if not set")] = None
 
 
 class ServeSection(Section):
@@ -109,40 +107,44 @@ class ServeSection(Section):
 
     NAME = "serve"
 
-    query_timeout: Annotated[Positive, Help("Seconds that a query over HTTP may take, with its waiting time")] = 60
-    running_queries: Annotated[Positive, Help("Queries over HTTP that run at the same time")] = 4
-    max_queries: Annotated[Positive, Help("Queries over HTTP that run or wait; the server refuses more")] = 256
-    max_queries_each: Annotated[Positive, Help("Queries of one token, or of one address without a token")] = 128
+    query_timeout: Annotated[Positive, Help("Maximum seconds for a query over HTTP, including waiting time")] = 60
+    running_queries: Annotated[Positive, Help("Maximum number of queries over HTTP that run at the same time")] = 4
+    max_queries: Annotated[Positive, Help("Maximum number of queries over HTTP that run or wait")] = 256
+    max_queries_each: Annotated[
+        Positive, Help("Maximum number of queries of one token, or of one address without a token")
+    ] = 128
     query_memory: Annotated[
-        Positive, Help("Bytes of memory that a query may take, over HTTP or Flight SQL, but for Spark")
+        Positive, Help("Maximum bytes of memory for a query over HTTP or Flight SQL, except on Spark")
     ] = 2 * 1024**3
-    max_rows: Annotated[Positive, Help("Rows that the answer to a query over HTTP may have")] = 100_000
-    max_answer: Annotated[Positive, Help("Bytes of Arrow data that the answer may have")] = 32 * 1024**2
-    max_object: Annotated[Positive, Help("Bytes that one pushed object, or the data of one ingest, may have")] = (
+    max_rows: Annotated[Positive, Help("Maximum number of rows in the answer to a query over HTTP")] = 100_000
+    max_answer: Annotated[Positive, Help("Maximum bytes of Arrow data in the answer to a query over HTTP")] = (
+        32 * 1024**2
+    )
+    max_object: Annotated[Positive, Help("Maximum bytes of one pushed object, or of the data of one ingest")] = (
         64 * 1024**3
     )
-    max_connections_each: Annotated[
-        Positive, Help("Connections of one address at the same time; the server refuses more")
-    ] = 500
-    max_stranger_body: Annotated[Positive, Help("Bytes that the body of a request without a token may have")] = (
-        128 * 1024
+    max_connections_each: Annotated[Positive, Help("Maximum number of simultaneous connections of one address")] = 500
+    max_stranger_body: Annotated[Positive, Help("Maximum bytes in the body of a request without a token")] = 128 * 1024
+    request_memory: Annotated[Positive, Help("Maximum bytes of memory for unfinished requests with a token")] = (
+        384 * 1024**2
     )
-    request_memory: Annotated[Positive, Help("Bytes of memory for unfinished requests with a token")] = 384 * 1024**2
-    request_memory_each: Annotated[Positive, Help("Bytes of this memory that one token may take")] = 256 * 1024**2
-    stranger_memory: Annotated[Positive, Help("Bytes of memory for unfinished requests without a token")] = 64 * 1024**2
-    stranger_memory_each: Annotated[Positive, Help("Bytes of this memory that one address may take")] = 16 * 1024**2
+    request_memory_each: Annotated[Positive, Help("Maximum bytes of this memory for one token")] = 256 * 1024**2
+    stranger_memory: Annotated[Positive, Help("Maximum bytes of memory for unfinished requests without a token")] = (
+        64 * 1024**2
+    )
+    stranger_memory_each: Annotated[Positive, Help("Maximum bytes of this memory for one address")] = 16 * 1024**2
     patience: Annotated[
-        Positive, Help("Seconds that the server waits for a client, and a query over Flight SQL for a free place")
+        Positive, Help("Seconds that the server waits for a client, and a Flight SQL query for a free slot")
     ] = 60
     flight_timeout: Annotated[
-        Positive, Help("Seconds that a query over Flight SQL may take, with the time to fetch its rows")
+        Positive, Help("Maximum seconds for a query over Flight SQL, including fetching its rows")
     ] = 3600
-    flight_queries: Annotated[
-        Positive, Help("Answers over Flight SQL that may be open at the same time; the server refuses more")
-    ] = 256
-    flight_working: Annotated[Positive, Help("Answers over Flight SQL that the server computes at the same time")] = 8
+    flight_queries: Annotated[Positive, Help("Maximum number of open answers over Flight SQL")] = 256
+    flight_working: Annotated[
+        Positive, Help("Maximum number of answers over Flight SQL that are computed at the same time")
+    ] = 8
     passed_bytes: Annotated[
-        Positive, Help("Bytes of Arrow data that a relay passes on from one part of another relay")
+        Positive, Help("Maximum bytes of Arrow data that a relay passes on from one part of another relay")
     ] = 16 * 1024**3
 
 
@@ -156,15 +158,17 @@ class SharingSection(Section):
         Help("URL of the database of shares, users and grants; a file in the workspace if not set", is_secret=True),
     ] = None
     url: Annotated[Text | None, Help("URL of the server as recipients reach it, for profile files")] = None
-    url_lifetime: Annotated[Positive, Help("Seconds that the URL of a shared file is good for")] = 3600
-    login_lifetime: Annotated[
-        Positive, Help("Seconds that a token is good for which a user gets for their password")
-    ] = 43_200
-    presigned: Annotated[bool, Help("Let stores give out files that show as a whole, by presigned URLs")] = True
-    audit_interval: Annotated[
-        Positive, Help("Seconds after which accesses are committed to the audit dataset, at most")
-    ] = 10
-    cache_size: Annotated[Positive, Help("Bytes of files made for recipients that are kept")] = 10 * 1024**3
+    url_lifetime: Annotated[Positive, Help("Seconds for which the URL of a shared file is valid")] = 3600
+    login_lifetime: Annotated[Positive, Help("Seconds for which a token from a login with a password is valid")] = (
+        43_200
+    )
+    presigned: Annotated[
+        bool, Help("Let clients download fully visible files from object stores, by presigned URLs")
+    ] = True
+    audit_interval: Annotated[Positive, Help("Maximum seconds until accesses are committed to the audit dataset")] = 10
+    cache_size: Annotated[Positive, Help("Maximum bytes of cached files that were created for recipients")] = (
+        10 * 1024**3
+    )
 
 
 class RelaySection(Section):
@@ -174,12 +178,12 @@ class RelaySection(Section):
 
     results: Annotated[
         Text | None,
-        Help("Folder or URL (s3, gs, az) for results that are fetched later; .odf/relay/results if not set"),
+        Help("Folder or URL (s3, gs, az) of the result store; .odf/relay/results if not set"),
     ] = None
-    result_lifetime: Annotated[Positive, Help("Seconds for which such a result is kept")] = 604_800
-    max_result: Annotated[Positive, Help("Bytes that such a result may have, and all of one user together")] = (
-        64 * 1024**3
-    )
+    result_lifetime: Annotated[Positive, Help("Seconds for which a stored result is kept")] = 604_800
+    max_result: Annotated[
+        Positive, Help("Maximum bytes of one stored result, and of all stored results of one user")
+    ] = 64 * 1024**3
 
 
 class SourcesSection(Section):
@@ -187,14 +191,17 @@ class SourcesSection(Section):
 
     NAME = "sources"
 
-    variables: Annotated[Patterns | None, Help("Variables that sources may use; any if not set", "FetchStep")] = None
-    hosts: Annotated[Patterns | None, Help("Hosts that sources may ask; any if not set", "FetchStep")] = None
-    folders: Annotated[
-        Folders | None, Help("Folders that sources may read, besides the workspace", "FetchStep::FilesGlob")
+    variables: Annotated[
+        Patterns | None, Help("Environment variables that sources may use; any if not set", "FetchStep")
     ] = None
-    images: Annotated[Patterns | None, Help("Images that sources may run; any if not set", "FetchStep::Container")] = (
-        None
-    )
+    hosts: Annotated[Patterns | None, Help("Hosts that sources may connect to; any if not set", "FetchStep")] = None
+    folders: Annotated[
+        Folders | None,
+        Help("Folders that sources may read, besides the workspace; any if not set", "FetchStep::FilesGlob"),
+    ] = None
+    images: Annotated[
+        Patterns | None, Help("Container images that sources may run; any if not set", "FetchStep::Container")
+    ] = None
 
 
 class FetchSection(Section):
@@ -202,11 +209,11 @@ class FetchSection(Section):
 
     NAME = "fetch"
 
-    max_size: Annotated[Count, Help("Bytes that one fetched file may have", "FetchStep")] = 64 * 1024**3
+    max_size: Annotated[Count, Help("Maximum bytes of one fetched file", "FetchStep")] = 64 * 1024**3
     timeout: Annotated[Count, Help("Seconds to wait for a server before giving up", "FetchStep")] = 30
-    retries: Annotated[Count, Help("Number of retries when a source breaks off", "FetchStep")] = 3
+    retries: Annotated[Count, Help("Number of retries after an interrupted fetch", "FetchStep")] = 3
     batch_size: Annotated[
-        Count, Help("Rows after which a stream of rows is committed, before it continues", "FetchStep")
+        Count, Help("Number of rows per commit when a source delivers a stream of rows", "FetchStep")
     ] = 10_000
 
 
@@ -215,11 +222,11 @@ class TransferSection(Section):
 
     NAME = "transfer"
 
-    least_speed: Annotated[Count, Help("Bytes per second that a sender must keep up; 0 for any", "Repository")] = 4096
-    window: Annotated[Positive, Help("Seconds over which the speed is measured", "Repository")] = 60
-    max_unpacked: Annotated[Count, Help("Bytes that a data file of a copy may have when unpacked", "Repository")] = (
-        64 * 1024**3
-    )
+    least_speed: Annotated[
+        Count, Help("Minimum bytes per second that a sender must maintain; 0 for no minimum", "Repository")
+    ] = 4096
+    window: Annotated[Positive, Help("Seconds over which this speed is measured", "Repository")] = 60
+    max_unpacked: Annotated[Count, Help("Maximum unpacked bytes of a data file of a copy", "Repository")] = 64 * 1024**3
 
 
 class PrepareSection(Section):
@@ -227,11 +234,11 @@ class PrepareSection(Section):
 
     NAME = "prepare"
 
-    max_size: Annotated[Count, Help("Bytes that a prepared file may have", "PrepStep")] = 64 * 1024**3
+    max_size: Annotated[Count, Help("Maximum bytes of a prepared file", "PrepStep")] = 64 * 1024**3
     max_ratio: Annotated[
-        Count, Help("Greatest ratio between the contents of an archive and its packed size", "PrepStep::Decompress")
+        Count, Help("Maximum ratio between unpacked and packed size of an archive", "PrepStep::Decompress")
     ] = 200
-    timeout: Annotated[Count, Help("Seconds that the command of a Pipe step may take", "PrepStep::Pipe")] = 3600
+    timeout: Annotated[Count, Help("Maximum seconds for the command of a Pipe step", "PrepStep::Pipe")] = 3600
 
 
 class ContainerSection(Section):
@@ -244,7 +251,7 @@ class ContainerSection(Section):
         Help("Program that runs the images of Container sources", "FetchStep::Container"),
     ] = "auto"
     timeout: Annotated[
-        Count | None, Help("Seconds that a container may run; unlimited if not set", "FetchStep::Container")
+        Count | None, Help("Maximum seconds for a container; unlimited if not set", "FetchStep::Container")
     ] = None
 
 
@@ -265,21 +272,21 @@ class EthereumSection(Section):
 
     nodes: Annotated[
         Nodes | None,
-        Help("Nodes of EthereumLogs sources that name only a chain", "FetchStep::EthereumLogs", is_secret=True),
+        Help("Nodes for EthereumLogs sources that name only a chain", "FetchStep::EthereumLogs", is_secret=True),
     ] = None
     blocks_per_request: Annotated[
-        Count, Help("Blocks of one request to an Ethereum node", "FetchStep::EthereumLogs")
+        Count, Help("Maximum number of blocks per request to an Ethereum node", "FetchStep::EthereumLogs")
     ] = 100_000
     blocks_per_commit: Annotated[
-        Count, Help("Blocks after which progress is committed at the latest", "FetchStep::EthereumLogs")
+        Count, Help("Maximum number of blocks between two commits", "FetchStep::EthereumLogs")
     ] = 1_000_000
     confirmations: Annotated[
         Count,
-        Help("Blocks to stay behind the newest one, which may still be replaced", "FetchStep::EthereumLogs"),
+        Help("Number of newest blocks to skip, since they may still be replaced", "FetchStep::EthereumLogs"),
     ] = 0
     ask_times: Annotated[
         bool,
-        Help("Ask for the time of blocks that a node does not send with the logs", "FetchStep::EthereumLogs"),
+        Help("Request the times of blocks if the node does not send them with the logs", "FetchStep::EthereumLogs"),
     ] = False
 
 
@@ -288,13 +295,11 @@ class AutomationSection(Section):
 
     NAME = "automation"
 
-    parallel: Annotated[Positive, Help("Runs of the scheduler at the same time")] = 2
+    parallel: Annotated[Positive, Help("Maximum number of simultaneous runs of the scheduler")] = 2
     timeout: Annotated[
-        Positive | None, Help("Seconds that a run may take, if its schedule says nothing; unlimited if not set")
+        Positive | None, Help("Maximum seconds for a run without a timeout in its schedule; unlimited if not set")
     ] = None
-    record_interval: Annotated[
-        Positive, Help("Seconds after which runs are committed to the dataset of runs, at most")
-    ] = 60
+    record_interval: Annotated[Positive, Help("Maximum seconds until runs are committed to the dataset of runs")] = 60
 
 
 class MailSection(Section):
@@ -302,18 +307,20 @@ class MailSection(Section):
 
     NAME = "mail"
 
-    server: Annotated[Text | None, Help("Mail server (SMTP) that notifications go out by")] = None
-    port: Annotated[Positive | None, Help("Its port; 587, 465 or 25 by mail.security if not set")] = None
+    server: Annotated[Text | None, Help("Mail server (SMTP) for notifications")] = None
+    port: Annotated[
+        Positive | None, Help("Port of the mail server; 587, 465 or 25, depending on mail.security, if not set")
+    ] = None
     security: Annotated[
         Literal["starttls", "tls", "none"],
-        Help("Encryption: after a greeting in the clear, from the first byte, or none"),
+        Help("Encryption: starttls, tls (from the first byte) or none"),
     ] = "starttls"
-    sender: Annotated[Address | None, Help("Address that mails come from")] = None
-    user: Annotated[Text | None, Help("User to log in as; nobody logs in if not set")] = None
+    sender: Annotated[Address | None, Help("Sender address of mails")] = None
+    user: Annotated[Text | None, Help("User name for the mail server; no login if not set")] = None
     password: Annotated[
-        Text | None, Help("Password of this user; better in the variable than in a file", is_secret=True)
+        Text | None, Help("Password for the mail server; prefer the environment variable to a file", is_secret=True)
     ] = None
-    password_file: Annotated[Text | None, Help("File with the password")] = None
+    password_file: Annotated[Text | None, Help("File with this password")] = None
 
 
 class OpenLineageSection(Section):
@@ -321,13 +328,13 @@ class OpenLineageSection(Section):
 
     NAME = "openLineage"
 
-    url: Annotated[HttpUrl | None, Help("Address of the receiver; no events are sent if not set")] = None
+    url: Annotated[HttpUrl | None, Help("URL of the OpenLineage receiver; no events are sent if not set")] = None
     namespace: Annotated[Text, Help("Namespace of jobs and datasets in the events")] = "odf"
     api_key: Annotated[
-        Text | None, Help("Key for the receiver; better in the variable than in a file", is_secret=True)
+        Text | None, Help("API key for the receiver; prefer the environment variable to a file", is_secret=True)
     ] = None
-    api_key_file: Annotated[Text | None, Help("File with the key")] = None
-    timeout: Annotated[Positive, Help("Seconds that all events of a pull may hold it up")] = 10
+    api_key_file: Annotated[Text | None, Help("File with this API key")] = None
+    timeout: Annotated[Positive, Help("Maximum seconds by which events may delay a pull")] = 10
 
 
 class ArchiveSection(Section):
@@ -336,19 +343,17 @@ class ArchiveSection(Section):
     NAME = "archive"
 
     name: Annotated[
-        Text | None, Help("Archive that commands mean without --archive: a name, or the URL of one on a server")
+        Text | None, Help("Default archive, if --archive is not given: a name, or the URL of an archive on a server")
     ] = None
-    where: Annotated[Text | None, Help("Place that pushed files come from if nobody says otherwise")] = None
-    hash: Annotated[Literal["blake3", "sha3-256"], Help("Hash that names the files in the store")] = "blake3"
+    where: Annotated[Text | None, Help("Default origin (where) of pushed files")] = None
+    hash: Annotated[Literal["blake3", "sha3-256"], Help("Hash function for the names of stored files")] = "blake3"
     compression: Annotated[
-        Literal["plain", "zstd"], Help("Keep files that get smaller compressed; hashes and clients do not see it")
+        Literal["plain", "zstd"], Help("Compress stored files if that saves space; hashes and clients are not affected")
     ] = "plain"
-    queue: Annotated[
-        Text | None, Help("Folder of the queue of files on their way into it; .odf/archive/queue if not set")
-    ] = None
-    queue_files: Annotated[Positive, Help("Files that the queue takes")] = 1_000_000
-    queue_bytes: Annotated[Positive, Help("Bytes that files in the queue may have together")] = 100 * 1024**3
-    queue_free: Annotated[Count, Help("Bytes on the disk of the queue that it leaves free")] = 1024**3
+    queue: Annotated[Text | None, Help("Folder of the upload queue; .odf/archive/queue if not set")] = None
+    queue_files: Annotated[Positive, Help("Maximum number of files in the queue")] = 1_000_000
+    queue_bytes: Annotated[Positive, Help("Maximum total bytes of files in the queue")] = 100 * 1024**3
+    queue_free: Annotated[Count, Help("Bytes that must stay free on the disk of the queue")] = 1024**3
 
 
 # --- All of them -----------------------------------------------------------------------------------------------------

@@ -101,11 +101,11 @@ def check_grant(
     known = {name.lower() for name in every}
     for name in columns or ():
         if name.lower() not in known:
-            hint = did_you_mean(name, every, otherwise=f"There are {', '.join(every)}.")
+            hint = did_you_mean(name, every, otherwise=f"The columns are {', '.join(every)}.")
             raise UsageError(f"No table of {path} has a column {name!r}", hint=hint)
     if rows is not None and len(_without(there, None, rows)) == len(there):
         missing = [name for name in columns_of(rows) if name.lower() not in known]
-        hint = f"There are {', '.join(every)}."
+        hint = f"The columns are {', '.join(every)}."
         if missing:
             hint = did_you_mean(min(missing), every, otherwise=hint)
         raise InvalidCondition(f"No table of {path} has all columns that the condition names: {rows}", hint=hint)

@@ -31,7 +31,7 @@ def check_condition(text: str, columns: Collection[str] | None = None) -> str:
         columns: columns of the table, None if they are unknown.
 
     Raises:
-        InvalidCondition: it is invalid; the message says why.
+        InvalidCondition: it is invalid; the message has the reason.
     """
     tree = _tree(text)
     if columns is not None:

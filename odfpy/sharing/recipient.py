@@ -71,7 +71,7 @@ class SharedTableUrl:
             return text
         raise UnusableProfile(
             f"{endpoint} gives no proof of {self.path}: {_problem(text) or f'status {status}'}",
-            hint="Servers other than odf have no proofs; else ask the publisher.",
+            hint="Only odf servers have proofs. Otherwise ask the publisher.",
         )
 
     def _profile(self) -> tuple[str, str]:

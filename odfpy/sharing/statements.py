@@ -160,8 +160,8 @@ class Statement:
         if state is None or service is None:
             if arrived is None:
                 raise UsageError(
-                    "There is nothing here to compare the statement with",
-                    hint="Give the rows that you have read: --rows FILE.parquet",
+                    "There are no rows to compare the statement with",
+                    hint="Pass the rows that you have read: --rows FILE.parquet",
                 )
             return False
         try:
@@ -200,7 +200,7 @@ class Statement:
             "OutputMismatch",
             f"{what} has other rows than version {self.table.version} of {self.table.shared_table} as it was"
             f" signed{counts}",
-            "The whole version must have been read, without a limit or condition. Whoever has signed the statement is"
+            "The whole version must have been read, without a limit or condition. The signer of the statement is"
             " bound to it.",
             expected_hash=str(self.rows.rows_hash),
             actual_hash=str(found.rows_hash),

@@ -98,7 +98,7 @@ def _our_errors(diagnose: Callable[[], None] | None = None) -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException as error:
         raise IngestError(
-            f"Not enough memory: {_first_line(error)}", hint="Ingest less at once, or free memory or disk space."
+            f"Not enough memory: {_first_line(error)}", hint="Ingest smaller files, or free memory or disk space."
         ) from error
     # Damaged files can lead to names that Python cannot decode, which the bindings report in another way.
     except (duckdb.Error, RuntimeError, UnicodeError) as error:

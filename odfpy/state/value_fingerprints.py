@@ -1,4 +1,4 @@
-"""Fingerprints of the values of rows, by which a ledger notices that a known key comes with other values.
+"""Fingerprints of the values of rows, by which a ledger notices that a known key comes with different values.
 
 The fingerprint of a row combines the hashes of its values, each with the name of its column, so that the order of
 columns does not matter, and a null is equivalent to a missing column: a schema may grow. Equal values have equal

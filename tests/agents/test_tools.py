@@ -87,7 +87,7 @@ def test_a_query_has_rows_blocks_and_a_proof_that_a_person_checks(agent: Agent, 
     assert command[0] == "odf"
     done = subprocess.run([*COMMAND, *command[1:]], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "the answer is as it was signed by me, and comes out again" in done.stdout
+    assert "the answer was signed by me, and the query gives the same answer" in done.stdout
     document = json.loads(Path(proof["file"]).read_text())
     assert document["output"]["data"] == tree["rows"]
     assert json.loads(agent.ask("read_resource", proof["uri"]).contents[0].text) == document
@@ -118,8 +118,8 @@ def test_a_proof_signed_with_a_revoked_key_does_not_hold(agent: Agent):
 
 @pytest.mark.parametrize("cited", ["0123456789abcdef", "../../../alias", "../proofs/x"])
 def test_a_proof_that_nobody_keeps_is_told(agent: Agent, cited: str):
-    assert "No proof is kept" in agent.refusal("check_proof", proof=cited)
-    assert "No proof is kept" in error_of(agent, "read_resource", f"odf://proof/{cited}").message
+    assert "There is no proof" in agent.refusal("check_proof", proof=cited)
+    assert "There is no proof" in error_of(agent, "read_resource", f"odf://proof/{cited}").message
 
 
 def test_a_query_without_one_answer_says_why_it_has_no_proof(agent: Agent):

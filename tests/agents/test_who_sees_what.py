@@ -156,7 +156,7 @@ def test_a_proof_is_for_whoever_has_asked(server: DatasetServer, workspace: Work
     with over_http(server.url, reader) as agent, over_http(server.url) as other:
         proof = agent.answer("query", sql=f'select count(*) as n from "{PRIVATE}"')["proof"]
         assert agent.answer("check_proof", proof=proof["hash"])["ok"]
-        assert "No proof is kept" in other.refusal("check_proof", proof=proof["hash"])
+        assert "There is no proof" in other.refusal("check_proof", proof=proof["hash"])
     place = f"{server.url}/mcp/proofs/{proof['hash']}"
     assert place in proof["check"]
     assert ask(place).status == 404
@@ -166,7 +166,7 @@ def test_a_proof_is_for_whoever_has_asked(server: DatasetServer, workspace: Work
     (tmp_path / "answer.json").write_bytes(answer.body)
     command = [*COMMAND, "-w", str(workspace.root), "verify-result", str(tmp_path / "answer.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "comes out again" in done.stdout, done.stderr
+    assert "gives the same answer" in done.stdout, done.stderr
 
 
 def test_a_token_of_scope_write_may_pull_and_nothing_else(tmp_path: Path):

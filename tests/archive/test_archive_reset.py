@@ -14,8 +14,8 @@ from odfpy.data.timestamp import Timestamp
 
 WHY = {"who": "me", "why": "a test"}
 KEPT = "2 linked files withdrawn or expired since then count as kept again"
-REMOVED = "the bytes of 1 linked file of these were removed and do not come back: `odf verify` reports them"
-HOLDS = "attachments are those of then, also retention rules and holds: archive/policy.yaml"
+REMOVED = "the bytes of 1 linked file of these were removed and are not restored: `odf verify` reports them"
+HOLDS = "attachments are reset, including retention rules and holds: archive/policy.yaml"
 
 
 @pytest.fixture
@@ -76,5 +76,5 @@ def test_a_damaged_slice_stops_no_reset(workspace: Workspace, archive: LocalArch
     path.chmod(0o600)
     path.write_bytes(b"damaged")
     (note,) = notes(workspace, before)
-    assert note.startswith("nobody can say which linked files would be kept again: ")
+    assert note.startswith("cannot determine which linked files would be kept again: ")
     assert workspace.maintenance.reset("logs", str(before)).sequence_number == before

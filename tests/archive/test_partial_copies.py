@@ -73,7 +73,7 @@ def test_what_nobody_has_is_told_with_the_reason(copy: LocalArchive, tmp_path: P
 
 def test_a_server_asks_nobody_else(copy: LocalArchive) -> None:
     served = LocalArchive(copy._workspace, copy.dataset, asks_elsewhere=False)
-    with pytest.raises(FileElsewhere, match="asks nobody else"):
+    with pytest.raises(FileElsewhere, match="fetches no files from other copies"):
         served.open(served.get(named(served, "syslog")))
 
 

@@ -29,7 +29,7 @@ RECORD = FileRecord(
 
 
 def reasons(**values: object) -> list[str]:
-    """What is wrong with the record, with other values."""
+    """What is wrong with the record, with different values."""
     return list(replace(RECORD, **values).reasons_against())
 
 

@@ -193,7 +193,7 @@ def test_many_notices_are_counted_not_spelled_out() -> None:
     text = mail_of([notice(f"number {n}", text="y" * 10**5) for n in range(1000)], "odf@x.org", "a@x.org").get_content()
     assert "number 99\n" in text
     assert "number 100\n" not in text
-    assert "900 more notices are not spelled out here." in text
+    assert "900 more notices are not listed." in text
 
 
 # --- Digests ---------------------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def ended(workspace: Workspace) -> list[dict[str, Any]]:
 
 @contextmanager
 def odf(workspace: Workspace, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A command in a process of its own, which is ended at last."""
+    """A command in a separate process, which is ended at last."""
     command = [sys.executable, "-m", "odfpy", "-w", str(workspace.root), *words]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     with subprocess.Popen(
@@ -205,7 +205,7 @@ def test_a_second_signal_ends_what_is_under_way(slow: Workspace) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
     (row,) = ended(slow)
-    assert (row["outcome"], row["error_message"]) == ("interrupted", "the scheduler has ended it")
+    assert (row["outcome"], row["error_message"]) == ("interrupted", "the scheduler has stopped it")
 
 
 def test_the_process_of_a_run_ends_with_a_killed_scheduler(slow: Workspace) -> None:
@@ -303,8 +303,8 @@ def test_once_says_that_nothing_is_due_or_that_another_works(workspace: Workspac
             assert process.returncode == 0
         return "".join(said)
 
-    assert once() == "Nothing is due; `odf schedule next` shows what comes next.\n"
+    assert once() == "Nothing is due; `odf schedule next` shows the next runs.\n"
     with odf(workspace, "run"):
         eventually(lambda: works(workspace))
-        assert "another scheduler works here" in once()
+        assert "another scheduler is active" in once()
         assert "Nothing is due" not in once()

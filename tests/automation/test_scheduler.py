@@ -143,7 +143,7 @@ def test_notices_of_failures_and_recoveries(workspace: Workspace, bench: Benches
     one.beat(36_000)
     one.end()
     assert [kind for kind, _ in one.notices] == ["failed", "failed", "recovered"]
-    assert one.notices[0][1] == f"{POLLED}: pull failed: no such host (E401); it is tried again"
+    assert one.notices[0][1] == f"{POLLED}: pull failed: no such host (E401); it will be retried"
     assert one.notices[1][1] == f"{POLLED}: pull failed: no such host (E401)"
     assert one.notices[2][1] == f"{POLLED}: pull succeeded after 3 failures"
     assert [row["attempt"] for row in one.rows] == [1, 2, 3, 1]
@@ -160,8 +160,8 @@ def test_a_dataset_that_is_older_than_promised_is_late_once(workspace: Workspace
     again = bench(one.now)
     again.beat()
     assert [kind for kind, _ in (*one.notices, *again.notices)] == ["late"], "also not by the next scheduler"
-    assert "1 hour was promised" not in one.notices[0][1]
-    assert "1h was promised" in one.notices[0][1]
+    assert "promises 1 hour" not in one.notices[0][1]
+    assert "promises 1h" in one.notices[0][1]
     again.now -= 7400  # or rows that come later; what counts is their age
     feed(workspace, PUSHED, "9 x")
     again.beat()

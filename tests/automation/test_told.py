@@ -43,7 +43,7 @@ def test_a_push_that_fails_and_a_dataset_that_is_late_are_told_by_webhook(worksp
     assert kinds["failed"]["dataset"] == NAME
     assert "push failed" in kinds["failed"]["subject"]
     assert kinds["late"]["dataset"] == LATE
-    assert "1s was promised" in kinds["late"]["subject"]
+    assert "promises 1s" in kinds["late"]["subject"]
     [(dataset_id, [row])] = failing_jobs(workspace).items()
     assert dataset_id == str(workspace.storage.get(NAME).handle.id)
     assert row["job"] == "push"

@@ -26,7 +26,7 @@ KILLS = 40
 
 @pytest.fixture
 def die() -> Iterator[Callable[[Path, int], int]]:
-    """Runs a writer in a process of its own that is killed at some line; returns its exit code."""
+    """Runs a writer in a separate process that is killed at some line; returns its exit code."""
     tests = Path(__file__).parents[1]
     helper = subprocess.Popen(
         [sys.executable, "-c", "from support.processes.writers import fork_on_request; fork_on_request()"],

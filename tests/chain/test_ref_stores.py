@@ -92,4 +92,4 @@ def test_damaged_tag_says_how_to_be_rid_of_it(tmp_path: Path):
     with pytest.raises(IntegrityError, match=r"Damaged reference: .*tag\.v1") as caught:
         store.get("tag.v1")
     assert caught.value.hint is not None
-    assert "if it is a tag or a branch, remove the file" in caught.value.hint
+    assert "A tag or branch can also be removed" in caught.value.hint

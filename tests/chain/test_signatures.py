@@ -180,7 +180,7 @@ def test_one_of_those_who_must_have_signed_is_enough(required: RequiredSigners, 
     if good:
         required.check(LAST, signatures, NOTHING_REVOKED, "there")
     else:
-        with pytest.raises(NotSigned, match=f"{LAST.hash}.* of there .*demands {required.names}"):
+        with pytest.raises(NotSigned, match=f"{LAST.hash}.* of there .*needs {required.names}"):
             required.check(LAST, signatures, NOTHING_REVOKED, "there")
 
 

@@ -67,7 +67,7 @@ def test_examples_are_valid_command_lines(name: str, odf: Odf, tmp_path: Path, m
         words = shlex.split(command.partition(" > ")[0].partition(" < ")[0])
         assert words.pop(0) == "odf"
         done = odf(*words)
-        assert "--help` shows how it is used" not in done.err
+        assert "--help` shows its usage" not in done.err
         assert "internal error" not in done.err
 
 
@@ -174,7 +174,7 @@ def test_settings_of_variables(odf: Odf, workspace: Path, monkeypatch: pytest.Mo
         (
             "ODF_ENGINE_MEMRY",
             "2g",
-            "The variable ODF_ENGINE_MEMRY names no setting (E100)\nhint: Did you mean ODF_ENGINE",
+            "The variable ODF_ENGINE_MEMRY is not a setting (E100)\nhint: Did you mean ODF_ENGINE",
         ),
         ("ODF_FETCH_RETRIES", "few", "The variable ODF_FETCH_RETRIES is a whole number, not 'few'"),
         ("ODF_ETHEREUM_NODES", "https://secret", "The variable ODF_ETHEREUM_NODES is chain ids with URLs"),
@@ -204,7 +204,7 @@ def test_words_of_other_programs(odf: Odf, workspace: Path) -> None:
 def test_list_takes_names_and_patterns(odf: Odf, workspace: Path) -> None:
     names = [one["name"] for one in odf("list", "com.example.%s", "trades", "-o", "json").json]
     assert names == ["com.example.cities", "com.example.rates", "trades"]
-    assert "No dataset fits the pattern 'org.%'" in odf("list", "org.%").says
+    assert "No dataset matches the pattern 'org.%'" in odf("list", "org.%").says
 
 
 def test_the_last_line_sums_up(odf: Odf, workspace: Path) -> None:
@@ -321,7 +321,7 @@ def test_outside_of_a_workspace_is_wrong_usage(odf: Odf, tmp_path: Path, monkeyp
         wrong = odf(*words)
         assert wrong.code == 2
         assert wrong.says == (
-            f"error: No workspace in {tmp_path} or any folder above it (E111)\nhint: Make one here with `odf init`.\n"
+            f"error: No workspace in {tmp_path} or any folder above it (E111)\nhint: Create one here with `odf init`.\n"
         )
 
 
@@ -369,7 +369,7 @@ def test_a_bug_is_one_line_and_a_log(
     (log,) = tmp_path.glob("odf-crash-*.log")
     assert broken.says == (
         "error: internal error: ZeroDivisionError: of some kind (E999)\n"
-        f"hint: This is a bug in odfpy. Please report it with {log}, which says where it happened.\n"
+        f"hint: This is a bug in odfpy. Please report it with {log}, which has the details.\n"
     )
     written = log.read_text()
     assert "ZeroDivisionError: of some" in written

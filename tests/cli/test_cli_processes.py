@@ -106,7 +106,7 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
         ["/bin/sh", "-c", 'rmdir ../gone && exec "$@"', "sh", *start_words("list")],
         cwd=tmp_path / "gone", env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (1, "error: The current folder is gone (E900)\n")
+    assert (done.returncode, done.stderr) == (1, "error: The current folder no longer exists (E900)\n")
 
 
 def test_one_pipe_has_lines_in_the_order_that_they_were_printed_in(workspace: Path) -> None:

@@ -137,7 +137,7 @@ def test_bytes_are_seen_while_they_are_fetched_and_rows_while_they_are_read(
     assert f"com.example.web: ingesting {site.url}/large.csv " in screen.plain
     *_, told, warning = screen.plain.splitlines()
     assert "com.example.web: updated, 300000 records" in told
-    assert "warning: no row brings an 'event_time'" in warning
+    assert "warning: no row has an 'event_time'" in warning
 
 
 def test_nothing_of_it_where_there_is_no_terminal(workspace: Path) -> None:

@@ -225,7 +225,7 @@ def test_what_came_before_the_file_at_fault_stays(odf: Odf, workspace: Path, tmp
     told = odf("ingest", "com.example.new", *files, "-w", str(other), "-o", "json")
     assert told.code == 1
     assert told.says.startswith("error: com.example.new: bad.ndjson, line 2: ")
-    assert "; not tried any more: good.ndjson and 1 more (E" in told.says
+    assert "; not tried: good.ndjson and 1 more (E" in told.says
     assert [record["records"] for record in told.json] == [1]
 
 
@@ -289,7 +289,7 @@ def test_repositories_and_folders_without_datasets(odf: Odf) -> None:
     assert "Add it with `odf repo add nowhere URL`" in odf("pull", "nowhere/x").says
     assert "No dataset there" in odf("pull", "./nowhere").says
     assert "ftp://" in odf("repo", "add", "x", "ftp://example.com/").says
-    assert "fits the pattern" in odf("pull", "org.%").says
+    assert "matches the pattern" in odf("pull", "org.%").says
     assert "has not been pushed anywhere yet" in odf("push", "com.example.rates").says
 
 
@@ -340,4 +340,4 @@ def test_a_derivative_without_quotes_is_told_where_they_belong(odf: Odf, workspa
 
 def test_without_data_there_is_nothing_to_see(odf: Odf) -> None:
     for words in (["tail", "com.example.empty"], ["inspect", "schema", "com.example.empty"]):
-        assert "Pull or ingest something first." in odf(*words).says
+        assert "Pull or ingest data first." in odf(*words).says

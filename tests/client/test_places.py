@@ -192,7 +192,7 @@ def test_watermark_and_lineage_are_told_by_workspaces_and_servers(urls: dict[str
 def test_what_a_place_cannot_tell_is_said(urls: dict[str, str]) -> None:
     for name in ("rest", "flight"):
         connection = odfpy.connect(urls[name], engine="datafusion")
-        with pytest.raises(UsageError, match="where rows come from"):
+        with pytest.raises(UsageError, match="provenance"):
             connection[SCREAMED].provenance(0)
         with pytest.raises(UsageError, match="as at 2024") as caught:
             connection.sql("SELECT 1", as_at="2024-01-01")
@@ -278,13 +278,13 @@ def test_a_flight_port_where_nobody_answers_is_given_up_soon(silent_port: int, m
     monkeypatch.setattr(flight, "_CONNECT_SECONDS", 0.2)
     silent = odfpy.connect(f"grpc://127.0.0.1:{silent_port}")
     for ask in (lambda: silent.sql("SELECT 1"), lambda: list(silent), lambda: silent.sql("SELECT 1", timeout=60)):
-        with pytest.raises(TransferError, match=r"Cannot reach .*it has said nothing for 0\.2 s"):
+        with pytest.raises(TransferError, match=r"Cannot reach .*it did not respond for 0\.2 s"):
             ask()
 
 
 def test_a_query_over_flight_that_takes_too_long_while_it_runs(urls: dict[str, str]) -> None:
     text = "SELECT count(*) FROM generate_series(1, 100000000000)"
-    with pytest.raises(QueryTimedOut, match="took longer than it may"):
+    with pytest.raises(QueryTimedOut, match="exceeded its time limit"):
         odfpy.connect(urls["flight"]).sql(text, engine="datafusion", timeout=0.5)
 
 

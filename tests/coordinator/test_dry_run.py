@@ -236,7 +236,7 @@ def test_another_query_may_change_the_rows_so_far(folder: Path) -> None:
     workspace.add(load_snapshots(other, "other"), replace=True)
     plan = one(planned(workspace, "derived"))
     assert plan.expectation is Expectation.UNKNOWN
-    assert "another query than before" in plan.notes[0]
+    assert "the query has changed" in plan.notes[0]
 
 
 def test_what_comes_first_may_bring_more(folder: Path) -> None:
@@ -248,7 +248,7 @@ def test_what_comes_first_may_bring_more(folder: Path) -> None:
     polled, derived = planned(workspace, "derived", recursive=True)
     assert (polled.name, polled.expectation) == ("polled", Expectation.NEW)
     assert (derived.expectation, derived.inputs) == (Expectation.UNKNOWN, ())
-    assert derived.notes == ("polled would be pulled first, and may bring more",)
+    assert derived.notes == ("polled would be pulled first, and may have more data",)
     assert [plan.name for plan in planned(workspace, all=True)] == ["polled", "derived"]
 
 

@@ -77,7 +77,7 @@ def test_it_is_added_without_a_remark(text: str, tmp_path: Path) -> None:
 REMARKS = {
     "a query over columns that only the data tells": (
         query("select to_timestamp(Day) as event_time from input", read="{kind: Csv, header: true}"),
-        "will be checked when data comes",
+        "will be checked when data arrives",
     ),
     "a query for an engine that is not here": (
         query("select `Day` as event_time from input", "flink", "{kind: Csv, header: true}"),
@@ -85,20 +85,20 @@ REMARKS = {
     ),
     "functions on shapes over columns that only the data tells": (
         query('select ST_Transform(geometry, "epsg:3157", "epsg:4326") as g from input', "spark", "{kind: EsriShapefile}"),
-        "will be checked when data comes",
+        "will be checked when data arrives",
     ),
     "functions that nobody has": (
         query("select event_time, st_point(1.5, 2.5) as e from input"),
-        "no data can come in like this.*st_point",
+        "no data can be ingested like this.*st_point",
     ),
     "logs of Ethereum read as text": (
         source(fetch="{kind: EthereumLogs, chainId: 1, signature: 'A()'}", read="{kind: NdJson}"),
-        "no data can come in like this.*EthereumLogs give Parquet, which NdJson does not read",
+        "no data can be ingested like this.*EthereumLogs give Parquet, which NdJson does not read",
     ),
-    "an engine that nobody knows": (query("select 1", "nosuch"), "no data can come in like this.*'nosuch'"),
+    "an engine that nobody knows": (query("select 1", "nosuch"), "no data can be ingested like this.*'nosuch'"),
     "a key that is not there": (
         source(read=f"{{kind: NdJson, {SCHEMA}}}", merge="{kind: ledger, primaryKey: [pointid]}"),
-        "(?s)no data can come in like this.*'pointid' is not in the data.*Did you mean pointId",
+        "(?s)no data can be ingested like this.*'pointid' is not in the data.*Did you mean pointId",
     ),
 }  # fmt: skip
 
@@ -122,7 +122,7 @@ def test_a_derivative_is_tried_without_its_inputs_and_says_so(tmp_path: Path) ->
         "the input 'com.example.rats' is neither in the workspace nor among the manifests, and has to be added first. "
         "Did you mean com.example.rates?"
     )
-    assert second == "the query will be checked when all inputs are there"
+    assert second == "the query will be checked when all inputs exist"
     assert [str(summary.handle) for summary in workspace.datasets.all()] == ["com.example.rates"]
 
 

@@ -39,7 +39,7 @@ def test_an_error_that_nobody_foresaw_costs_no_record(
         log.stop()
     found = {record["what"] for record in SEEN.records(workspace, num=9)}
     assert found == {"one", "two", "three"}
-    assert [record.message for record in caplog.records if record.exc_info] == ["seen log not taken in"] * 2
+    assert [record.message for record in caplog.records if record.exc_info] == ["seen log not ingested"] * 2
 
 
 def found(workspace: Workspace) -> set[str]:
@@ -90,6 +90,4 @@ def test_records_for_which_there_is_no_room_anywhere_are_told(
     log.record({"what": "9"})
     log.stop()
     assert found(workspace) == {"0", "1", "2", "9"}
-    assert [record.message for record in caplog.records] == [
-        "seen log: 6 records are lost, for which there was no room"
-    ]
+    assert [record.message for record in caplog.records] == ["seen log: 6 records are lost, since the disk was full"]

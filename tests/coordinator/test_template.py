@@ -74,7 +74,7 @@ def test_leaves_alone_what_is_in_the_folder(tmp_path: Path):
 def test_a_second_time_is_refused_and_changes_nothing(tmp_path: Path):
     lay_down(tmp_path)
     (tmp_path / ".odf" / "config.yaml").write_text("# edited\n")
-    with pytest.raises(AlreadyExists, match="workspace already"):
+    with pytest.raises(AlreadyExists, match="already a workspace"):
         lay_down(tmp_path)
     assert (tmp_path / ".odf" / "config.yaml").read_text() == "# edited\n"
     assert [path.name for path in tmp_path.iterdir()] == [".odf"]
@@ -86,5 +86,5 @@ def test_a_missing_folder_is_an_error(tmp_path: Path):
 
 
 def test_a_folder_that_cannot_be_written_to_is_an_error():
-    with pytest.raises(OdfError, match="Cannot make a workspace in /proc/self: "):
+    with pytest.raises(OdfError, match="Cannot create a workspace in /proc/self: "):
         lay_down(Path("/proc/self"))  # where not even root may make files

@@ -62,7 +62,7 @@ def test_a_name_that_two_datasets_have_is_that_of_none(tmp_path: Path) -> None:
     workspace = Workspace.open(tmp_path)
     assert [str(one.handle.alias) for one in workspace.storage.datasets()] == ["c"]
     for verb in (workspace.datasets.delete, workspace.tail, workspace.datasets.summary):
-        with pytest.raises(IntegrityError, match="has the name a, and another dataset has it, too"):
+        with pytest.raises(IntegrityError, match="has the name a, which another dataset also has"):
             verb("a")
     workspace.datasets.rename(str(second.handle.id), "b")
     assert [str(one.handle.alias) for one in Workspace.open(tmp_path).storage.datasets()] == ["a", "b", "c"]
@@ -71,7 +71,7 @@ def test_a_name_that_two_datasets_have_is_that_of_none(tmp_path: Path) -> None:
 def test_what_cannot_be_deleted_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = workspace_with(tmp_path, root("a"), root("b"))
     monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # as where nobody may remove the files
-    with pytest.raises(OdfError, match=r"gone from the workspace, but some of its files are still in .*deleted-"):
+    with pytest.raises(OdfError, match=r"no longer in the workspace, but some of their files are still in .*deleted-"):
         workspace.datasets.delete(["a", "b"])
     assert workspace.datasets.all() == []
 
@@ -115,7 +115,7 @@ def test_names_are_compared_without_case_and_ids_work_everywhere(tmp_path: Path)
     handle = workspace.datasets.handle("COM.example.rates")
     assert workspace.datasets.handle(str(handle.id)) == handle
     assert workspace.datasets.match(["com.%", "%rates"]) == [handle]
-    with pytest.raises(DatasetNotFound, match="fits the pattern"):
+    with pytest.raises(DatasetNotFound, match="matches the pattern"):
         workspace.datasets.match(["org.%"])
     with pytest.raises(InvalidValue):
         workspace.datasets.handle("../secrets")
@@ -381,7 +381,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path) -> Non
 @pytest.mark.parametrize("verb", ["pull", "ingest", "push", "verify"])
 def test_who_asks_for_no_results_is_warned(tmp_path: Path, verb: str) -> None:
     workspace = workspace_with(tmp_path, root())
-    with pytest.warns(RuntimeWarning, match=rf"{verb}\(\) did nothing, since nobody asked for its results"):
+    with pytest.warns(RuntimeWarning, match=rf"{verb}\(\) did nothing, since its results were not requested"):
         getattr(workspace, verb)("root")
 
 

@@ -123,9 +123,9 @@ def test_properties_of_a_cluster(tmp_path: Path, master: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("spark.sql.ansi.enabled false", "line 2: spark.sql.ansi.enabled is not for this file to set"),
-        ("spark.sql.extensions org.example.Extensions", "spark.sql.extensions is not for this file to set"),
-        ("spark.master local[2]", "spark.master is not for this file to set"),
+        ("spark.sql.ansi.enabled false", "line 2: spark.sql.ansi.enabled cannot be set in this file"),
+        ("spark.sql.extensions org.example.Extensions", "spark.sql.extensions cannot be set in this file"),
+        ("spark.master local[2]", "spark.master cannot be set in this file"),
         ("hadoop.home /opt", "line 2 is not a property of Spark"),
     ],
 )

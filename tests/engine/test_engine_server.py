@@ -136,7 +136,7 @@ def test_jobs_are_refused_at_the_end_so_that_another_worker_may_take_them(
     work.takes_jobs = False
     greet(client, run)
     client.send(JOB)
-    assert client.receive(FromWorker) == Refusal("The engine is ending", retry=True)
+    assert client.receive(FromWorker) == Refusal("The engine is stopping", retry=True)
 
 
 def test_status_and_stop(client: Channel, run: RunFolder, work: HandMadeWork):

@@ -267,7 +267,7 @@ def test_a_java_process_killed_at_work_is_a_clear_error_and_the_next_job_runs(en
     assert java is not None
     error = failure_of(engine, endless(tmp_path), lambda: os.kill(java, signal.SIGKILL))
     assert isinstance(error, EngineUnavailable)
-    assert error.message == "The engine broke down: its Java process was ended by SIGKILL"
+    assert error.message == "The engine crashed: its Java process was ended by SIGKILL"
     assert "engine.log" in str(error.hint)
     assert not (tmp_path / "result").exists()
     assert engine.sql(query("SELECT 1 AS one", tmp_path)) == SqlResponseSuccess(1)
@@ -291,7 +291,7 @@ def test_a_worker_killed_at_work_takes_its_java_along_and_the_next_job_runs(engi
 
 def test_stopping_waits_for_the_job_unless_forced(engine: SparkEngine, tmp_path: Path):
     engine.sql(query("SELECT 1 AS one", tmp_path))
-    with pytest.raises(EngineUnavailable, match="still at a job") as waited:
+    with pytest.raises(EngineUnavailable, match="still busy") as waited:
         failure_of(engine, endless(tmp_path), lambda: stop_engine(engine.run.path, wait_seconds=0.1))
     assert "--force" in str(waited.value.hint)
     stop_engine(engine.run.path, force=True)

@@ -67,7 +67,7 @@ def test_it_waits_for_another_process_that_makes_it(cache, monkeypatch):
 
 def test_a_failure_names_the_log(cache, monkeypatch):
     let_training(monkeypatch, FAILS)
-    with pytest.raises(EngineUnavailable, match="could not be made") as caught:
+    with pytest.raises(EngineUnavailable, match="could not be created") as caught:
         prepare_engine(SETTINGS)
     assert str(cache.log) in str(caught.value.hint)
     assert cache.log.read_text() == "no luck\n"
@@ -113,7 +113,7 @@ def test_when_it_is_interrupted_the_training_ends_in_order(cache, monkeypatch, t
 
 @pytest.mark.parametrize("settings", [replace(SETTINGS, startup_cache=False), replace(SETTINGS, master="spark://here")])
 def test_engines_that_use_none_need_none(settings):
-    with pytest.raises(UsageError, match="would not use"):
+    with pytest.raises(UsageError, match="does not use"):
         prepare_engine(settings)
 
 
@@ -153,4 +153,4 @@ def test_the_command_says_where_it_is(tmp_path, cache):
     odf("config", "set", "engine.memory", "1g")
     cache.path.parent.mkdir(parents=True)
     cache.path.touch()
-    assert odf("engine", "prepare") == f"The start-up cache is there: {cache.path}\n"
+    assert odf("engine", "prepare") == f"The start-up cache exists: {cache.path}\n"

@@ -217,11 +217,11 @@ EQUAL = {
     # Times that are computed
     "windows of an earlier time": WINDOWED.format("event_time - INTERVAL 3 DAYS, '1 day'"),
     "windows of a later time": WINDOWED.format("event_time + INTERVAL 1 DAY, '1 day'"),
-    "sliding windows of a time that is cut off": WINDOWED.format("date_trunc('day', event_time), '6 hours', '2 hours'"),
+    "sliding windows of a time that is truncated": WINDOWED.format("date_trunc('day', event_time), '6 hours', '2 hours'"),
     "windows of a time a month later": WINDOWED.format("event_time + INTERVAL 1 MONTH, '1 day'"),
     "windows of midnights a month later": WINDOWED.format("date_trunc('day', event_time) + INTERVAL 1 MONTH, '1 day'"),
     "sessions of an earlier time": SESSIONS.format("event_time - INTERVAL 1 DAY"),
-    "sessions of a time that is cut off": SESSIONS.format("date_trunc('day', event_time)"),
+    "sessions of a time that is truncated": SESSIONS.format("date_trunc('day', event_time)"),
     "sessions of a time a month later": SESSIONS.format("event_time + INTERVAL 1 MONTH"),
     "groups of a time a month later": GROUPED.format("date_trunc('hour', event_time + INTERVAL 1 MONTH)"),
     "groups by a unit that varies": GROUPED.format("date_trunc(if(event_time > to_date(event_time), 'day', 'hour'), event_time)"),

@@ -249,7 +249,7 @@ def test_the_place_where_rows_cannot_be_put_into_an_order_is_told(spark, tmp_pat
             below(
                 "SELECT window.end AS event_time, count(DISTINCT k) AS n FROM s GROUP BY window(event_time, '1 day')"
             ),
-            "`x0` has the type VARIANT, of which values cannot be compared",
+            "`x0` has the type VARIANT, whose values cannot be compared",
             "line 1, column 64 of step 2",
         ),
         (
@@ -257,7 +257,7 @@ def test_the_place_where_rows_cannot_be_put_into_an_order_is_told(spark, tmp_pat
                 ("s", f"SELECT max(event_time) AS event_time, k, {counted(types)} FROM a GROUP BY k"),
                 (None, "SELECT event_time, k FROM s"),
             ],
-            "`x0` has the type VARIANT, of which values cannot be compared",
+            "`x0` has the type VARIANT, whose values cannot be compared",
             "line 1, column 42 of step 1",
         ),
     ],

@@ -304,7 +304,7 @@ def test_a_version_of_a_temporal_table_that_comes_late(spark, tmp_path, hint, ra
             "no step groups rows of an input",
             "",
         ),
-        ("SELECT /*+ LATE */ * FROM a", "LATE says nothing of late rows", "column 8"),
+        ("SELECT /*+ LATE */ * FROM a", "LATE has no kind of late rows", "column 8"),
         ("SELECT /*+ BROADCAST(a) */ * FROM a", "Hints such as BROADCAST are not allowed", "column 8"),
     ],
 )

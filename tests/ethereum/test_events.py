@@ -144,8 +144,8 @@ def test_every_value_comes_back(drawn: list[tuple[str, bool, Any]]):
 @pytest.mark.parametrize(
     ("topics", "data", "message"),
     [
-        ([], b"", "the first topic is another one"),
-        ([b"\0" * 32], b"", "the first topic is another one"),
+        ([], b"", "the first topic differs"),
+        ([b"\0" * 32], b"", "the first topic differs"),
         ([selector_of(TRANSFER)], b"", "it has 0 indexed parameters, not 2"),
         ([selector_of(TRANSFER), b"\0" * 32, b"\0" * 32], b"\0" * 31, "31"),
         ([selector_of(TRANSFER), b"\1" * 32, b"\0" * 32], b"\0" * 32, "[Pp]adding"),

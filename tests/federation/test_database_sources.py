@@ -64,7 +64,7 @@ class TestPostgres(SourceContract):
     def test_a_type_that_is_not_read_is_named(self, source: Source) -> None:
         with pytest.raises(SourceFailed) as caught:
             source.schema("SELECT point(1, 2) AS p")
-        assert "column 'p' has a type that is not read: point" in caught.value.detail
+        assert "column 'p' has an unsupported type: point" in caught.value.detail
 
 
 def opened(folder: str, **more: object) -> Source:

@@ -107,7 +107,7 @@ def test_of_two_applies_at_once_one_wins_and_the_other_says_so(store: WebStore, 
     store.applies.apply(steps, based_on=state.revision, who="ann")
     changed = declared(tmp_path / "web", Entity=with_changed(ENTITY, "information.0.arrow_dtype", "Utf8"))
     other = plan(state.web, changed, prune=False)
-    with pytest.raises(ConcurrentApply, match="at the same time; nothing was changed here"):
+    with pytest.raises(ConcurrentApply, match="at the same time; this command changed nothing"):
         store.applies.apply(other, based_on=state.revision, who="bob")
     assert store.applies.state().web.entities["lineitem"].information[0].arrow_dtype == "Int64"
     assert [one.who for one in store.applies.log(10)] == ["ann"]
@@ -276,7 +276,7 @@ def test_an_authority_and_those_whom_it_knows(authority: Authority) -> None:
     now, leaf = time.time(), load_pem(issued.facts.pem)
     Authorities(authority.facts.pem.encode()).check([leaf], now)
     for trusted, at in ((other, now), (authority, now + 31 * 86_400), (authority, now - 86_400)):
-        with pytest.raises(AuthenticationFailed, match="no authority that is trusted here, or has ended"):
+        with pytest.raises(AuthenticationFailed, match="not of a trusted authority, or has expired"):
             Authorities(trusted.facts.pem.encode()).check([leaf], at)
     with pytest.raises(AuthenticationFailed):  # whoever trusts one certificate trusts no other
         Authorities(issued.facts.pem.encode()).check([load_pem(authority.issue("bob", 30).facts.pem)], now)

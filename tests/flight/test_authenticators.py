@@ -148,7 +148,7 @@ def test_users_do_not_get_the_tokens_of_others(service: FlightService, guard: Gu
     for user in ("ann", "bob", "ann"):
         assert rows(shared, user=user, password=f"of {user}") == 10
     assert (guard.users, guard.handshakes) == (["ann", "bob", "ann"], 2)
-    with pytest.raises(FlightRefused, match="comes without credentials"):
+    with pytest.raises(FlightRefused, match="has no credentials"):
         rows(shared)
     with pytest.raises(FlightRefused, match="neither a token nor user and password, but user"):
         rows(shared, user="ann")

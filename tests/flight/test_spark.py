@@ -239,9 +239,9 @@ def test_each_partition_is_a_call(registered: Any, server: PlainServer):
 
 
 def test_a_server_that_refuses_rows(registered: Any, server: PlainServer):
-    with pytest.raises(Exception, match=r"has not taken the rows for table 'forbidden': nobody writes here \(E836\)"):
+    with pytest.raises(Exception, match=r"did not accept the rows for table 'forbidden': nobody writes here \(E836\)"):
         writing(registered.range(3), server, "forbidden").save()
-    with pytest.raises(Exception, match=r"can only be told to add rows \(E100\)"):
+    with pytest.raises(Exception, match=r"can only append rows \(E100\)"):
         writing(registered.range(3), server, "new").mode("overwrite").save()
 
 

@@ -65,7 +65,7 @@ def test_moments_of_a_dataset(commands: OdfCommands, expected: str):
 
 
 def test_moments_that_do_not_go_together():
-    with pytest.raises(UsageError, match="current state is that of now"):
+    with pytest.raises(UsageError, match="current state cannot be combined"):
         OdfCommands(current=True, as_at="2024-03-01")
 
 

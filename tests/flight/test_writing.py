@@ -29,9 +29,9 @@ def test_rows_to_a_plain_server(server: PlainServer, pool: ClientPool):
     assert plain.write("new", TEN) == 10
     assert plain.write("new", TEN.to_reader(3)) == 10
     assert rows_of(server, "new") == [*range(10), *range(10)]
-    with pytest.raises(FlightWriteFailed, match="has not taken the rows for table 'forbidden': nobody writes here"):
+    with pytest.raises(FlightWriteFailed, match="did not accept the rows for table 'forbidden': nobody writes here"):
         plain.write("forbidden", TEN)
-    with pytest.raises(UsageError, match="can only be told to add rows"):
+    with pytest.raises(UsageError, match="can only append rows"):
         plain.write("new", TEN, replace=True)
 
 

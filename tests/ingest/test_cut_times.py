@@ -52,7 +52,7 @@ def test_keys_that_become_the_same_are_told(tmp_path: Path, lane: str) -> None:
     workspace.config.set("ingest.lane", lane)
     (first,) = told(take_in(workspace, "00.123456", "01", "02.001"))
     assert (first.count, first.examples) == (1, ("event_time",))
-    assert "rows whose keys differ in that only have the same key" in first.message
+    assert "rows whose keys differ only there get the same key" in first.message
     again = take_in(workspace, "00.123999")
     assert (again.num_records, told(again)[0].count) == (0, 1)
 
@@ -72,4 +72,4 @@ def test_columns_of_files_with_finer_times_are_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"event_time": times, "seen": times}), file)
     (result,) = workspace.ingest("times", [file])
     (warning,) = told(result)
-    assert warning.message == "2 times in event_time, seen are finer than a millisecond, and cut"
+    assert warning.message == "2 times in event_time, seen are finer than a millisecond, and truncated"

@@ -1,4 +1,4 @@
-"""A ledger tells of keys that it knows with other values, without reading its history."""
+"""A ledger tells of keys that it knows with different values, without reading its history."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_keys_with_other_values_are_counted_and_named(ledger: Workspace) -> None
     assert otherwise(result) == [
         DataWarning(
             WarningKind.KNOWN_OTHERWISE,
-            "2 keys are known with other values, which a ledger leaves as they are (-v lists them, after a pull with"
+            "2 keys are known with different values, which a ledger leaves as they are (-v lists them, after a pull with"
             " --force); Snapshot or UpsertStream would record corrections",
             2,
             ("id = 3", "id = 2"),
@@ -50,7 +50,7 @@ def test_keys_with_other_values_are_counted_and_named(ledger: Workspace) -> None
 def test_they_are_told_also_if_nothing_is_new(ledger: Workspace) -> None:
     result = feed(ledger, "root", "1 A")
     assert result.outcome is PullOutcome.UP_TO_DATE
-    assert otherwise(result)[0].message.startswith("1 key is known with other values")
+    assert otherwise(result)[0].message.startswith("1 key is known with different values")
     assert "(-v lists it, after a pull with --force)" in otherwise(result)[0].message
 
 

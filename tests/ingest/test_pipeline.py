@@ -269,7 +269,7 @@ def test_a_retraction_needs_no_values_but_its_key(tmp_path: Path) -> None:
 
 def test_a_first_column_of_empty_lists_tells_no_type(tmp_path: Path) -> None:
     for values in (pa.array([[]], pa.list_(pa.null())), pa.array([{"a": []}])):
-        with pytest.raises(SchemaError, match="Column 'name' holds nothing but nulls and empty lists"):
+        with pytest.raises(SchemaError, match="Column 'name' has only nulls and empty lists"):
             Ingested(tmp_path, MergeAppend()).ingest(pa.table({"id": [1], "name": values}))
 
 

@@ -86,7 +86,9 @@ def test_queries_for_other_engines_are_translated_with_a_remark(
     engines: EngineRegistry, spark: FakeSpark, engine: str, query: str, expected: str
 ):
     _, remarks = preprocess(TransformSql(engine, query=query), ROWS, engines)
-    assert remarks == (f"the preprocessing query for {engine} was translated to Spark SQL: see that it means the same",)
+    assert remarks == (
+        f"the preprocessing query for {engine} was translated to Spark SQL: check that it means the same",
+    )
     (transform,) = spark.asked
     assert transform.engine == "spark"
     assert expected in " ".join(transform.steps[0].query.split())

@@ -246,7 +246,7 @@ def test_columns_that_the_merge_strategy_names_must_be_read(tmp_path: Path, merg
 def test_a_merge_by_key_needs_one(tmp_path: Path, kind: str):
     message, hint = refused(tmp_path, merge=f"{{kind: {kind}, primaryKey: []}}")
     assert message == "there is no primary key column at `content.metadata[0].merge.primaryKey`"
-    assert hint == "List the columns by which a row is known, or say `kind: Append`."
+    assert hint == "List the key columns, or set `kind: Append`."
 
 
 def test_the_event_time_can_always_be_compared(tmp_path: Path):

@@ -33,7 +33,7 @@ SIZE = 400_000
 
 @dataclass
 class Stalled:
-    """A pull of four slices in a process of its own, whose server has sent half of the third and then nothing more."""
+    """A pull of four slices in a separate process, whose server has sent half of the third and then nothing more."""
 
     process: subprocess.Popen[str]
     there: DatasetLayout

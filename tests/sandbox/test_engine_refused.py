@@ -101,5 +101,5 @@ def test_whoever_starts_a_weaker_engine_is_told_once(tmp_path: Path, caplog: pyt
     for _ in range(2):
         engine._warn("no namespaces")
     (record,) = caplog.records
-    assert "not in a sandbox as it should be: no namespaces" in record.getMessage()
+    assert "sandbox of the engine is incomplete: no namespaces" in record.getMessage()
     assert "docs/sandbox.md" in record.getMessage()

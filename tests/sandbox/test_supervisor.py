@@ -188,7 +188,7 @@ def test_memory_is_limited_for_one_process_and_measured_for_all(probe: SandboxPr
     assert family == 5
     words = probe.excess(tmp_path, memory=250 << 20)
     assert words is not None
-    assert re.fullmatch(r"it took \d+ MiB of memory, and may take 250 MiB", words)
+    assert re.fullmatch(r"it used \d+ MiB of memory, and may use 250 MiB", words)
     assert probe.excess(tmp_path) is None
 
 

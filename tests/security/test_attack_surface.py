@@ -58,7 +58,7 @@ def starts(module: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("heading", "is_one"), [("What listens", listens), ("What starts programs", starts)], ids=["listens", "starts"]
+    ("heading", "is_one"), [("Network listeners", listens), ("Child processes", starts)], ids=["listens", "starts"]
 )
 def test_what_reaches_out_of_its_process_is_listed_with_its_limits(heading, is_one) -> None:
     found = {str(module.relative_to(REPOSITORY)) for module in MODULES if is_one(module)}
@@ -68,13 +68,13 @@ def test_what_reaches_out_of_its_process_is_listed_with_its_limits(heading, is_o
 
 
 def test_whatever_parses_and_is_attacked_is_listed_with_its_limits() -> None:
-    listed = rows("What parses the bytes of others")
+    listed = rows("Parsers of untrusted data")
     assert listed.keys() == TARGETS.keys()
     assert all(cells[-1] for cells in listed.values())
 
 
 def test_each_promise_names_a_test_that_is_there() -> None:
-    promises = PAGE.split("## Promises\n", 1)[1]
+    promises = PAGE.split("## Guarantees\n", 1)[1]
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", promises)
     assert len(named) > 5
     for path, function in named:

@@ -76,7 +76,7 @@ def test_a_query_that_breaks_datafusion_is_told_in_plain_words() -> None:
     """So many operators are refused before by whoever takes in queries; the engine itself is asked here."""
     text = "select " + "+".join(["1"] * 40_000)
     rows = DataFusionEngine(fork_server(1 << 30))
-    with pytest.raises(QueryEnded, match=r"broke down over the query \(SIG(SEGV|BUS)\)") as told:
+    with pytest.raises(QueryEnded, match=r"crashed on the query \(SIG(SEGV|BUS)\)") as told:
         list(rows.stream(SqlRequest(text, (), ""), CancellationToken()))
     assert told.value.hint is not None
     assert told.value.code == "E450"
@@ -205,7 +205,7 @@ def test_a_process_that_breaks_down_over_a_replay_is_a_finding(
 
     monkeypatch.setattr("odfpy.engine.datafusion.engine.ask", ended)
     (report,) = workspace.verify(["derived"])
-    assert ["most likely since it took more than 0.5 GiB" in one.message for one in report.findings] == [True]
+    assert ["most likely because it used more than 0.5 GiB" in one.message for one in report.findings] == [True]
 
 
 @pytest.mark.parametrize("name", GREEDY)

@@ -64,7 +64,7 @@ def test_a_diagnosis_shows_no_keys_and_says_who_gets_in(tmp_path: Path) -> None:
     found = {one.name: one for one in diagnose(workspace.root, engines=False)}
     assert "s3cret" not in "".join(f"{one.detail}{one.hint}" for one in found.values())
     assert found["settings"].detail == "fetch.retries=5, ethereum.nodes=(set)"
-    assert found["privacy"].detail == "nobody else on this machine can read it"
+    assert found["privacy"].detail == "other users of this machine cannot read it"
     workspace.odf.chmod(0o755)
     found = {one.name: one for one in diagnose(workspace.root, engines=False)}
     assert "chmod 700" in found["privacy"].detail

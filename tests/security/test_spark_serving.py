@@ -105,11 +105,11 @@ def test_an_admin_of_another_workspace_is_a_stranger(workspace: Workspace, tmp_p
 
 
 def test_an_operator_is_told_before_he_serves(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "need a token of the scope admin: the engine is not fully sandboxed (engine.sandbox is off)" in str(
+    assert "need a token with the scope admin: the engine is not fully sandboxed (engine.sandbox is off)" in str(
         warning(workspace)
     )
     workspace.config.set(UNCONFINED, "true")
-    assert "run without a whole sandbox (engine.sandbox is off)" in str(warning(workspace))
+    assert "run without a full sandbox (engine.sandbox is off)" in str(warning(workspace))
     workspace.config.set("engine.sandbox", "best-effort")
     check = SimpleNamespace(why_not_whole=lambda: "user namespaces are not allowed here")
     monkeypatch.setitem(__import__("sys").modules, "odfpy.sandbox.check", check)

@@ -35,4 +35,4 @@ def test_a_server_without_tls_says_so(tmp_path: Path, option: str) -> None:
             _, said = process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
-    assert "warning: without --tls-cert and --tls-key, anybody on the way can read tokens and data" in said
+    assert "warning: without --tls-cert and --tls-key, others on the network can read tokens and data" in said

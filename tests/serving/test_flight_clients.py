@@ -123,7 +123,7 @@ def test_adbc_reads_partitions_in_any_process(connection: Any, cursor: Any):
 
 
 def test_writing_is_refused(cursor: Any):
-    with pytest.raises(NotSupportedError, match=r"(?s)'new' would change data.*E733.*SQL only reads"):
+    with pytest.raises(NotSupportedError, match=r"(?s)'new' would change data.*E733.*SQL is read-only"):
         cursor.adbc_ingest("new", pa.table({"a": [1]}))
     with pytest.raises(NotSupportedError, match="executemany"):
         cursor.executemany("select ?", [(1,), (2,)])

@@ -46,7 +46,7 @@ def test_a_query_waits_no_longer_than_it_may_take() -> None:
             with pytest.raises(Refused) as refused:
                 await Client().asks(gate, lambda _: "never")
         assert refused.value.status == 503
-        assert refused.value.message.startswith("The server has too much to do: the query has waited for 0.1 s")
+        assert refused.value.message.startswith("The server is busy: the query has waited for 0.1 s")
 
     asyncio.run(story())
 

@@ -106,7 +106,7 @@ def test_what_there_is_to_ask_of(server: DatasetServer, reader: str) -> None:
     unknown = 'select * from "weather"'
     for token, says in (
         (None, "Without an access token, only public"),
-        (reader, "Public datasets are here, and those"),
+        (reader, "Only public datasets and those"),
     ):
         message = query(server, unknown, token).json["message"]
         assert says in message

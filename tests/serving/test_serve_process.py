@@ -36,7 +36,7 @@ LARGE = 24 << 20
 
 @dataclass(frozen=True)
 class Running:
-    """A server in a process of its own."""
+    """A server in a separate process."""
 
     url: str
     process: subprocess.Popen[str]

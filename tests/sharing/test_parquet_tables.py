@@ -184,7 +184,7 @@ def test_there_is_no_other_version(folder: Path) -> None:
     with pytest.raises(NoSuchVersion):
         table.first_from(Timestamp(latest.time.nanos + 1))
     assert not table.has_changes
-    with pytest.raises(UsageError, match="keeps no changes"):
+    with pytest.raises(UsageError, match="has no change data"):
         table.changes(latest, latest)
 
 

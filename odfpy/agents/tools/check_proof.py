@@ -42,8 +42,8 @@ class CheckAnswer(ToolAnswer):
 
     def summary(self) -> str:
         if self.ok:
-            return "The answer is as it was signed, and comes out again."
-        return "The proof does NOT hold; `problem` says why."
+            return "The answer is as it was signed, and the query gives the same answer."
+        return "The proof does NOT hold; `problem` has the reason."
 
 
 def _check(reader: Reader, asked: CheckArguments, control: CancellationToken) -> CheckAnswer:

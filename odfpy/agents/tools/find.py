@@ -35,7 +35,9 @@ class FoundDataset(BaseModel):
 
     name: str
     sql_name: Annotated[str, Field(description="How a query names it.")]
-    kind: Annotated[str, Field(description="Root: taken in from a source. Derivative: made of others by a query.")]
+    kind: Annotated[
+        str, Field(description="Root: ingested from a source. Derivative: computed from others by a query.")
+    ]
     rows: Annotated[int, Field(description="Rows of the changelog, with corrections and retractions.")]
     watermark: Annotated[str | None, Field(description="No event before this is expected any more.")]
     updated_at: Annotated[str | None, Field(description="When rows came last.")]

@@ -55,7 +55,7 @@ class RowOfOrigin(BaseModel):
     made_of: list[CitedRows]
     came_from: Annotated[str | None, Field(description="Source or file of a row of a root dataset.")]
     came_with: Annotated[str | None, Field(description="The block that brought it.")]
-    problem: Annotated[str | None, Field(description="Why it is not known what it is made of.")]
+    problem: Annotated[str | None, Field(description="Why its provenance is unknown.")]
 
 
 class DatasetOnTheWay(BaseModel):
@@ -102,7 +102,7 @@ def _provenance(reader: Reader, asked: ProvenanceArguments, control: Cancellatio
         if _reads_all(reader, dataset):
             raise
         raise UnknownProvenance(
-            "Where this row comes from cannot be told: not all that is behind it may be read"
+            "The provenance of this row is not available: not all of its inputs may be read"
         ) from error
     return _told(reader, found)
 

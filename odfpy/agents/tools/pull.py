@@ -42,7 +42,7 @@ def _pull(reader: Reader, asked: PullArguments, control: CancellationToken) -> P
     control.check()
     dataset = reader.dataset(asked.dataset)
     if not reader.caller.may(Scope.WRITE, dataset.workspace_folder):
-        raise UsageError("This token may read the dataset, and not change it", hint="It needs the scope write.")
+        raise UsageError("This token may read the dataset, but not change it", hint="It needs the scope write.")
     workspace = reader.workspace_of(dataset)
     (result,) = workspace.updates.pull(PullRequest.of([str(dataset.handle.id)]))
     return PullAnswer(

@@ -95,7 +95,7 @@ class QueryAnswer(ToolAnswer):
         if self.proof is not None:
             parts.append(f"Proof {self.proof.hash}: cite it. A person checks it with: {self.proof.check}")
         else:
-            parts.append("There is no proof of this answer; `no_proof` says why.")
+            parts.append("There is no proof of this answer; `no_proof` has the reason.")
         return " ".join(parts)
 
 

@@ -101,7 +101,7 @@ def _record(tree: Any, name: str) -> ExportedRecord:
         tree = {field: _plain(value, name) for field, value in tree.items()}
     url = tree.get("url")
     if not isinstance(url, str) or not urlsplit(url).path.strip("/"):
-        raise RecordRefused(name, [f"url {str(url)[:80]!r} leads to no object"])
+        raise RecordRefused(name, [f"url {str(url)[:80]!r} is not the URL of an object"])
     metadata = metadata_of(tree.get("metadata"), name)
     if metadata.id is None:
         raise RecordRefused(name, ["id is missing"])

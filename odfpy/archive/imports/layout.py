@@ -212,7 +212,7 @@ def _metadata_of(candidate: _Candidate, head: FoundObject, name: str) -> Metadat
     elif record is None and _NEW.fullmatch(candidate.key) and metadata.id != candidate.id:
         reasons.append(f"its metadata has the id {metadata.id}, and its key another one")
     if metadata.hash is None:
-        reasons.append("hash is missing, so that nobody can tell whether these are its bytes")
+        reasons.append("hash is missing, so the bytes cannot be checked")
     if record is not None and record.size not in {None, head.size}:
         reasons.append(f"it has {head.size} bytes, and its record says {record.size}")
     if reasons:
@@ -226,7 +226,7 @@ def _require_hash(name: str, hash_: str, metadata: Metadata, copy: Path) -> None
     copy.unlink()
     raise WrongContent(
         f"{name}: its bytes have the hash {hash_}, and its metadata says {metadata.hash}",
-        hint="The object was damaged, or its metadata is that of another one.",
+        hint="The object is damaged, or has the metadata of another object.",
     )
 
 

@@ -69,8 +69,8 @@ class Cursor:
         if is_ours:
             return found
         raise InvalidCursor(
-            f"Not a cursor of this question: {text[:80]!r}",
-            hint="Pass what the page before has given, with the same question; or ask anew, without a cursor.",
+            f"Not a cursor of this search: {text[:80]!r}",
+            hint="Pass the cursor of the previous page, with the same search, or no cursor for the first page.",
         )
 
 

@@ -161,7 +161,7 @@ class SearchIndex:
                 forget(self._index.folder)
                 self._index = up_to_date(_seen_from(self._dataset), self._progress, self._sizes, {})
         raise InternalError(
-            f"The search index in {self._index.folder} is damaged as soon as it is written", hint="Check the disk."
+            f"The search index in {self._index.folder} is damaged directly after it was written", hint="Check the disk."
         )
 
     @property

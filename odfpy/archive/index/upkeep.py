@@ -180,7 +180,7 @@ def _rows(dataset: StoredDataset, slices: list[SliceOfBlock]) -> Iterator[Rows]:
 def _no_place(dataset: StoredDataset, folder: Path, error: OSError) -> OdfError:
     return OdfError(
         f"The search index of {dataset.handle} cannot be written to {folder}: {error.strerror or error}",
-        hint="Check who may write there, and whether there is room on the disk.",
+        hint="Check permissions and free space there.",
     )
 
 

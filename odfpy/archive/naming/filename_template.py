@@ -75,7 +75,7 @@ class FilenameTemplate:
         return _checked(self._text.fill(values), what)
 
 
-_HINT: Final = "Name it by {id}, or take another template."
+_HINT: Final = "Use {id}, or another template."
 
 
 def _values_of(record: FileRecord) -> dict[str, str]:
@@ -97,7 +97,7 @@ def _checked(name: str, what: str) -> str:
     if not parts or name.endswith("/") or parts[-1] != name.rpartition("/")[2]:
         raise CannotName(f"{what}: {name[:80]!r} is not the name of a file", hint=_HINT)
     if ".." in parts:
-        raise CannotName(f"{what}: the name {name[:80]!r} leads out of the folder", hint=_HINT)
+        raise CannotName(f"{what}: the name {name[:80]!r} is outside of the folder", hint=_HINT)
     wrong = next((one for one in name if unicodedata.category(one) in {"Cc", "Cs"}), None)
     if wrong is not None:
         raise CannotName(f"{what}: the name {ascii(name)[:80]} has the character {wrong!a}", hint=_HINT)

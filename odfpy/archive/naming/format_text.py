@@ -87,7 +87,7 @@ def _parts_of(text: str) -> Iterable[tuple[str, str | None, str]]:
                 )
             if not _SPECIFICATION.fullmatch(specification or ""):
                 raise UsageError(
-                    f"{text!r}: {{{name}:{specification}}} cannot be laid out like that",
-                    hint="Behind the colon there may be a fill, an alignment (<, > or ^), and a width up to 999.",
+                    f"{text!r}: {{{name}:{specification}}} is not a valid format",
+                    hint="After the colon: a fill character, an alignment (<, > or ^), and a width up to 999.",
                 )
         yield literal, name, specification or ""

@@ -63,7 +63,7 @@ class Translator:
         if len(formats) != 1:
             raise TranslationFailed(
                 f"{expression!r} has {len(formats)} times '~', and needs it once",
-                hint=r"It stands between a regular expression and a text: '.*job-(?P<id>[0-9]+)\.log$~job{id}'.",
+                hint=r"It separates a regular expression and a format: '.*job-(?P<id>[0-9]+)\.log$~job{id}'.",
             )
         self._extract, groups = _compiled(extract)
         try:

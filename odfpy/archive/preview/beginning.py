@@ -68,7 +68,7 @@ def _unpacked(stream: BinaryIO, head: bytes, most: int) -> Beginning:
 
 
 def _ended(data: bytes, *, is_whole: bool) -> Beginning:
-    return Beginning(data, is_whole, "gzip", None if is_whole else "it ends too early")
+    return Beginning(data, is_whole, "gzip", None if is_whole else "it is truncated")
 
 
 def _read(stream: BinaryIO, count: int) -> bytes:

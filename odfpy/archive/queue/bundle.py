@@ -201,13 +201,13 @@ def opened_bundle(path: Path) -> Iterator[Bundle]:
         OSError: the bundle cannot be read.
     """
     if not stat.S_ISREG(path.lstat().st_mode):
-        raise BundleRefused(f"{path.name} is not a regular file", hint="Bundles have to be in the queue themselves.")
+        raise BundleRefused(f"{path.name} is not a regular file", hint="Bundles must be regular files in the queue.")
     with open_regular(path) as file:
         try:
             with tarfile.open(fileobj=cast("BinaryIO", _Bounded(file)), mode="r:") as tar:
                 yield _bundle_in(tar, path.name)
         except (tarfile.TarError, ValueError, OverflowError) as error:
-            raise BundleRefused(f"{path.name} is not a tar, or not a whole one: {error}") from None
+            raise BundleRefused(f"{path.name} is not a complete tar file: {error}") from None
 
 
 class _Bounded:
@@ -236,7 +236,7 @@ def _bundle_in(tar: tarfile.TarFile, name: str) -> Bundle:
             break
     missing = [member for member in _MEMBERS if member not in found]
     if missing:
-        raise BundleRefused(f"{name} has no {' and no '.join(missing)}", hint="It is not a bundle, or not a whole one.")
+        raise BundleRefused(f"{name} has no {' and no '.join(missing)}", hint="It is not a complete bundle.")
     version = _small(tar, found[_VERSION], name)
     if version != VERSION:
         raise BundleRefused(f"{name}: the version {version[:20]!r} of bundles is not known, only {VERSION!r}")

@@ -77,7 +77,7 @@ def enqueue(queue: QueueFolder, new: NewFile, *, compress: bool = False, algorit
     except OSError as error:
         raise CannotCopy(
             f"{new.file}: cannot be copied into the queue {queue.path}: {error.strerror}; nothing was enqueued",
-            hint="Is there space left, and may you write there?",
+            hint="Check free space and permissions there.",
         ) from error
     finally:
         temporary.unlink(missing_ok=True)

@@ -88,11 +88,11 @@ def require_room(queue: Path, folders: list[Path], limits: QueueLimits, size: in
     if used.size + size > limits.size:
         reasons.append(f"it would have {used.size + size} bytes, {limits.size} are allowed (archive.queueBytes)")
     if free - size < limits.free:
-        reasons.append(f"{free} bytes are free on its disk, and {limits.free} should stay so (archive.queueFree)")
+        reasons.append(f"{free} bytes are free on its disk, {limits.free} must stay free (archive.queueFree)")
     if reasons:
         raise QueueFull(
-            f"The queue {queue} takes no more: {'; '.join(reasons)}",
-            hint="Is `odf archive uploader` running, and does it reach the archive? Try again later.",
+            f"The queue {queue} is full: {'; '.join(reasons)}",
+            hint="Check that `odf archive uploader` is running and reaches the archive, then try again.",
         )
 
 

@@ -98,7 +98,7 @@ class Sender:
                 if content.size > most:
                     raise ObjectTooLarge(
                         f"{content.path}: it has {content.size} bytes, the server takes {most}",
-                        hint="Whoever runs the server decides that: serve.maxObject.",
+                        hint="The operator of the server can change this limit: serve.maxObject.",
                     )
                 if offset > content.size:
                     is_new, offset = True, 0  # other content was sent under this name
@@ -112,7 +112,7 @@ class Sender:
                 if offset == 0:
                     raise FileChanged(
                         f"{content.path}: it has changed while it was sent; nothing of it was archived",
-                        hint="Push it when its writer is done with it, or push a copy.",
+                        hint="Push it when it is complete, or push a copy.",
                     )
                 last = -1
             except TransferError as error:
@@ -123,7 +123,7 @@ class Sender:
         with self._server.head(path) as answer:
             told = answer.headers.get(_OFFSET, "")
             if not told.isdecimal() or len(told) > 18:
-                raise TransferError(f"{answer.shown}: the server does not tell how much of the file it has")
+                raise TransferError(f"{answer.shown}: the server does not report how much of the file it has")
             limit = _LIMIT_IN.fullmatch(answer.headers.get(_LIMIT, ""))
             return int(told), answer.headers.get(_COMPLETE) == "?1", int(limit[1]) if limit else sys.maxsize
 
@@ -161,8 +161,8 @@ class _Exactly(io.RawIOBase):
         data = self._file.read(min(len(view), self._left))
         if not data and self._left:
             raise FileChanged(
-                f"{self._path}: it has become shorter while it was sent; nothing of it was archived",
-                hint="Push it when its writer is done with it, or push a copy.",
+                f"{self._path}: it was truncated while it was sent; nothing of it was archived",
+                hint="Push it when it is complete, or push a copy.",
             )
         view[: len(data)] = data
         self._left -= len(data)
@@ -173,7 +173,7 @@ def _opened(path: Path) -> BinaryIO:
     try:
         return open_regular(path)
     except OSError as error:
-        raise FileChanged(f"{path}: it cannot be read any more: {error.strerror}") from error
+        raise FileChanged(f"{path}: it can no longer be read: {error.strerror}") from error
 
 
 def _line(name: Multihash, data: bytes) -> bytes:
@@ -183,5 +183,5 @@ def _line(name: Multihash, data: bytes) -> bytes:
 def _texts(tree: Any, key: str) -> list[str]:
     found = tree.get(key) if isinstance(tree, dict) else None
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise TransferError("The server does not answer as an archive does", hint="Is it another release?")
+        raise TransferError("The server does not answer like an archive", hint="It may be another release.")
     return found

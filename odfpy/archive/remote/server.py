@@ -159,7 +159,8 @@ class ArchiveServer:
 def no_archive_at(url: str) -> TransferError:
     """Return the error for a server that does not follow the protocol."""
     return TransferError(
-        f"{url}: this is not an answer of an archive of files", hint="Is it the URL of an archive, http://HOST/NAME?"
+        f"{url}: this is not an answer of an archive of files",
+        hint="Check that it is the URL of an archive, http://HOST/NAME.",
     )
 
 
@@ -179,7 +180,7 @@ def refusal_of(answer: HttpResponse) -> OdfError:
         exact = error_class(str(tree.get("error")))
         return (exact if exact is not None and issubclass(exact, kind) else kind)(message, hint=hint or None)
     if answer.status == _NOT_FOUND:
-        return DatasetNotFound(text, hint=hint or "Is it the URL of an archive, http://HOST/NAME?")
+        return DatasetNotFound(text, hint=hint or "Check that it is the URL of an archive, http://HOST/NAME.")
     kind = UsageError if answer.status == _BAD_REQUEST else TransferError
     return kind(text, hint=hint or None)
 

@@ -68,7 +68,7 @@ class MailChannel(Channel):
         sender = self._settings.sender
         if self._settings.server is None or sender is None:
             hint_ = "`odf config set mail.server smtp.example.org`, and mail.sender."
-            raise NotDelivered("No mail can be sent: mail.server or mail.sender is not set", hint=hint_)
+            raise NotDelivered("Cannot send mail: mail.server or mail.sender is not set", hint=hint_)
         message = mail_of(notices, sender, self._receiver.target)
         problem = f"No mail to {self._receiver.target} by {self._settings.server}"
         try:
@@ -140,7 +140,7 @@ def mail_of(notices: Sequence[Notice], sender: str, address: str) -> EmailMessag
     message["Auto-Submitted"] = "auto-generated"
     parts = [_paragraph(notice) for notice in notices[:MAX_IN_ONE]]
     if len(notices) > MAX_IN_ONE:
-        parts.append(f"{len(notices) - MAX_IN_ONE} more notices are not spelled out here.\n")
+        parts.append(f"{len(notices) - MAX_IN_ONE} more notices are not listed.\n")
     message.set_content("\n".join(parts))
     return message
 
@@ -169,9 +169,7 @@ def password_of(settings: MailSection) -> str:
     if settings.user is None:
         return ""
     if settings.security == "none":
-        raise UsageError(
-            "mail.user needs a connection that is encrypted", hint="`odf config set mail.security starttls`"
-        )
+        raise UsageError("mail.user requires an encrypted connection", hint="`odf config set mail.security starttls`")
     if settings.password is not None or settings.password_file is None:
         return settings.password or ""
     try:

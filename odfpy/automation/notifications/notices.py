@@ -145,7 +145,7 @@ class Notices:
         if batches:
             queue.keep(attempts if failed else None)
         for path in given_up:
-            _LOGGER.error("a notice to %s is given up: %s", receiver.place, waiting[path].subject)
+            _LOGGER.error("a notice to %s is dropped: %s", receiver.place, waiting[path].subject)
         queue.remove(given_up)
 
     def _queue(self, receiver_id: str) -> NoticeQueue:

@@ -118,8 +118,8 @@ class Receivers:
         secret = new_secret() if channel is ChannelKind.WEBHOOK else None
         receiver = Receiver(channel, target, tuple(on), datasets, secret)
         if self._path(receiver).exists():
-            hint = f"To change what it is told, delete it first: `odf notify delete {receiver.shown}`."
-            raise AlreadyExists(f"Notices go to {receiver.shown} already", hint=hint)
+            hint = f"To change its settings, delete it first: `odf notify delete {receiver.shown}`."
+            raise AlreadyExists(f"The receiver {receiver.shown} already exists", hint=hint)
         save_document(self._path(receiver), _KIND, receiver)
         return receiver
 
@@ -160,11 +160,11 @@ class Receivers:
         found = [one for one in known if one.target == target] or [one for one in known if one.shown == target]
         if not found:
             shown = [one.shown for one in known]
-            hint = did_you_mean(target, shown, otherwise="`odf notify list` shows who is told.")
-            raise ReceiverNotFound(f"Notices do not go to {shown_url(target)}", hint=hint)
+            hint = did_you_mean(target, shown, otherwise="`odf notify list` shows the receivers.")
+            raise ReceiverNotFound(f"There is no receiver {shown_url(target)}", hint=hint)
         if len(found) > 1:
             hint = "Write the URL with user and query, as it was added."
-            raise UsageError(f"{len(found)} receivers are shown as {target}", hint=hint)
+            raise UsageError(f"{len(found)} receivers match {target}", hint=hint)
         return found[0]
 
     def delete(self, receiver: Receiver) -> None:

@@ -24,8 +24,8 @@ from odfpy.errors import IngestError, ObjectNotFound
 from odfpy.values import dataclass
 
 _PUT: Final = (
-    "Put the file into the dataset first, or with its row: `odf archive push` does both, as does `commit_events` with"
-    " `objects` in a program."
+    "Add the file to the dataset before its row, or together with it: `odf archive push`, or in a program"
+    " `commit_events` with `objects`."
 )
 _TEXT: Final = "A link is the hash of the file's bytes: f1e20 and 64 hex digits of BLAKE3, or f1620 and 64 of SHA3-256."
 

@@ -71,7 +71,7 @@ class ObjectStore(ABC):
         Raises:
             OdfError: this place does not tell them.
         """
-        raise OdfError(f"{type(self).__name__} does not tell when its objects were written")
+        raise OdfError(f"{type(self).__name__} does not report when its objects were written")
 
     def touch(self, name: Multihash) -> None:
         """Let an object that is there count as written now, where the place can do that: somebody will refer to it."""
@@ -208,7 +208,7 @@ def copy_hashed(
         count += len(chunk)
         # Before the rest is read: a peer that announced a megabyte could send until the disk is full.
         if size is not None and count > size:
-            raise ObjectTooLarge(f"Object {name} of {where}: more than the {size} bytes that were announced")
+            raise ObjectTooLarge(f"Object {name} of {where}: more than the announced {size} bytes")
         hasher.update(chunk)
         write(chunk)
     found = Multihash(name.code, hasher.digest())
@@ -387,7 +387,7 @@ class MemoryObjectStore(ObjectStore):
             self._objects[name] = path.read_bytes()
             path.unlink()
         except OSError as error:
-            raise OdfError(f"Cannot take in {path}: {error.strerror}") from error
+            raise OdfError(f"Cannot store {path}: {error.strerror}") from error
 
     def delete(self, name: Multihash) -> None:
         self._objects.pop(name, None)

@@ -77,7 +77,7 @@ class PackedObjectStore(LocalObjectStore):
                 self.insert_stream(stream, name)
             path.unlink()
         except OSError as error:
-            raise OdfError(f"Cannot take in {path}: {error.strerror}") from error
+            raise OdfError(f"Cannot store {path}: {error.strerror}") from error
 
     def insert_files(self, files: Mapping[Multihash, Path]) -> None:
         for name, path in files.items():

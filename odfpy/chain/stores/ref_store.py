@@ -90,8 +90,8 @@ def parse_reference(data: bytes, where: str) -> Multihash:
     except (InvalidValue, UnicodeDecodeError) as error:
         raise IntegrityError(
             f"Damaged reference: {where} does not hold the hash of a block",
-            hint="In a workspace, `odf verify --repair` fetches it from where the dataset was pulled from or pushed to."
-            " Or write the hash of its block into the file, or if it is a tag or a branch, remove the file and make it"
+            hint="In a workspace, `odf verify --repair` fetches it from a repository that has the dataset."
+            " Or write the hash of its block into the file. A tag or branch can also be removed and created"
             " again.",
         ) from error
 
@@ -105,8 +105,8 @@ def lost_race(where: str, expected: Multihash | None, found: Multihash | None) -
         found: the block that it is at.
     """
     return ConcurrentUpdate(
-        f"Somebody else has moved {where}: expected {expected}, found {found}",
-        hint="Nothing of yours was committed; run the command again.",
+        f"Another process has moved {where}: expected {expected}, found {found}",
+        hint="Nothing was committed; run the command again.",
     )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odfpy.archive import Pushed
     from odfpy.cli.screen.output import Output
 
-app = group("Archives of files: kept as they are, found by what, where and when.")
+app = group("Archives of files: stored unchanged, with search by type, origin and time.")
 command(
     app,
     "odf archive fetch odf://logs/6309e115c2914d0f8622973422626954 --to downloads",
@@ -71,14 +71,14 @@ app.add_typer(keeping.retention, name="retention", epilog="odf archive retention
 @command(app, "odf archive init logs")
 def init(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Name of the dataset that keeps it.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="Name of the dataset of the archive.", metavar="NAME")],
 ) -> None:
-    """Make an archive in this workspace."""
+    """Create an archive in this workspace."""
     from odfpy.archive.local import init_archive
 
     session = session_of(context)
     archive = init_archive(session.workspace, name)
-    session.output.say(f"Made the archive {archive.name}")
+    session.output.say(f"Created the archive {archive.name}")
 
 
 @command(
@@ -129,7 +129,7 @@ def _files(names: list[str], *, recursive: bool) -> list[Path]:
         path = Path(name)
         found += files_in(path) if recursive and path.is_dir() else [path]
     if not found:
-        raise UsageError(f"{names[0]}: there is no file in it")
+        raise UsageError(f"{names[0]}: it contains no files")
     return found
 
 
@@ -145,7 +145,7 @@ def print_pushed(results: list[Pushed], output: Output) -> int:
             if result.outcome is PushOutcome.PUSHED:
                 output.text(f"Pushed {result.file} to {result.url}")
             elif result.outcome is PushOutcome.KNOWN:
-                output.text(f"Already there: {result.file} is {result.url}")
+                output.text(f"Already archived: {result.file} is {result.url}")
     for result in refused:
         if result.error is not None:
             output.error(result.error.message, result.error.hint, result.error.code)
@@ -178,9 +178,12 @@ def _tree(result: Pushed) -> dict[str, Any]:
 )
 def list_(
     context: typer.Context,
-    what: Annotated[list[str], typer.Argument(help="What to look for; several, also with commas.", metavar="WHAT")],
+    what: Annotated[
+        list[str], typer.Argument(help="Type of the files; repeatable, or comma-separated.", metavar="WHAT")
+    ],
     where: Annotated[
-        list[str] | None, typer.Option(help="Only files from here; several, also with commas.", metavar="WHERE")
+        list[str] | None,
+        typer.Option(help="Only files from this origin; repeatable, or comma-separated.", metavar="WHERE"),
     ] = None,
     start: Annotated[str | None, typer.Option(help="Only files from this time on.", metavar="TIME")] = None,
     end: Annotated[str | None, typer.Option(help="Only files up to this time; by default now.", metavar="TIME")] = None,
@@ -201,15 +204,15 @@ def list_(
 @command(app, "odf archive latest nginx web1", "odf archive latest nginx web1 --lookback 60 --format json")
 def latest(
     context: typer.Context,
-    what: Annotated[str, typer.Argument(help="What the file is, such as syslog.", metavar="WHAT")],
-    where: Annotated[str, typer.Argument(help="Where the file comes from, such as web1.", metavar="WHERE")],
+    what: Annotated[str, typer.Argument(help="Type of the file, such as syslog.", metavar="WHAT")],
+    where: Annotated[str, typer.Argument(help="Origin of the file, such as web1.", metavar="WHERE")],
     lookback: Annotated[
         str | None, typer.Option(help="How many days to look back; by default 14.", metavar="DAYS")
     ] = None,
     form: ListFormat = "url",
     archive: ArchiveName = None,
 ) -> None:
-    """Find the file of that what and where that started last."""
+    """Find the file with the latest start time for a WHAT and WHERE."""
     from odfpy.archive.question import LOOKBACK_DAYS
 
     session = session_of(context)

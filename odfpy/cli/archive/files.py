@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Urls = Annotated[
     list[str] | None,
-    typer.Argument(help="Addresses or ids of files; lines of standard input if none is given.", metavar="URL"),
+    typer.Argument(help="URLs or ids of files; by default, lines of standard input.", metavar="URL"),
 ]
 
 
@@ -44,7 +44,7 @@ def fetch(
     ] = None,
     to: Annotated[str, typer.Option("--to", help="Folder to write the files to.", metavar="FOLDER")] = ".",
     sql: Annotated[
-        str | None, typer.Option("--sql", help="Fetch what this query gives in its column id.", metavar="SQL")
+        str | None, typer.Option("--sql", help="Fetch the files in the column id of this query.", metavar="SQL")
     ] = None,
     archive: ArchiveName = None,
 ) -> int:
@@ -84,7 +84,7 @@ def _ids(session: Session, sql: str) -> Iterator[str]:
     found = session.workspace.sql(sql, engine="datafusion")
     if "id" not in found.column_names:
         columns = ", ".join(found.column_names)
-        raise UsageError(f"The query gives no column id, but {columns}", hint="SELECT id FROM ... WHERE ...")
+        raise UsageError(f"The query has no column id, only {columns}", hint="SELECT id FROM ... WHERE ...")
     yield from dict.fromkeys(str(one) for one in found.column("id").to_pylist() if one is not None)
 
 
@@ -111,8 +111,8 @@ def correct(
     context: typer.Context,
     urls: Urls = None,
     why: Why = "",
-    what: Annotated[str | None, typer.Option(help="What the file is, such as syslog.", metavar="WHAT")] = None,
-    where: Annotated[str | None, typer.Option(help="Where the file comes from, such as web1.", metavar="WHERE")] = None,
+    what: Annotated[str | None, typer.Option(help="Type of the file, such as syslog.", metavar="WHAT")] = None,
+    where: Annotated[str | None, typer.Option(help="Origin of the file, such as web1.", metavar="WHERE")] = None,
     start: Annotated[str | None, typer.Option(help="Time of the first event in it.", metavar="TIME")] = None,
     end: Annotated[str | None, typer.Option(help="Time of the last event in it.", metavar="TIME")] = None,
     work_id: Annotated[str | None, typer.Option(help="The job that it belongs to.", metavar="ID")] = None,
@@ -129,7 +129,9 @@ def correct(
     values = {name: value for name, value in given.items() if value is not None}
     values |= {name: parse_time(value) for name, value in times.items() if value is not None}  # type: ignore[misc]
     if not values:
-        raise UsageError("Nothing to correct", hint="Say what: --what, --where, --start, --end, --work-id, --path.")
+        raise UsageError(
+            "Nothing to correct", hint="Give at least one of --what, --where, --start, --end, --work-id, --path."
+        )
     opened, ids = _local_ids(session, archive, urls)
     changed = opened.change(ids, who=who_of(who), why=why, **values)
     session.output.say(f"Corrected {len(changed)} of {count_of(len(ids), 'file')}")

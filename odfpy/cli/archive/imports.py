@@ -34,9 +34,9 @@ def import_(
         str | None,
         typer.Option(help="Export of datalake's index, JSON lines; only its objects are imported.", metavar="FILE"),
     ] = None,
-    what: Annotated[str | None, typer.Option(help=f"For folders: what the files are{_PATTERN}", metavar="WHAT")] = None,
+    what: Annotated[str | None, typer.Option(help=f"For folders: type of the files{_PATTERN}", metavar="WHAT")] = None,
     where: Annotated[
-        str | None, typer.Option(help=f"For folders: where the files come from{_PATTERN}", metavar="WHERE")
+        str | None, typer.Option(help=f"For folders: origin of the files{_PATTERN}", metavar="WHERE")
     ] = None,
     start: Annotated[
         str | None,
@@ -52,7 +52,7 @@ def import_(
         bool,
         typer.Option(
             "--dry-run",
-            help="Only show what would be done. Files of a folder are not read: known ones count as imported.",
+            help="Only show what would be imported. Files of a folder are not read, so existing ones are listed, too.",
         ),
     ] = False,
     batch_files: Annotated[str, typer.Option(help="Maximum number of files per commit.", metavar="N")] = "10000",
@@ -80,12 +80,12 @@ def import_(
     if is_tree and (records is not None or "://" in source):
         raise UsageError(
             "--what, --where, --start, --end and --work-id are for folders, whose files have no metadata",
-            hint="Objects of datalake have their own, or that of --records.",
+            hint="Objects of datalake have their own metadata, or that of --records.",
         )
     if not is_tree and records is None and "://" not in source:
         raise UsageError(
-            f"{source} is a folder: nothing says what is in it",
-            hint="--what, --where and --start say it for all files, --records for a copy of a bucket.",
+            f"{source} is a folder, whose files have no metadata",
+            hint="Pass --what, --where and --start for all files, or --records for a copy of a bucket.",
         )
     with _scratch(session) as scratch:
         found = (

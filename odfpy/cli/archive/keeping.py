@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from odfpy.cli.session import Session
     from odfpy.data.timestamp import Timestamp
 
-hold = group("Legal holds: files that are kept whatever their retention says.")
-retention = group("Retention rules: for how long files have to be kept.")
+hold = group("Legal holds: keep files regardless of retention rules.")
+retention = group("Retention rules: how long files have to be kept.")
 
 Words = Annotated[
-    list[str] | None, typer.Option(help="Only files of these; several, also with commas.", metavar="NAME")
+    list[str] | None, typer.Option(help="Only files of these; repeatable, or comma-separated.", metavar="NAME")
 ]
-OneWhat = Annotated[str | None, typer.Option("--what", help="Only for files of this WHAT.", metavar="WHAT")]
-OneWhere = Annotated[str | None, typer.Option("--where", help="Only for files from this WHERE.", metavar="WHERE")]
+OneWhat = Annotated[str | None, typer.Option("--what", help="Only for files of this type.", metavar="WHAT")]
+OneWhere = Annotated[str | None, typer.Option("--where", help="Only for files from this origin.", metavar="WHERE")]
 
 
 def _opened(session: Session, name: str | None) -> LocalArchive:
@@ -49,7 +49,7 @@ def add(
     who: Who = None,
     archive: ArchiveName = None,
 ) -> None:
-    """Keep files until the hold is lifted; without an option, all of the archive."""
+    """Keep files until the hold is lifted; by default, all files of the archive."""
     from odfpy.archive.keeping.policy import LegalHold
     from odfpy.archive.question import words
     from odfpy.data.timestamp import Timestamp
@@ -78,7 +78,7 @@ def lift(
     name: Annotated[str, typer.Argument(help="Name of the hold.", metavar="NAME")],
     archive: ArchiveName = None,
 ) -> None:
-    """Lift a hold; that it was there stays in the history of the archive."""
+    """Lift a hold; it stays in the history of the archive."""
     session = session_of(context)
     opened = _opened(session, archive)
     opened.change_policy(lambda policy: policy.without_hold(name))
@@ -87,7 +87,7 @@ def lift(
 
 @command(hold, "odf archive hold list", name="list")
 def list_holds(context: typer.Context, archive: ArchiveName = None, form: Form = None) -> None:
-    """List the holds that are in force."""
+    """List the current holds."""
     from odfpy.codec.tree import to_tree
 
     session = session_of(context)
@@ -119,7 +119,10 @@ def _about(tree: Record) -> str:
 def set_rule(
     context: typer.Context,
     keep: Annotated[
-        str, typer.Argument(help="How long, from the end of a file on: a duration, or forever.", metavar="DURATION")
+        str,
+        typer.Argument(
+            help="How long, counted from the end time of a file: a duration, or forever.", metavar="DURATION"
+        ),
     ],
     why: Why = "",
     what: OneWhat = None,
@@ -127,7 +130,7 @@ def set_rule(
     who: Who = None,
     archive: ArchiveName = None,
 ) -> None:
-    """Say for how long files have to be kept; the rule about the fewest files decides."""
+    """Set how long files have to be kept; the most specific rule applies."""
     from odfpy.archive.keeping.policy import RetentionRule
     from odfpy.data.timestamp import Timestamp
 
@@ -141,7 +144,7 @@ def set_rule(
 
 @command(retention, "odf archive retention remove --what syslog")
 def remove(context: typer.Context, what: OneWhat = None, where: OneWhere = None, archive: ArchiveName = None) -> None:
-    """Remove the rule about these files; files without a rule are kept until they are withdrawn."""
+    """Remove a rule; files without a rule are kept until they are withdrawn."""
     session = session_of(context)
     opened = _opened(session, archive)
     opened.change_policy(lambda policy: policy.without_rule(what, where))
@@ -150,7 +153,7 @@ def remove(context: typer.Context, what: OneWhat = None, where: OneWhere = None,
 
 @command(retention, "odf archive retention list", name="list")
 def list_rules(context: typer.Context, archive: ArchiveName = None, form: Form = None) -> None:
-    """List the rules that are in force."""
+    """List the current rules."""
     from odfpy.codec.tree import to_tree
 
     session = session_of(context)

@@ -23,24 +23,24 @@ ArchiveName = Annotated[
     typer.Option(
         "--archive",
         "-a",
-        help="The archive: a name, or the URL of one on a server.",
+        help="The archive: a name, or the URL of an archive on a server.",
         metavar="NAME",
         autocompletion=complete_names,
     ),
 ]
 What = Annotated[
     str | None,
-    typer.Option(help="The process or program that made it; also EXTRACT~FORMAT, from the path.", metavar="WHAT"),
+    typer.Option(help="The process or program that created it, or EXTRACT~FORMAT of the path.", metavar="WHAT"),
 ]
 Where = Annotated[
     str | None,
-    typer.Option(help="The machine or place that it comes from; also EXTRACT~FORMAT.", metavar="WHERE"),
+    typer.Option(help="The machine or location that it comes from, or EXTRACT~FORMAT.", metavar="WHERE"),
 ]
 Start = Annotated[
     str | None, typer.Option(help="Time of the first event in it: any date, now, or mtime.", metavar="TIME")
 ]
 End = Annotated[str | None, typer.Option(help="Time of the last event in it: any date, now, or mtime.", metavar="TIME")]
-WorkId = Annotated[str | None, typer.Option(help="A job that it belongs to; also EXTRACT~FORMAT.", metavar="ID")]
+WorkId = Annotated[str | None, typer.Option(help="The job that it belongs to, or EXTRACT~FORMAT.", metavar="ID")]
 RecordedPath = Annotated[
     str | None, typer.Option("--path", help="Record this path instead of that of the file.", metavar="PATH")
 ]
@@ -54,7 +54,7 @@ ListFormat = Annotated[
     ),
 ]
 Why = Annotated[str, typer.Option(help="The reason, which is recorded.", metavar="TEXT")]
-Who = Annotated[str | None, typer.Option(help="Who does it; by default the user's name.", metavar="NAME")]
+Who = Annotated[str | None, typer.Option(help="Name to record; by default the user's name.", metavar="NAME")]
 
 
 def archive_of(session: Session, name: str | None) -> Archive:
@@ -80,8 +80,8 @@ def local(archive: Archive) -> LocalArchive:
 
     if not isinstance(archive, LocalArchive):
         raise UsageError(
-            f"{archive.name} is on a server, which only takes files in",
-            hint="Run this in the workspace that has the archive: odf -w FOLDER archive ...",
+            f"{archive.name} is on a server, which only accepts new files",
+            hint="Run this in the workspace of the archive: odf -w FOLDER archive ...",
         )
     return archive
 
@@ -100,7 +100,7 @@ def where_of(session: Session, where: str | None) -> str:
     except WorkspaceNotFound:
         found = where
     if found is None:
-        raise UsageError("--where is missing", hint="Name it, or once for all: odf config set archive.where NAME")
+        raise UsageError("--where is missing", hint="Pass it, or set a default: odf config set archive.where NAME")
     return found
 
 
@@ -194,6 +194,6 @@ _FORMATS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
 
 def _no_http() -> str:
     raise OdfError(
-        "An archive of a workspace has no addresses in HTTP",
-        hint="`odf serve` gives it some: odf archive list --archive http://HOST/NAME ...",
+        "An archive of a workspace has no HTTP URLs",
+        hint="`odf serve` provides them: odf archive list --archive http://HOST/NAME ...",
     )

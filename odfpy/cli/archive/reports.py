@@ -88,7 +88,7 @@ def reporter(session: Session, archive: Archive, by: Pusher) -> Callable[..., No
         try:
             record_report(session.workspace, report)
         except OdfError as failure:  # the files are archived even if their report is not
-            session.output.warn(f"the push was not recorded: {failure.message}")
+            session.output.warn(f"the report of the push was not recorded: {failure.message}")
 
     return record
 

@@ -12,7 +12,7 @@ from odfpy.cli.grammar import session_of
 def translate(
     context: typer.Context,
     expression: Annotated[str, typer.Argument(help="EXTRACT~FORMAT.", metavar="EXPRESSION")],
-    path: Annotated[str, typer.Argument(help="An absolute path; no file has to be there.", metavar="PATH")],
+    path: Annotated[str, typer.Argument(help="An absolute path; the file does not have to exist.", metavar="PATH")],
 ) -> None:
     """Print what a translator pattern makes of a path."""
     from odfpy.archive.naming.translator import Translator

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from odfpy.automation.notifications.notice import NoticeKind
     from odfpy.automation.notifications.notices import Notices
 
-app = group("Notifications: who is told by webhook or mail of datasets that fail, recover or are late.")
+app = group("Notifications by webhook or mail, for datasets that fail, recover or are late.")
 
 _CHANNELS = ("webhook", "mail")
 _KINDS = ("failed", "recovered", "late", "on-time")
@@ -30,23 +30,24 @@ def add(
     context: typer.Context,
     channel: Annotated[
         str,
-        typer.Argument(help="How: webhook or mail.", metavar="webhook|mail", autocompletion=lambda: list(_CHANNELS)),
+        typer.Argument(help="webhook or mail.", metavar="webhook|mail", autocompletion=lambda: list(_CHANNELS)),
     ],
     target: Target,
     on: Annotated[
         str | None,
         typer.Option(
             "--on",
-            help="Only of these: failed, recovered, late, on-time; with commas between them.",
+            help="Only these kinds, comma-separated: failed, recovered, late, on-time.",
             metavar="KINDS",
             autocompletion=lambda: list(_KINDS),
         ),
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", help="Only of this dataset, or of those of a pattern.", metavar="PATTERN")
+        str | None,
+        typer.Option("--dataset", help="Only for this dataset, or the datasets of a pattern.", metavar="PATTERN"),
     ] = None,
 ) -> None:
-    """Tell somebody from now on; for a webhook, print the secret that calls are signed with."""
+    """Add a receiver of notifications; for a webhook, print the secret that signs its calls."""
     from odfpy.automation.notifications.receivers import ChannelKind
 
     if channel not in _CHANNELS:
@@ -59,16 +60,16 @@ def add(
         output.say("The receiver checks the header webhook-signature with this secret (standardwebhooks.com):")
         output.text(receiver.secret)
     else:
-        output.say(f"Notices go to {receiver.shown}; try it with `odf notify test {receiver.shown}`.")
+        output.say(f"Added the receiver {receiver.shown}; test it with `odf notify test {receiver.shown}`.")
 
 
 @command(app, "odf notify list", name="list")
 def list_(context: typer.Context, form: Form = None) -> None:
-    """List who is told, without secrets."""
+    """List the receivers, without secrets."""
     output = session_of(context).output_as(form)
     found = _notices(context).receivers.list()
     if not found and output.for_people:
-        output.say("Nobody is told; add somebody with `odf notify add mail ann@example.org`.")
+        output.say("No receivers; add one with `odf notify add mail ann@example.org`.")
         return
     records = [
         {
@@ -84,24 +85,24 @@ def list_(context: typer.Context, form: Form = None) -> None:
 
 @command(app, "odf notify delete ann@example.org")
 def delete(context: typer.Context, target: Target) -> None:
-    """Tell somebody no more; what waits for them is dropped."""
+    """Delete a receiver, and drop its pending notifications."""
     receivers = _notices(context).receivers
     receiver = receivers.get(target)
     receivers.delete(receiver)
-    session_of(context).output.say(f"Notices go to {receiver.shown} no more")
+    session_of(context).output.say(f"Deleted the receiver {receiver.shown}")
 
 
 @command(app, "odf notify test ann@example.org")
 def test(context: typer.Context, target: Target) -> None:
-    """Send a notice at once, to see that it arrives; fails if the receiver does not take it."""
+    """Send a test notification; fail if the receiver does not accept it."""
     from odfpy.automation.notifications.notice import Notice, NoticeKind
 
     session = session_of(context)
     notices = _notices(context)
     receiver = notices.receivers.get(target)
-    text = "You get this because somebody has tried `odf notify test`. Nothing has happened."
+    text = "This is a test notification, sent by `odf notify test`. No action is needed."
     notices.send(receiver, Notice(kind=NoticeKind.TEST, subject="A test of notifications", text=text))
-    session.output.say(f"{receiver.shown} has taken it")
+    session.output.say(f"{receiver.shown} has accepted it")
 
 
 def _kinds(text: str | None) -> list[NoticeKind]:
@@ -112,7 +113,7 @@ def _kinds(text: str | None) -> list[NoticeKind]:
     for word in words:
         if word not in _KINDS:
             raise UsageError(
-                f"--on: there are no notices of the kind {word!r}",
+                f"--on: unknown kind of notice {word!r}",
                 hint=did_you_mean(word, _KINDS, otherwise=f"There are: {', '.join(_KINDS)}."),
             )
     return [NoticeKind(word) for word in dict.fromkeys(words)]

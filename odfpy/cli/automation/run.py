@@ -24,14 +24,17 @@ commands = group("The scheduler.")
 def run(
     context: typer.Context,
     once: Annotated[
-        bool, typer.Option("--once", help="Do what is due now, and exit; the exit code is 1 if a run fails.")
+        bool, typer.Option("--once", help="Run what is due now, and exit; exit code 1 if a run fails.")
     ] = False,
     grace: Annotated[
-        str, typer.Option(help="How many seconds runs in progress get to finish when it stops.", metavar="SECONDS")
+        str,
+        typer.Option(
+            help="How many seconds current runs may take to finish when the scheduler stops.", metavar="SECONDS"
+        ),
     ] = "30",
     form: Form = None,
 ) -> int:
-    """Do what is scheduled, until Ctrl-C or SIGTERM: then it waits for runs under way; a second one ends them."""
+    """Run the scheduler, until Ctrl-C or SIGTERM, then wait for current runs; a second signal stops them."""
     from odfpy.automation.background import BackgroundScheduler
     from odfpy.cli.automation.lines import has_failed
 
@@ -50,10 +53,10 @@ def run(
     with stopped_by_signals(lambda _: scheduler.stop()):
         scheduler.start()
         if not once:
-            output.say("Runs what is scheduled; Ctrl-C ends it.")
+            output.say("The scheduler is running; Ctrl-C stops it.")
         scheduler.join()
     if once and scheduler.has_worked and not failures:
-        output.say("Nothing is due; `odf schedule next` shows what comes next.")
+        output.say("Nothing is due; `odf schedule next` shows the next runs.")
     return 1 if once and any(failures.values()) else 0
 
 

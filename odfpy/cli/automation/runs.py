@@ -31,7 +31,7 @@ def runs(
     num: Annotated[str, typer.Option("-n", help="Maximum number of entries.", metavar="N")] = "20",
     form: Form = None,
 ) -> None:
-    """Show what the scheduler has done, the newest first, and above that what is under way."""
+    """Show past and current runs of the scheduler, newest first."""
     from odfpy.automation.history import RunFilter, last_runs
     from odfpy.data.timestamp import Timestamp
 

@@ -41,15 +41,16 @@ def set_(
         str | None, typer.Option(help="Time zone of --cron, such as Europe/Berlin; UTC by default.", metavar="ZONE")
     ] = None,
     every: Annotated[str | None, typer.Option(help="Time between two runs, such as 1h.", metavar="DURATION")] = None,
-    rows: Annotated[str | None, typer.Option(help="When this many rows are new.", metavar="N")] = None,
+    rows: Annotated[str | None, typer.Option(help="Run when this many rows are new.", metavar="N")] = None,
     jitter: Annotated[
-        str | None, typer.Option(help="Spread starts: delay each run by a fixed part of this.", metavar="DURATION")
+        str | None,
+        typer.Option(help="Spread starts: delay runs of this dataset by a fixed part of this.", metavar="DURATION"),
     ] = None,
     integrity: Annotated[
-        bool | None, typer.Option("--integrity/--replay", help="Verify without replay, or with replay again.")
+        bool | None, typer.Option("--integrity/--replay", help="Verify without replay, or with replay.")
     ] = None,
     to: Annotated[
-        str | None, typer.Option(help="Push there; by default where it was pushed last.", metavar="PLACE")
+        str | None, typer.Option(help="Repository to push to; by default the last one.", metavar="REPOSITORY")
     ] = None,
     attempts: Annotated[
         str | None, typer.Option(help="Maximum number of attempts of a failing run.", metavar="N")
@@ -65,7 +66,7 @@ def set_(
     ] = None,
     timeout: Annotated[str | None, typer.Option(help="Maximum duration of a run.", metavar="DURATION")] = None,
 ) -> None:
-    """Set the times of a job, and the promises of a dataset; what is not given stays."""
+    """Set when a job runs, and the promised freshness; fields that are not given stay."""
     from odfpy.coordinator.schedules.schedule import Job
 
     times = {
@@ -99,7 +100,7 @@ def set_(
 
 @command(app, "odf schedule show com.example.rates", "odf schedule show com.example.rates -o json")
 def show(context: typer.Context, name: Name, form: Form = None) -> None:
-    """Show the schedule of a dataset, as a manifest has it."""
+    """Show the schedule of a dataset, as in a manifest."""
     from odfpy.codec.tree import to_tree
 
     session = session_of(context)
@@ -109,13 +110,13 @@ def show(context: typer.Context, name: Name, form: Form = None) -> None:
 
 @command(app, "odf schedule list", "odf schedule list com.example.% -o json", name="list")
 def list_(context: typer.Context, names: Names = None, form: Form = None) -> None:
-    """List what is scheduled."""
+    """List the schedules."""
     session = session_of(context)
     output = session.output_as(form)
     storage = session.workspace.storage
     found = [line for one in (storage.match(names) if names else storage.datasets()) for line in _lines(one)]
     if not found and output.for_people:
-        output.say("Nothing is scheduled; `odf schedule set NAME --every 1h` does.")
+        output.say("No schedules; set one with `odf schedule set NAME --every 1h`.")
         return
     columns = {"Name": "name", "Job": "job", "When": "when", "Promise": "maxAge", "State": "state"}
     output.records(found, columns)
@@ -124,13 +125,13 @@ def list_(context: typer.Context, names: Names = None, form: Form = None) -> Non
 
 @command(app, "odf schedule pause com.example.rates", "odf schedule pause com.example.%")
 def pause(context: typer.Context, names: Names = None) -> None:
-    """Do nothing for datasets until `odf schedule resume`; nothing is promised meanwhile."""
+    """Pause schedules until `odf schedule resume`; no freshness is promised meanwhile."""
     _set_paused(session_of(context), names, is_paused=True)
 
 
 @command(app, "odf schedule resume com.example.rates")
 def resume(context: typer.Context, names: Names = None) -> None:
-    """Go on with datasets that are paused; times by cron that have passed since are left out."""
+    """Resume paused schedules; missed cron times are skipped."""
     _set_paused(session_of(context), names, is_paused=False)
 
 
@@ -153,7 +154,7 @@ def remove(context: typer.Context, name: Name, job: JobOption = None) -> None:
             return
     if not drop_schedule(dataset):
         raise _no_schedule(dataset)
-    session.output.say(f"{dataset.handle} is not scheduled any more")
+    session.output.say(f"{dataset.handle} is no longer scheduled")
 
 
 @command(
@@ -168,11 +169,11 @@ def next_(
     names: Names = None,
     num: Annotated[str, typer.Option("-n", help="Maximum number per job.", metavar="N")] = "1",
     after: Annotated[
-        str | None, typer.Option(help="From this time on, as if each had run then.", metavar="TIME")
+        str | None, typer.Option(help="From this time on, as if each job had run then.", metavar="TIME")
     ] = None,
     form: Form = None,
 ) -> None:
-    """Show what runs when, in UTC and in the time zone of its schedule."""
+    """Show the next runs, in UTC and in the time zone of the schedule."""
     from odfpy.automation.preview import upcoming
     from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 
@@ -185,7 +186,7 @@ def next_(
         {"name": one.dataset, "job": one.job, "at": one.at, "local": one.local, "when": one.trigger} for one in found
     ]
     if not trees and output.for_people:
-        output.say("Nothing is scheduled, or all is paused; `odf schedule list` shows it.")
+        output.say("No schedules, or all are paused; see `odf schedule list`.")
         return
     output.records(trees, {"At": "at", "Local": "local", "Name": "name", "Job": "job", "When": "when"})
     _remark_if_nothing_runs(session)
@@ -193,7 +194,7 @@ def next_(
 
 @command(app, "odf schedule run com.example.rates", "odf schedule run com.example.rates --job verify")
 def run(context: typer.Context, name: Name, job: JobOption = None, form: Form = None) -> int:
-    """Do a job now: by the scheduler that works, or here if none does."""
+    """Run a job now: in the active scheduler, or in this process if there is none."""
     from odfpy.automation.run_now import run_now
     from odfpy.cli.automation.lines import has_failed, line_of
 
@@ -302,7 +303,7 @@ def _remark_if_nothing_runs(session: Session) -> None:
     from odfpy.automation.lock import nothing_runs
 
     if nothing_runs(session.workspace.storage):
-        session.output.say("note: no scheduler works here; `odf run` is one, or `odf serve --run`")
+        session.output.say("note: no scheduler is running; start `odf run`, or `odf serve --run`")
 
 
 def _set_paused(session: Session, names: list[str] | None, *, is_paused: bool) -> None:

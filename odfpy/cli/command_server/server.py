@@ -39,7 +39,7 @@ def serve(command: Callable[[], NoReturn]) -> NoReturn:
     """
     address = standing.address()
     if not _has_lock(address):  # or its standing differs from that of its starter
-        sys.exit("error: only odf itself starts a command server; see the setting commands.server")
+        sys.exit("error: only odf can start a command server; see the setting commands.server")
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # inherited from the process that started it
     try:
         own = (standing.of_process(os.getpid()), standing.of_python())

@@ -103,14 +103,14 @@ def running() -> int | None:
 def description() -> str:
     """Describe the server for processes like this one, for people."""
     if sys.platform != "linux":
-        return "none can run: there are some for Linux only"
+        return "not available: command servers need Linux"
     try:
         pid = running()
         if pid is None:
             return "none runs"
         status = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
     except OSError as error:
-        return f"none can run: {error.strerror}"
+        return f"not available: {error.strerror}"
     kilobytes = status.partition("VmRSS:")[2].split()[0]
     return f"process {pid}, {int(kilobytes) // 1024} MiB"
 

@@ -18,9 +18,9 @@ commands = group("Branches and tags.")
 
 Block = Annotated[
     str | None,
-    typer.Argument(help="Where: a number, hash, tag or branch; the last block if not given.", metavar="BLOCK"),
+    typer.Argument(help="A number, hash, tag or branch; by default the last block.", metavar="BLOCK"),
 ]
-Delete = Annotated[bool, typer.Option("--delete", "-d", help="Remove it; what it led to stays until `odf gc`.")]
+Delete = Annotated[bool, typer.Option("--delete", "-d", help="Delete it; its objects stay until `odf gc`.")]
 
 
 def _complete(ctx: typer.Context, kind: ReferenceKind) -> list[str]:
@@ -61,7 +61,7 @@ def tag(
     delete: Delete = False,
     form: Form = None,
 ) -> int:
-    """List the tags of a dataset, or give a block a name, which NAME@TAG then means."""
+    """List the tags of a dataset, or tag a block, so that NAME@TAG refers to it."""
     return _references(context, ReferenceKind.TAG, name, tag, block, delete=delete, form=form)
 
 
@@ -81,7 +81,7 @@ def branch(
     delete: Delete = False,
     form: Form = None,
 ) -> int:
-    """List the branches of a dataset, or begin one; `odf ingest --branch` begins one, too."""
+    """List the branches of a dataset, or create one; `odf ingest --branch` creates one, too."""
     return _references(context, ReferenceKind.BRANCH, name, branch, block, delete=delete, form=form)
 
 

@@ -40,7 +40,7 @@ def diff(
     first: Annotated[
         str,
         typer.Argument(
-            help="The branch; with B a time, block, tag or branch.",
+            help="A branch; or, with B, a time, block, tag or branch.",
             metavar="BRANCH|A",
             autocompletion=complete_moments,
         ),
@@ -48,13 +48,13 @@ def diff(
     second: Annotated[
         str | None,
         typer.Argument(
-            help="What to compare A with: a time, block, tag, branch, head.",
+            help="The version to compare A with: a time, block, tag, branch or head.",
             metavar="B",
             autocompletion=complete_moments,
         ),
     ] = None,
     rows: Annotated[
-        str | None, typer.Option("--rows", "-n", help="How many rows to show, 10 in a table.", metavar="N")
+        str | None, typer.Option("--rows", "-n", help="Maximum number of rows; 10 in a table.", metavar="N")
     ] = None,
     key: Annotated[
         str | None,
@@ -69,7 +69,7 @@ def diff(
     ] = False,
     form: Form = None,
 ) -> int:
-    """Show what a branch would add to a dataset, or what has changed between A and B: rows, by key."""
+    """Show what a branch would add to a dataset, or compare two versions, A and B: rows, by key."""
     session = session_of(context)
     output = session.output_as(form)
     limit = whole_number(rows, "--rows")
@@ -77,7 +77,7 @@ def diff(
         if second is not None:
             is_different = _compare(session, output, (name, first, second), key, limit)
         elif key is not None:
-            raise UsageError("--key needs two moments", hint=f"odf diff {name} {first} head --key {key}")
+            raise UsageError("--key needs two versions to compare", hint=f"odf diff {name} {first} head --key {key}")
         else:
             is_different = _staged(session, output, name, first, SHOWN if limit is None else limit)
     except OdfError as error:
@@ -97,7 +97,7 @@ def _staged(session: Session, output: Output, name: str, branch: str, limit: int
         found = session.workspace.branches.diff(name, branch)
     except NoSuchReference as error:
         old, dots, new = branch.partition("..")  # as git has it
-        hint = f"`odf diff {name} {old} {new if dots and new else 'head'}` compares moments: times, blocks, tags."
+        hint = f"`odf diff {name} {old} {new if dots and new else 'head'}` compares versions: times, blocks, tags."
         raise NoSuchReference(error.message, hint=f"{error.hint} {hint}" if error.hint else hint) from error
     if not output.for_people:
         output.tree(_staged_tree(found))
@@ -113,11 +113,11 @@ def _staged(session: Session, output: Output, name: str, branch: str, limit: int
 
 
 def _staged_lines(found: BranchDiff) -> list[str]:
-    lines = [f"{found.handle}: {found.branch} parted from the head at block {found.base_number}"]
+    lines = [f"{found.handle}: {found.branch} branched from the head at block {found.base_number}"]
     if not found.blocks:
-        return [*lines, "It has nothing that the head lacks"]
+        return [*lines, "It has no blocks that the head lacks"]
     if found.head_blocks:
-        lines.append(f"The head has gone on by {count_of(len(found.head_blocks), 'block')}")
+        lines.append(f"The head has advanced by {count_of(len(found.head_blocks), 'block')}")
     lines.append(f"It would add {count_of(found.num_records, 'record')} in {count_of(len(found.blocks), 'block')}:")
     lines += [
         f"  block {one.block.sequence_number} {one.hash} {type(one.block.event).__name__}" for one in found.blocks

@@ -34,11 +34,9 @@ if TYPE_CHECKING:
 
 commands = group("Housekeeping.")
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done; nothing is changed.")]
-_CHECKPOINTS = (
-    "Remove superseded checkpoints? Other places that do not have them cannot copy the datasets from here then."
-)
-_AGAIN = "`odf pull --all --reset-derivatives-on-diverged-input` makes them again"
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
+_CHECKPOINTS = "Remove superseded checkpoints? Copies that lack them can then no longer be pulled from here."
+_AGAIN = "`odf pull --all --reset-derivatives-on-diverged-input` recomputes them"
 
 
 def _agreed(session: Session, consequences: list[str], question: str, yes: bool) -> bool:
@@ -65,30 +63,33 @@ def gc(
     yes: Yes = False,
     dry_run: DryRun = False,
     checkpoints: Annotated[
-        bool, typer.Option("--checkpoints", help="Also checkpoints that later ones have replaced.")
+        bool, typer.Option("--checkpoints", help="Also delete checkpoints that later ones have superseded.")
     ] = False,
-    caches: Annotated[bool, typer.Option("--caches", help="Also caches in use; they are rebuilt when needed.")] = False,
+    caches: Annotated[
+        bool, typer.Option("--caches", help="Also delete caches in use; they are rebuilt when needed.")
+    ] = False,
     repo: Annotated[
         str | None,
         typer.Option(
-            help="In this repository, a folder or bucket; name, path or URL.",
-            metavar="PLACE",
+            help="Clean up this repository, a folder or bucket; name, path or URL.",
+            metavar="REPOSITORY",
             autocompletion=complete_repositories,
         ),
     ] = None,
     older_than: Annotated[
-        str | None, typer.Option(help="With --repo: what was written before; 2w by default.", metavar="DURATION")
+        str | None,
+        typer.Option(help="With --repo: only objects that are older than this; 2w by default.", metavar="DURATION"),
     ] = None,
     form: Form = None,
 ) -> int:
-    """Delete unreferenced files: those that no history names, leftovers, caches of what is gone."""
+    """Delete unreferenced files: old histories, temporary files, caches of deleted datasets."""
     session = session_of(context)
     output = session.output_as(form)
     if repo is not None and (checkpoints or caches):
-        raise UsageError("--repo cannot be combined with --checkpoints or --caches", hint="Leave these out.")
+        raise UsageError("--repo cannot be combined with --checkpoints or --caches", hint="Omit these options.")
     if repo is None and older_than is not None:
         raise UsageError(
-            "--older-than is for repositories", hint="Name one with --repo. Here, a lock keeps writers out."
+            "--older-than is for repositories", hint="Select one with --repo. In the workspace, locks are used instead."
         )
     if checkpoints and not dry_run and not session.confirm(_CHECKPOINTS, yes=yes):
         output.error("nothing removed")
@@ -174,7 +175,7 @@ def compact(
         str | None, typer.Option(help="Maximum size of a data file in bytes; 300000000 by default.", metavar="BYTES")
     ] = None,
     keep_metadata_only: Annotated[
-        bool, typer.Option("--keep-metadata-only", help="Leave out all rows; a pull recomputes derivatives.")
+        bool, typer.Option("--keep-metadata-only", help="Drop all rows; a pull recomputes derivatives.")
     ] = False,
     wait: Wait = None,
     form: Form = None,
@@ -281,7 +282,7 @@ def reset(
     wait: Wait = None,
     form: Form = None,
 ) -> int:
-    """Take a dataset back to a block, as if what came after it had never been."""
+    """Reset a dataset to a block, dropping all later blocks."""
     session = session_of(context)
     session.wait_for_locks(wait)
     output = session.output_as(form)
@@ -303,7 +304,7 @@ def reset(
 def _reset_lines(result: ResetResult, verb: str) -> list[str]:
     where = f"block {result.sequence_number} ({result.new_head})"
     if not result.changes:
-        return [f"{result.handle} is at {where} already"]
+        return [f"{result.handle} is already at {where}"]
     lost = f"{verb} {count_of(result.num_blocks, 'block')} with {count_of(result.num_records, 'record')}, back to"
     line = f"{result.handle} {lost if result.num_blocks else 'goes on to'} {where}; the head was {result.old_head}"
     return [line, *_consequences(result.downstream, result.notes)]
@@ -333,18 +334,20 @@ def delete(
     context: typer.Context,
     names: Names = None,
     all_: All = False,
-    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Also everything derived from them.")] = False,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="Also delete all datasets derived from them.")
+    ] = False,
     yes: Yes = False,
-    force: Annotated[bool, typer.Option("--force", help="Even if other datasets are derived from them.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete them even if other datasets are derived from them.")
+    ] = False,
     wait: Wait = None,
 ) -> int:
     """Delete datasets, with their data."""
     if not names and not all_:
         raise UsageError("Nothing to delete", hint="Name datasets, or use --all.")
     if names and all_:
-        raise UsageError(
-            f"--all cannot be combined with names: {', '.join(names)}", hint="Leave out the names, or --all."
-        )
+        raise UsageError(f"--all cannot be combined with names: {', '.join(names)}", hint="Omit the names, or --all.")
     session = session_of(context)
     session.wait_for_locks(wait)
     workspace = session.workspace
@@ -367,7 +370,7 @@ def rename(
     new_name: Annotated[str, typer.Argument(help="The new name.", metavar="NEW-NAME")],
     wait: Wait = None,
 ) -> None:
-    """Give a dataset another name; its id stays, and so do datasets derived from it."""
+    """Give a dataset another name; its id and derived datasets stay."""
     session = session_of(context)
     session.wait_for_locks(wait)
     workspace = session.workspace

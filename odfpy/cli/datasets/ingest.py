@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from odfpy.cli.session import Session
     from odfpy.coordinator.requests import PullRequest
 
-commands = group("Data in.")
+commands = group("Ingest.")
 
 Branch = Annotated[
     str | None,
-    typer.Option("--branch", "-b", help="Stage what is new on this branch; see `odf diff`.", metavar="BRANCH"),
+    typer.Option("--branch", "-b", help="Stage new data on this branch; see `odf diff`.", metavar="BRANCH"),
 ]
 
 
-Profile = Annotated[bool, typer.Option("--profile", help="Also show where the time went, stage by stage.")]
+Profile = Annotated[bool, typer.Option("--profile", help="Also print a profile of the time, stage by stage.")]
 AllowRetractions = Annotated[
     bool, typer.Option("--allow-retractions", help="Let a snapshot retract any number of rows.")
 ]
@@ -72,9 +72,7 @@ def pull(
         bool,
         typer.Option("--fetch-uncacheable", help="Also re-fetch sources that report no ETag or modification time."),
     ] = False,
-    as_name: Annotated[
-        str | None, typer.Option("--as", help="Name for a dataset from elsewhere.", metavar="NAME")
-    ] = None,
+    as_name: Annotated[str | None, typer.Option("--as", help="Local name of a copy.", metavar="NAME")] = None,
     reset_derivatives: Annotated[
         bool,
         typer.Option(
@@ -83,11 +81,9 @@ def pull(
         ),
     ] = False,
     set_watermark: Annotated[
-        str | None, typer.Option(help="Declare that nothing at or before this time will come.", metavar="TIME")
+        str | None, typer.Option(help="Declare that no more rows at or before this time will arrive.", metavar="TIME")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be fetched; nothing is changed.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be fetched.")] = False,
     branch: Branch = None,
     tags: Annotated[
         list[str] | None, typer.Option("--tag", help="For copies, also this tag; repeatable.", metavar="TAG")
@@ -97,13 +93,15 @@ def pull(
     files: Files = None,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Keep running: pull copies again whenever their origin grows, until Ctrl-C."),
+        typer.Option(
+            "--follow", help="Keep running, and pull copies whenever their origin has new blocks, until Ctrl-C."
+        ),
     ] = False,
     profile: Profile = False,
     wait: Wait = None,
     form: Form = None,
 ) -> int:
-    """Bring datasets up to date from their sources, inputs, or the place they were copied from."""
+    """Bring datasets up to date from their sources, inputs or origins."""
     session = session_of(context)
     measured = measure(context, session.began) if profile else None
     session.wait_for_locks(wait)
@@ -226,12 +224,12 @@ def ingest(
     watch: Annotated[
         str | None,
         typer.Option(
-            help="Take in files of this folder as they come, until Ctrl-C; also FOLDER/*.csv, in quotes.",
+            help="Ingest files of this folder as they arrive, until Ctrl-C; also 'FOLDER/*.csv', in quotes.",
             metavar="FOLDER",
         ),
     ] = None,
     source_name: Annotated[
-        str | None, typer.Option(help="Which push source, where there are several.", metavar="NAME")
+        str | None, typer.Option(help="The push source, if there are several.", metavar="NAME")
     ] = None,
     event_time: Annotated[str | None, typer.Option(help="Event time of rows without one.", metavar="TIME")] = None,
     input_format: Annotated[

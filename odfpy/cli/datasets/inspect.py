@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.storage.results import LineageNode
     from odfpy.data.watermark import WatermarkPolicy
 
-app = group("Look into a dataset.")
+app = group("Inspect a dataset: schema, lineage, source, query.")
 
 _MAX_DEPTH = 100
 """Maximum depth of nested datasets in JSON and YAML; parsers of these give up at a few hundred levels."""
@@ -89,7 +89,7 @@ def _lines(top: LineageNode) -> Iterator[str]:
     waiting = [(top, "", "")]
     while waiting:
         node, first, rest = waiting.pop()
-        again = ", as above: a circle" if node.is_above else ""
+        again = ", as above: a cycle" if node.is_above else ""
         yield f"{first}{node.handle}  {node.kind.value.lower()}, {_watermark(node)}{again}"
         for number, item in enumerate(reversed(node.inputs)):
             waiting.append((item, f"{rest}{'├─ ' if number else '└─ '}", f"{rest}{'│  ' if number else '   '}"))
@@ -98,9 +98,9 @@ def _lines(top: LineageNode) -> Iterator[str]:
 def _watermark(node: LineageNode) -> str:
     words = "no watermark" if node.watermark is None else f"watermark {node.watermark}"
     if node.taken_in is not None and node.taken_in != node.watermark:
-        words += f", taken in up to {node.taken_in}"
+        words += f", ingested up to {node.taken_in}"
     elif node.taken_in != node.watermark and node.holds_back:
-        words += ", not taken in yet"
+        words += ", not ingested yet"
     return f"{words}  <- holds it back" if node.holds_back else words
 
 
@@ -120,8 +120,7 @@ def _tree(top: LineageNode) -> dict[str, Any]:
         node, of_node, depth = waiting.pop()
         if depth > _MAX_DEPTH:
             raise UsageError(
-                f"The lineage of {top.handle} is more than {_MAX_DEPTH} datasets deep, which few programs read if it is"
-                " nested",
+                f"The lineage of {top.handle} is more than {_MAX_DEPTH} datasets deep, too deep for nested JSON",
                 hint="`-o csv` and `-o dot` give the same without nesting.",
             )
         for item in node.inputs:
@@ -151,7 +150,7 @@ def source(
     ] = "5",
     form: Form = None,
 ) -> None:
-    """Show where the data of a dataset comes from, how far that is taken in, and what came of it."""
+    """Show where the data of a dataset comes from, and how far it was ingested."""
     session = session_of(context)
     output = session.output_as(form)
     report = session.workspace.sources.report(name, num_commits=whole_number(num_commits, "--num-commits") or 0)
@@ -163,7 +162,7 @@ def source(
         output.tree(tree)
         return
     if report.copied_from is not None:
-        output.text(f"A copy, pulled from {report.copied_from}; what follows is about the original.\n")
+        output.text(f"A copy, pulled from {report.copied_from}; the rest describes the original.\n")
     titles = {"Pulled from": "pollingSource", "Handed in by": "pushSources", "State": "states"}
     for title, key in {**titles, "Watermark": "watermarkPolicy"}.items():
         if tree[key] and tree[key] != _DEFAULT_POLICY:
@@ -244,5 +243,5 @@ def query(context: typer.Context, name: Name, form: Form = None) -> None:
 
 def _key(columns: tuple[str, ...] | None) -> str:
     if columns is None:
-        return "none that the query tells"
+        return "none known from the query"
     return ", ".join(columns) or "no columns: there is one row at most"

@@ -40,7 +40,7 @@ def list_(
     names: Names = None,
     form: Form = None,
     wide: Annotated[
-        bool, typer.Option("--wide", help="Also blocks, id, head, and what holds the watermark back; short -w.")
+        bool, typer.Option("--wide", help="Also blocks, ids, heads, and inputs that hold watermarks back; short -w.")
     ] = False,
 ) -> int:
     """List the datasets of the workspace."""
@@ -160,7 +160,7 @@ def _text(value: Any) -> str | None:
 
 @command(commands, "odf show com.example.rates", "odf show com.example.rates -o json")
 def show(context: typer.Context, name: Name, form: Form = None) -> None:
-    """Show everything about a dataset but its data."""
+    """Show the metadata of a dataset."""
     from odfpy.chain.encoding import snapshot_document
     from odfpy.coordinator.storage.config import Config
     from odfpy.data.schemas.primary_key import primary_key_of

@@ -55,8 +55,8 @@ _SHORT_HASH = len("f1620") + 8
 def log(
     context: typer.Context,
     name: NameAt,
-    limit: Annotated[str | None, typer.Option("--limit", "-n", help="The newest blocks only.", metavar="N")] = None,
-    oneline: Annotated[bool, typer.Option("--oneline", help="A line for each block.")] = False,
+    limit: Annotated[str | None, typer.Option("--limit", "-n", help="Maximum number of blocks.", metavar="N")] = None,
+    oneline: Annotated[bool, typer.Option("--oneline", help="One line per block.")] = False,
     form: Form = None,
 ) -> None:
     """Show the history of a dataset, newest first."""
@@ -66,7 +66,7 @@ def log(
     signers = session.workspace.datasets.signers(name)
     if oneline:
         if not output.for_people:
-            raise UsageError("--oneline is for people; -o chooses another form", hint="Leave out one of them.")
+            raise UsageError("--oneline cannot be combined with -o", hint="Omit one of them.")
         _print_lines(session, name, wanted)
         return
     blocks = ((hashed, signers.get(hashed)) for hashed in wanted)
@@ -93,7 +93,7 @@ def log(
 def _early(time: Timestamp) -> str:
     """Return a remark on a time in the future."""
     early = ahead(time, Timestamp.now())
-    return "" if early is None else f"  ({early.in_words} ahead of the clock here)"
+    return "" if early is None else f"  ({early.in_words} ahead of the local clock)"
 
 
 def _row(hashed: HashedBlock, signed: BlockSigners) -> tuple[object, ...]:

@@ -32,16 +32,19 @@ commands = group("Manifests.")
 def new(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(help="Name of the dataset to be; with --from, that of the file.", metavar="NAME")
+        str | None,
+        typer.Argument(help="Name of the new dataset; with --from, by default that of the file.", metavar="NAME"),
     ] = None,
-    root: Annotated[bool, typer.Option("--root", help="Takes in outside data (default).")] = False,
-    derivative: Annotated[bool, typer.Option("--derivative", help="Computed from other datasets.")] = False,
+    root: Annotated[bool, typer.Option("--root", help="A root dataset, with data from outside (default).")] = False,
+    derivative: Annotated[
+        bool, typer.Option("--derivative", help="A derivative dataset, computed from other datasets.")
+    ] = False,
     place: Annotated[
         str | None,
-        typer.Option("--from", help="Infer it from a file, a folder, a pattern of files or a URL.", metavar="PLACE"),
+        typer.Option("--from", help="Infer it from a file, a folder, a file pattern or a URL.", metavar="SOURCE"),
     ] = None,
     file: Annotated[
-        str | None, typer.Option("--file", "-f", help="Where to write it, `-` for standard output.", metavar="PATH")
+        str | None, typer.Option("--file", "-f", help="File to write; `-` for standard output.", metavar="PATH")
     ] = None,
     form: Form = None,
 ) -> None:
@@ -55,7 +58,7 @@ def new(
     output = session.output_as(form)
     if place is not None:
         if derivative:
-            raise UsageError("--from is for root datasets", hint="A derivative has its data from other datasets.")
+            raise UsageError("--from is for root datasets", hint="A derivative gets its data from other datasets.")
         _new_from(place, name, file, Path(session.folder), output)
         return
     if name is None:
@@ -66,7 +69,7 @@ def new(
         return
     target = Path(file or f"{name}.yaml")
     _write(target, text)
-    output.say(f"Wrote {target}; change it, then run `odf add {target}`")
+    output.say(f"Wrote {target}; edit it, then run `odf add {target}`")
 
 
 def _new_from(place: str, name: str | None, file: str | None, folder: Path, output: Output) -> None:
@@ -98,10 +101,10 @@ def _new_from(place: str, name: str | None, file: str | None, folder: Path, outp
 def _remarks(findings: dict[str, Any]) -> Iterator[str]:
     """Yield remarks that the user should read first; the manifest has all of them."""
     if not findings["isWhole"]:
-        yield f"only the first {findings['rows']} rows were looked at; later ones may not fit, or have earlier times"
+        yield f"only the first {findings['rows']} rows were looked at; later rows may not fit, or have earlier times"
     yield from findings["remarks"]
     if findings["leftOut"]:
-        yield f"left out, since no column can hold it: {', '.join(repr(one['name']) for one in findings['leftOut'])}"
+        yield f"omitted, since no column type fits: {', '.join(repr(one['name']) for one in findings['leftOut'])}"
 
 
 def _write(target: Path, text: str) -> None:
@@ -140,18 +143,20 @@ def add(
         list[str], typer.Argument(help="YAML files, URLs, folders with -r, `-` for standard input.", metavar="FILE")
     ],
     recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="All manifests in folders; datasets that exist stay.")
+        bool, typer.Option("--recursive", "-r", help="Add all manifests in folders; existing datasets stay unchanged.")
     ] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Change datasets that exist; history stays.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Also change existing datasets; their history stays.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check the manifests.")] = False,
     trust: Annotated[
         bool,
-        typer.Option("--trust", help="Let sources of manifests from a URL run here; `odf source list` shows them."),
+        typer.Option("--trust", help="Approve sources of manifests from a URL; `odf source list` shows them."),
     ] = False,
     wait: Wait = None,
     form: Form = None,
 ) -> None:
-    """Create datasets from manifests, in dependency order: all of them, or none if anything is wrong."""
+    """Create datasets from manifests, in dependency order; none if a manifest is invalid."""
     from odfpy.coordinator.manifests import is_from_elsewhere
 
     session = session_of(context)
@@ -188,7 +193,7 @@ def _print(result: AddResult, output: Output, *, dry_run: bool) -> None:
     would = "would be " if dry_run else ""
     output.say(f"{result.handle}: {result.kind.value.lower()} dataset {would}{result.outcome.value}")
     if result.outcome is AddOutcome.KEPT:
-        output.say("  note: the manifest is another one than that of the dataset; --replace takes it over:")
+        output.say("  note: the manifest differs from the dataset; --replace applies it:")
     for line in result.changes:
         colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
         output.say(f"    {paint(line, colour, sys.stderr)}")

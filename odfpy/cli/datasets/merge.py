@@ -37,13 +37,13 @@ def merge(
     wait: Wait = None,
     form: Form = None,
 ) -> None:
-    """Accept what is staged on a branch, or drop it; the branch is deleted then."""
+    """Merge a branch, or drop it, and delete the branch."""
     session = session_of(context)
     session.wait_for_locks(wait)
     output = session.output_as(form)
     if drop:
         if ff_only:
-            raise UsageError("--drop cannot be combined with --ff-only", hint="--drop accepts nothing.")
+            raise UsageError("--drop cannot be combined with --ff-only", hint="Omit one of them.")
         block = session.workspace.branches.delete(name, ReferenceKind.BRANCH, branch)
         output.say(f"Dropped {branch}, which was at {block}")
         return
@@ -51,9 +51,9 @@ def merge(
     if not output.for_people:
         output.tree(_merge_tree(result))
         return
-    again = ", applied again on top of the head" if result.applied_again else ""
+    again = ", rebased on the head" if result.applied_again else ""
     what = f"{count_of(result.num_records, 'record')} in {count_of(result.num_blocks, 'block')}{again}"
-    output.say(f"{result.handle}: {what if result.num_blocks else 'nothing that the head lacked'}")
+    output.say(f"{result.handle}: {what if result.num_blocks else 'no blocks that the head lacked'}")
     for note in result.notes:
         output.say(f"  note: {note}")
 

@@ -23,7 +23,7 @@ def status(
     context: typer.Context,
     names: Names = None,
     remote: Annotated[
-        bool, typer.Option("--remote", help="Ask the places that datasets are pulled from and pushed to.")
+        bool, typer.Option("--remote", help="Also check the repositories that datasets are pulled from and pushed to.")
     ] = False,
     form: Form = None,
 ) -> int:
@@ -43,7 +43,7 @@ def status(
         fine = sum(not one.remarks for one in found)
         output.say(f"{count_of(len(found), 'dataset')}, {fine} with nothing to do")
     if nothing_runs(session.workspace.storage):
-        output.warn("there are schedules, and nothing runs: start `odf run`, or `odf serve --run`")
+        output.warn("there are schedules, but no scheduler is running: start `odf run`, or `odf serve --run`")
     return 1 if any(not remark.condition.is_a_choice for _, remark in remarks) else 0
 
 

@@ -37,14 +37,16 @@ def verify(
     context: typer.Context,
     names: NamesAt = None,
     all_: All = False,
-    integrity: Annotated[bool, typer.Option("--integrity", help="Hashes and rules only, no replay.")] = False,
+    integrity: Annotated[
+        bool, typer.Option("--integrity", help="Check only hashes and rules, without replay.")
+    ] = False,
     from_start: Annotated[
-        bool, typer.Option("--from-start", help="Replay everything from the first rows, without any checkpoint.")
+        bool, typer.Option("--from-start", help="Replay from the first rows, without checkpoints.")
     ] = False,
     against_batch: Annotated[
         bool,
         typer.Option(
-            "--against-batch", help="Also run the query once over what the inputs amount to, and compare the result."
+            "--against-batch", help="Also run the query once over the current states of the inputs, and compare."
         ),
     ] = False,
     each_transform: Annotated[
@@ -54,7 +56,7 @@ def verify(
     recursive: Recursive = False,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Fetch what is missing or damaged from where it was pulled from or pushed to."),
+        typer.Option("--repair", help="Fetch missing and damaged files from repositories that have the dataset."),
     ] = False,
     form: Form = None,
 ) -> int:
@@ -114,7 +116,7 @@ def _print(report: VerifyReport, output: Output) -> None:
     equal = [one.answer for one in report.against_batch if one.answer.obstacle is None and one.answer.is_equal]
     if equal:
         rows = count_of(equal[-1].found, "row")
-        looked_at.append(f"{rows} as the query run once gives them" + (f", {len(equal)} times" if equal[1:] else ""))
+        looked_at.append(f"{rows} equal to the batch result" + (f", {len(equal)} times" if equal[1:] else ""))
     if report.signatures is not None:
         looked_at.append(UserKeys().words(report.signatures, report.handle.id))
     output.text(f"{report.handle}: {verdict} ({', '.join(looked_at)}, {report.seconds:.1f} s)")
@@ -122,18 +124,18 @@ def _print(report: VerifyReport, output: Output) -> None:
         output.text(f"  repaired: {file}")
     if report.unreferenced:
         what = f"{count_of(report.unreferenced, 'file')} ({format_size(report.unreferenced_bytes)})"
-        output.text(f"  note: {what} that no history names; `odf gc` removes what is of no use")
+        output.text(f"  note: {what} unreferenced; `odf gc` removes what is not needed")
     if report.following:
         count, last = len(report.following), report.following[0]
         what = "a history" if count == 1 else f"{count} histories"
-        output.text(f"  note: {what} among them followed the head once, which was reset, or is that of an old copy:")
+        output.text(f"  note: {what} among them continued the head before a reset, or belong to an old copy:")
         for one in report.following[:_MAX_HISTORIES]:
             output.text(f"    {count_of(one.num_blocks, 'block')} to {one.head}, written {one.written}")
         if count > _MAX_HISTORIES:
             output.text(f"    and {count - _MAX_HISTORIES} older ones")
         which = "it" if count == 1 else "the last one"
         output.text(f"    `odf branch {report.handle} again {last.head}` keeps {which},")
-        output.text(f"    `odf merge {report.handle} again` then brings it back")
+        output.text(f"    `odf merge {report.handle} again` then restores it")
     for finding in report.findings:
         code = f" {paint(f'({finding.code})', 'dim', sys.stdout)}" if finding.code else ""
         output.text(f"  {finding.severity.value}: {finding.message}{code}")

@@ -22,19 +22,17 @@ commands = group("Access to servers of datasets.")
 )
 def login(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(help="The server, or anything on it.", metavar="URL")],
+    url: Annotated[str, typer.Argument(help="The server, or any URL on it.", metavar="URL")],
     token: Annotated[
         str | None,
         typer.Option(
-            help="The token; without it ODF_TOKEN, or you are asked. Visible to other users in the process list.",
+            help="The token; by default ODF_TOKEN, or a prompt. Other users can see it in the process list.",
             metavar="TOKEN",
         ),
     ] = None,
-    user: Annotated[
-        str | None, typer.Option(help="Ask for the password of this user, and get a token for it.", metavar="NAME")
-    ] = None,
+    user: Annotated[str | None, typer.Option(help="Log in as this user, with a password.", metavar="NAME")] = None,
 ) -> None:
-    """Remember a token for a server, in a file that only you can read, and try it."""
+    """Test a token for a server, and store it in a file that only you can read."""
     from odfpy.repository.credentials import VARIABLE, Credentials, check_token, server_of
     from odfpy.repository.login import token_for_password, try_token
 
@@ -53,19 +51,19 @@ def login(
     known = try_token(server, text)
     credentials = Credentials()
     credentials.save(server, text)
-    what = f", as {known.name} with the scope {known.scope}" if known else "; it does not say whether it knows it"
+    what = f", as {known.name} with the scope {known.scope}" if known else "; the server did not confirm it"
     session.output.say(f"The token for {server} is in {credentials.path}{what}")
     if server.startswith("http://"):
-        session.output.say("warning: over http, anybody on the way can read it; use https where the server has it")
+        session.output.say("warning: over http, others on the network can read it; use https if the server supports it")
 
 
 @command(commands, "odf logout https://data.example.com", "odf logout --all")
 def logout(
     context: typer.Context,
-    url: Annotated[str | None, typer.Argument(help="The server, or anything on it.", metavar="URL")] = None,
-    all_: Annotated[bool, typer.Option("--all", "-a", help="Every server.")] = False,
+    url: Annotated[str | None, typer.Argument(help="The server, or any URL on it.", metavar="URL")] = None,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="All servers.")] = False,
 ) -> None:
-    """Forget the token for a server; it stays valid there until it is revoked."""
+    """Delete the stored token for a server; it stays valid there until it is revoked."""
     from odfpy.repository.credentials import Credentials, server_of
 
     if (url is None) == (not all_):
@@ -76,7 +74,7 @@ def logout(
     for server in servers:
         if not credentials.forget(server):
             raise UsageError(f"No token is kept for {server}", hint=_describe_token(credentials.servers()))
-        session.output.say(f"Forgot the token for {server}")
+        session.output.say(f"Deleted the token for {server}")
     if not servers:
         session.output.say("No tokens are kept.")
 

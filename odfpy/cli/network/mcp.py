@@ -39,7 +39,7 @@ def mcp(
         typer.Option(help="Folder that proofs are written to, by default .odf/mcp/proofs.", metavar="FOLDER"),
     ] = None,
 ) -> None:
-    """Serve the workspace to an agent, over standard input and output. It only reads, unless a token says more."""
+    """Serve the workspace to an agent, over standard input and output. It is read-only, unless a token allows more."""
     from odfpy.dataset.names import DatasetAlias, DatasetPattern, is_pattern
     from odfpy.extras import needs_extra
 

@@ -11,7 +11,7 @@ from odfpy.cli.grammar import Form, Name, Yes, command, complete_repositories, g
 if TYPE_CHECKING:
     from odfpy.repository.registry import AliasKind
 
-app = group("Repositories: named places where datasets are exchanged.")
+app = group("Repositories: named locations through which datasets are exchanged.")
 
 RepositoryName = Annotated[str, typer.Argument(help="Its name in this workspace.", metavar="NAME")]
 
@@ -37,7 +37,7 @@ def add(
         ),
     ],
 ) -> None:
-    """Give a place a name."""
+    """Add a named repository."""
     session = session_of(context)
     repository = session.workspace.remotes.repositories.add(name, url)
     session.output.say(f"Added {repository.name}: {repository.public_url}")
@@ -57,7 +57,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
 
 @command(app, "odf repo delete mirror --yes")
 def delete(context: typer.Context, name: KnownRepository, yes: Yes = False) -> int:
-    """Forget a repository; what is in it stays."""
+    """Delete the name of a repository; its datasets stay."""
     session = session_of(context)
     registry = session.workspace.remotes.repositories
     repository = registry.get(name)
@@ -65,7 +65,7 @@ def delete(context: typer.Context, name: KnownRepository, yes: Yes = False) -> i
         session.output.error("not forgotten")
         return 1
     registry.delete(name)
-    session.output.say(f"Forgot {repository.name}; what is in it stays")
+    session.output.say(f"Forgot {repository.name}; its datasets stay")
     return 0
 
 
@@ -73,11 +73,11 @@ def delete(context: typer.Context, name: KnownRepository, yes: Yes = False) -> i
 def forget(
     context: typer.Context,
     name: Name,
-    place: Annotated[str, typer.Argument(help="The place, as `odf show` prints it.", metavar="PLACE")],
+    place: Annotated[str, typer.Argument(help="The repository, as `odf show` prints it.", metavar="REPOSITORY")],
     pull: Annotated[bool, typer.Option("--pull", help="Forget only that it is pulled from there.")] = False,
     push: Annotated[bool, typer.Option("--push", help="Forget only that it is pushed there.")] = False,
 ) -> None:
-    """Forget that a dataset is pulled from a place or pushed there; what is there stays."""
+    """Forget that a dataset is pulled from or pushed to a repository; the copy there stays."""
     session = session_of(context)
     aliases = session.workspace.remotes.aliases(name)
     kinds: tuple[AliasKind, ...] = ("pull", "push")

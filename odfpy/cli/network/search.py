@@ -21,21 +21,19 @@ def search(
     context: typer.Context,
     text: Annotated[
         str | None,
-        typer.Argument(
-            help="Words that the name, description or keywords of a dataset have, all of them.", metavar="TEXT"
-        ),
+        typer.Argument(help="Words that must all be in the name, description or keywords.", metavar="TEXT"),
     ] = None,
     repo: Annotated[
         list[str] | None,
         typer.Option(
-            help="Repository, path or URL to look into; repeatable.",
-            metavar="PLACE",
+            help="Only this repository: name, path or URL; repeatable.",
+            metavar="REPOSITORY",
             autocompletion=complete_repositories,
         ),
     ] = None,
     form: Form = None,
 ) -> int:
-    """Look for datasets in repositories, by what they are called and say of themselves; without TEXT, list all."""
+    """Search repositories for datasets; without TEXT, list all."""
     session = session_of(context)
     output = session.output_as(form)
     found, problems = session.workspace.remotes.search(text or "", repo or ())
@@ -58,9 +56,9 @@ def search(
         output.records(records, {**columns, "Watermark": "watermark"})
     elif not problems:
         output.say(
-            f"No dataset there has {text!r} in its name, description or keywords."
+            f"No dataset has {text!r} in its name, description or keywords."
             if text
-            else "There are no datasets there."
+            else "The repository has no datasets."
         )
     for problem in problems:
         output.error(problem.message, problem.hint, problem.code)

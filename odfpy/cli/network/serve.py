@@ -38,9 +38,9 @@ def serve(
         typer.Option(help="Also serve the datasets of another workspace; repeatable.", metavar="FOLDER"),
     ] = None,
     tls_cert: Annotated[
-        str | None, typer.Option(help="Certificate chain, PEM; the server speaks HTTPS then.", metavar="FILE")
+        str | None, typer.Option(help="Certificate chain (PEM); enables HTTPS.", metavar="FILE")
     ] = None,
-    tls_key: Annotated[str | None, typer.Option(help="Key of the certificate, PEM.", metavar="FILE")] = None,
+    tls_key: Annotated[str | None, typer.Option(help="Key of the certificate (PEM).", metavar="FILE")] = None,
     base_url: Annotated[
         str | None, typer.Option(help="URL that clients use, if a proxy is in front of the server.", metavar="URL")
     ] = None,
@@ -51,15 +51,15 @@ def serve(
     with_mcp: Annotated[
         bool, typer.Option("--mcp", help="Also serve agents over the Model Context Protocol, at /mcp.")
     ] = False,
-    scheduled: Annotated[bool, typer.Option("--run", help="Also do what is scheduled, as `odf run` does.")] = False,
+    scheduled: Annotated[bool, typer.Option("--run", help="Also run the scheduler, like `odf run`.")] = False,
     max_connections: Annotated[
         str, typer.Option(help="Maximum number of simultaneous connections.", metavar="N")
     ] = "2000",
     grace: Annotated[
-        str, typer.Option(help="How many seconds requests get to finish when the server stops.", metavar="SECONDS")
+        str, typer.Option(help="How many seconds requests may take to finish when the server stops.", metavar="SECONDS")
     ] = "30",
 ) -> None:
-    """Serve the datasets of this workspace: pulls, pushes, events. Private ones need a token, see `odf token`."""
+    """Serve the datasets of this workspace over HTTP. Private ones need a token, see `odf token`."""
     if (tls_cert is None) != (tls_key is None):
         raise UsageError("A certificate needs its key", hint="Give both --tls-cert and --tls-key.")
     number = port_number(port, "--port")
@@ -92,10 +92,10 @@ def serve(
         for path in mounted_apps:
             output.text(f"Agents at {url}{path}")
         if tls is None and host not in _LOCAL:
-            output.warn("without --tls-cert and --tls-key, anybody on the way can read tokens and data")
+            output.warn("without --tls-cert and --tls-key, others on the network can read tokens and data")
         if unconfined is not None:
             output.warn(unconfined)
-        output.say(f"Pages for people: {url}/ui, for programs: {url}/docs. Ctrl-C ends it.")
+        output.say(f"Web interface: {url}/ui, API: {url}/docs. Ctrl-C stops the server.")
         output.flush()
 
     quiet = output.verbosity.value < 0
@@ -151,13 +151,13 @@ def set_visibility(
     visibility: Annotated[
         str,
         typer.Argument(
-            help="public: anybody may read it from `odf serve`. private: only with a token.",
+            help="public: anyone may read it. private: only with a token.",
             metavar="public|private",
             autocompletion=lambda: ["public", "private"],
         ),
     ],
 ) -> None:
-    """Decide whether `odf serve` gives datasets to anybody, or only for a token; they are private at first."""
+    """Make datasets of `odf serve` public or private; by default, they are private."""
     from odfpy.serving.callers.visibility import Visibility
     from odfpy.serving.callers.visibility import set_visibility as decide
 

@@ -8,17 +8,17 @@ import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of
 
-app = group("Access tokens: who may read and write the datasets of this workspace through `odf serve`.")
+app = group("Access tokens for the datasets of this workspace in `odf serve`.")
 
 
 @command(app, "odf token new ci --scope write --expires 90d", "odf token new alice")
 def new(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What to call it; also appears in logs.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="Name of the token; also appears in logs.", metavar="NAME")],
     scope: Annotated[
         str,
         typer.Option(
-            help="read: pull. write: also push. admin: also overwrite what has diverged, and set-visibility.",
+            help="read: pull. write: also push. admin: also overwrite diverged datasets, and administer.",
             metavar="read|write|admin",
             autocompletion=lambda: ["read", "write", "admin"],
         ),
@@ -27,14 +27,14 @@ def new(
         str | None, typer.Option(help="How long it is valid, such as 12h or 90d.", metavar="DURATION")
     ] = None,
 ) -> None:
-    """Make a token and print it. It is kept nowhere, only its hash: nobody can print it again."""
+    """Create a token and print it once; only its hash is stored."""
     from odfpy.data.duration import Duration
     from odfpy.serving.callers.tokens import Scope, Tokens
 
     session = session_of(context)
     lifetime = Duration.parse(expires) if expires is not None else None
     text = Tokens(session.workspace.odf).new(name, Scope.parse(scope), lifetime)
-    session.output.say("Whoever has this token may use it; it cannot be shown again:")
+    session.output.say("Anyone who has this token can use it; it cannot be shown again:")
     session.output.text(text)
 
 
@@ -48,7 +48,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     output = session.output_as(form)
     tokens, now = Tokens(session.workspace.odf).list(), Timestamp.now()
     if not tokens and output.for_people:
-        output.say("No tokens; make one with `odf token new NAME`.")
+        output.say("No tokens; create one with `odf token new NAME`.")
         return
     records = [
         {
@@ -68,7 +68,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
 def revoke(
     context: typer.Context, name: Annotated[str, typer.Argument(help="Name of the token.", metavar="NAME")]
 ) -> None:
-    """End a token; servers that run refuse it from the next request on."""
+    """Revoke a token; servers refuse it from the next request on."""
     from odfpy.serving.callers.tokens import Tokens
 
     session = session_of(context)

@@ -21,7 +21,7 @@ from odfpy.cli.grammar import (
 )
 from odfpy.cli.screen.results import NO_DATASETS, report
 
-commands = group("Datasets from and to other places.")
+commands = group("Transfers.")
 
 
 @command(
@@ -32,21 +32,23 @@ commands = group("Datasets from and to other places.")
 )
 def clone(
     context: typer.Context,
-    place: Annotated[
-        str, typer.Argument(help="URL or path of a dataset, or repository/name of this workspace.", metavar="PLACE")
-    ],
+    place: Annotated[str, typer.Argument(help="URL or path of a dataset, or repository/name.", metavar="REMOTE")],
     folder: Annotated[
-        str | None, typer.Argument(help="Of the new workspace; the name of the dataset by default.", metavar="FOLDER")
+        str | None,
+        typer.Argument(help="Folder of the new workspace; by default the name of the dataset.", metavar="FOLDER"),
     ] = None,
-    as_: Annotated[str | None, typer.Option("--as", help="What to call the dataset.", metavar="NAME")] = None,
+    as_: Annotated[str | None, typer.Option("--as", help="Local name of the dataset.", metavar="NAME")] = None,
     recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="Also what it is derived from, where that is beside it.")
+        bool,
+        typer.Option(
+            "--recursive", "-r", help="Also copy the datasets that it is derived from, from the same repository."
+        ),
     ] = False,
     allow_future: AllowFuture = False,
     files: Files = None,
     form: Form = None,
 ) -> int:
-    """Copy a dataset into a workspace of its own, a new folder."""
+    """Copy a dataset into a new workspace."""
     from odfpy.coordinator.clone import clone, how_to_go_on, place_of
     from odfpy.coordinator.requests import PullRequest
 
@@ -58,9 +60,9 @@ def clone(
     results = clone(request, target, progress=session.progress)
     code = report(results, output, session.progress)
     if code == 0:
-        output.say(f"The workspace is {target}")
+        output.say(f"Created the workspace {target}")
     elif target.joinpath(".odf").exists():
-        output.say(f"What has arrived is kept; to go on: {how_to_go_on(url, target)}")
+        output.say(f"Received data is kept; to continue: {how_to_go_on(url, target)}")
     return code
 
 
@@ -76,8 +78,8 @@ def push(
     to: Annotated[
         str | None,
         typer.Option(
-            help="Repository, repository/name, path or URL; remembered for the next time.",
-            metavar="PLACE",
+            help="Repository, repository/name, path or URL; remembered for the next push.",
+            metavar="REPOSITORY",
             autocompletion=complete_repositories,
         ),
     ] = None,
@@ -85,7 +87,7 @@ def push(
     recursive: Recursive = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a copy that has diverged.")] = False,
     public: Annotated[
-        bool, typer.Option("--public", help="Let everybody read what is new on a node (odf+http, odf+https).")
+        bool, typer.Option("--public", help="Make new datasets on a node (odf+http, odf+https) public.")
     ] = False,
     branches: Annotated[
         list[str] | None, typer.Option("--branch", "-b", help="Also this branch; repeatable.", metavar="BRANCH")
@@ -94,7 +96,7 @@ def push(
     files: Files = None,
     form: Form = None,
 ) -> int:
-    """Copy datasets to a repository. A path or URL with a slash at its end is that of a repository."""
+    """Copy datasets to a repository. A path or URL that ends with a slash is a repository."""
     from odfpy.coordinator.requests import PushRequest
 
     session = session_of(context)

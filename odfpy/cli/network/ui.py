@@ -14,7 +14,7 @@ from odfpy.cli.grammar import command, group, port_number, session_of
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
-commands = group("Pages for people.")
+commands = group("Web interface.")
 
 _PREFIX: Final = "ui-"
 _LIFETIME: Final = 24 * 60 * 60
@@ -24,9 +24,9 @@ _LIFETIME: Final = 24 * 60 * 60
 def ui(
     context: typer.Context,
     port: Annotated[str, typer.Option(help="Port to listen at; by default a free one.", metavar="PORT")] = "0",
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the link, and open nothing.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link.")] = False,
 ) -> None:
-    """Look at the workspace in the browser: starts a server on this machine, and signs you in. Ctrl-C ends it."""
+    """Open the workspace in the browser: start a server on this machine, and sign in. Ctrl-C stops it."""
     from odfpy.extras import needs_extra
 
     session = session_of(context)
@@ -40,7 +40,9 @@ def ui(
 
         def print_link(url: str, _flight: str | None) -> None:
             output.text(f"{url}/ui/open?ticket={tickets.issue(token)}")
-            output.say("The link works once, for a minute, and signs you in. Ctrl-C ends the server and the session.")
+            output.say(
+                "The link works once, within a minute, and signs you in. Ctrl-C stops the server and the session."
+            )
             output.flush()
             if not no_browser:
                 _open_browser(f"{url}/ui/open?ticket={tickets.issue(token)}")

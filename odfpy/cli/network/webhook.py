@@ -18,7 +18,7 @@ Url = Annotated[str, typer.Argument(help="The http or https URL to call.", metav
 
 @command(app, "odf webhook add com.example.rates https://hooks.example.com/rates")
 def add(context: typer.Context, name: Name, url: Url) -> None:
-    """Call a URL from the next head on, and print the secret that calls are signed with."""
+    """Add a webhook, and print the secret that signs its calls."""
     webhook = _webhooks(context, name).add(url)
     output = session_of(context).output
     output.say("The receiver checks the header webhook-signature with this secret (standardwebhooks.com):")
@@ -35,14 +35,14 @@ def list_(context: typer.Context, name: Name, form: Form = None) -> None:
         output.say("No webhooks; add one with `odf webhook add NAME URL`.")
         return
     records = [{"url": item.shown_url, "lastHead": webhooks.last_told(item)} for item in found]
-    output.records(records, {"URL": "url", "Last head told": "lastHead"})
+    output.records(records, {"URL": "url", "Last head sent": "lastHead"})
 
 
 @command(app, "odf webhook delete com.example.rates https://hooks.example.com/rates")
 def delete(context: typer.Context, name: Name, url: Url) -> None:
-    """Call a URL no more."""
+    """Delete a webhook."""
     _webhooks(context, name).delete(url)
-    session_of(context).output.say(f"{name} calls it no more")
+    session_of(context).output.say(f"{name} no longer calls it")
 
 
 def _webhooks(context: typer.Context, name: str) -> Webhooks:

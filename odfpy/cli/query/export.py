@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.requests import ExportRequest
     from odfpy.data.rows.files import RowFileOptions
 
-commands = group("Data out, as files.")
+commands = group("Export.")
 
 _STDOUT = "-"
 FORMATS = ("parquet", "csv", "ndjson")
@@ -55,9 +55,7 @@ def export(
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option(
-            help="The file, or the folder for several; must not be there. `-` is standard output.", metavar="PATH"
-        ),
+        typer.Option(help="File, or folder for several files; must not exist. `-` is standard output.", metavar="PATH"),
     ] = None,
     query: Annotated[
         str | None,
@@ -73,7 +71,7 @@ def export(
     as_at: Annotated[
         str | None,
         typer.Option(
-            help="What was known at a time, block, tag or branch.",
+            help="The state at a time, block, tag or branch.",
             metavar="MOMENT",
             autocompletion=complete_moments,
         ),
@@ -84,7 +82,7 @@ def export(
         typer.Option(
             "--format",
             "-f",
-            help="parquet, csv or ndjson; by default as the name ends.",
+            help="parquet, csv or ndjson; by default from the file name.",
             metavar="FORMAT",
             autocompletion=lambda: list(FORMATS),
         ),
@@ -114,13 +112,13 @@ def export(
         ),
     ] = None,
     rows_per_file: Annotated[str | None, typer.Option(help="Split into files of this many rows.", metavar="N")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what was exported there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
     verify: Annotated[
-        str | None, typer.Option(help="Verify exported files against their sidecar and exit.", metavar="PATH")
+        str | None, typer.Option(help="Verify exported files against their description and exit.", metavar="PATH")
     ] = None,
     output_form: Form = None,
 ) -> None:
-    """Write a dataset, or the answer to a query, to files, with a small one that says which block it is from."""
+    """Write a dataset, or the answer to a query, to files, with a description of its origin."""
     from odfpy.coordinator.requests import ExportRequest
 
     session = session_of(context)
@@ -179,7 +177,7 @@ def _check_options(to: str | None, form: str | None, output: Output, *, is_cut: 
         if is_cut or not output.for_people:
             raise UsageError(
                 "Standard output takes a single file",
-                hint="Leave out --partition-by, --rows-per-file and --output, or name a folder.",
+                hint="Omit --partition-by, --rows-per-file and --output, or name a folder.",
             )
         if form == "parquet" and sys.stdout.isatty():
             raise UsageError("Parquet cannot be written to a terminal", hint="--format csv, or a file after `>`.")
@@ -231,7 +229,8 @@ def _character(text: str) -> str:
     one = {"\\t": "\t", "tab": "\t"}.get(text.lower(), text)
     if len(one) != 1 or not one.isascii() or one.isalnum() or one in '"\r\n+-.':
         raise UsageError(
-            f"--delimiter must be one character that no number has, not {text!r}", hint="A tab is written \\t."
+            f"--delimiter must be one character that is not part of a number, not {text!r}",
+            hint="A tab is written \\t.",
         )
     return one
 

@@ -89,12 +89,12 @@ def verify_result(
     ] = None,
     rows: Annotated[
         str | None,
-        typer.Option(help="Rows of a shared table as you have read them: a Parquet file or folder.", metavar="FILE"),
+        typer.Option(help="Rows that you have read from a shared table: a Parquet file or folder.", metavar="FILE"),
     ] = None,
     version: Annotated[
         int | None, typer.Option(help="Version of the shared table, the newest by default.", metavar="N", min=0)
     ] = None,
-    save: Annotated[str | None, typer.Option(help="Keep the proof of the server in a file.", metavar="FILE")] = None,
+    save: Annotated[str | None, typer.Option(help="Save the proof of the server to a file.", metavar="FILE")] = None,
     form: Form = None,
 ) -> None:
     """Verify a signed query result: check the signature and run the query again."""
@@ -130,7 +130,9 @@ def verify_result(
         signed_by = document.proof.verification_method
         output.tree({"file": file, "ok": True, "signer": signed_by, "query": request.query, "datasets": datasets})
         return
-    output.text(f"{file}: the answer is as it was signed by {keys.name_of(document.proof.signer)}, and comes out again")
+    output.text(
+        f"{file}: the answer was signed by {keys.name_of(document.proof.signer)}, and the query gives the same answer"
+    )
     for dataset in datasets:
         here = str(session.workspace.datasets.handle(dataset["id"]).alias)
         name = dataset["name"] if dataset["name"] == here else f"{dataset['name']} ({here} here)"
@@ -180,9 +182,9 @@ def _verify_statement(
     what = f"version {table.version} of {table.shared_table} for {table.recipient}, {count_of(count, 'row')}"
     output.text(f"{file}: {what}, signed by {keys.name_of(proof.signer)}")
     if rows is not None:
-        output.text(f"  {rows} has the rows that were signed")
+        output.text(f"  {rows} matches the signed rows")
     if bound is None:
-        output.text("  it is bound to no block: the recipient reads a part of the table, or it is not a dataset")
+        output.text("  it names no block: the recipient reads a part of the table, or it is not a dataset")
     else:
-        state = "gives the same rows here" if is_here else "is not here: its rows were not compared"
+        state = "gives the same rows" if is_here else "is not in this workspace: its rows were not compared"
         output.text(f"  {bound.id} as of block {bound.block_hash} {state}")

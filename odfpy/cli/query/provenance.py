@@ -11,7 +11,7 @@ from odfpy.cli.grammar import Name, command, group, session_of, whole_number
 from odfpy.cli.screen.output import Format
 from odfpy.errors import UsageError, member_named
 
-commands = group("Data out.")
+commands = group("Provenance.")
 
 
 class _Form(Enum):
@@ -51,11 +51,13 @@ def provenance(
     check: Annotated[
         str,
         typer.Option(
-            help="Whether to replay the cited rows alone.", metavar="on|off", autocompletion=lambda: ["on", "off"]
+            help="Whether to check the answer by a replay of the cited rows.",
+            metavar="on|off",
+            autocompletion=lambda: ["on", "off"],
         ),
     ] = "on",
 ) -> None:
-    """Tell where a row comes from, down to its sources: which rows of its inputs made it."""
+    """Show where a row comes from, down to its sources: the input rows that it was computed from."""
     from odfpy.provenance.graph import dot, html
     from odfpy.provenance.report import graph, lines, tree
 

@@ -170,7 +170,9 @@ class Shell:
             self.output.error("interrupted")
             raise _Interrupted
         if code < 0:
-            raise EngineError(f"The statement was ended by signal {-code}", hint="Perhaps there was not enough memory.")
+            raise EngineError(
+                f"The statement was terminated by signal {-code}", hint="Possibly there was not enough memory."
+            )
 
     def _meta(self, command: str, argument: str) -> None:
         showing = self.showing

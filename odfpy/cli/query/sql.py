@@ -12,7 +12,7 @@ import typer
 from odfpy.cli.grammar import Form, NameAt, command, group, session_of, whole_number
 from odfpy.errors import InvalidValue, NotFound, OdfError, UsageError
 
-commands = group("Data out.")
+commands = group("Queries.")
 
 
 @command(commands, "odf tail com.example.rates", "odf tail com.example.rates -n 1000 -o csv > last.csv")
@@ -20,7 +20,7 @@ def tail(
     context: typer.Context,
     name: NameAt,
     num_records: Annotated[str, typer.Option("--num-records", "-n", help="Number of rows.", metavar="N")] = "10",
-    skip: Annotated[str, typer.Option(help="Number of rows at the end to leave out.", metavar="N")] = "0",
+    skip: Annotated[str, typer.Option(help="Number of rows at the end to skip.", metavar="N")] = "0",
     form: Form = None,
 ) -> None:
     """Print the last rows of a dataset."""
@@ -62,11 +62,11 @@ def sql(
     png: Annotated[str | None, typer.Option(help="Plot the result to a PNG file.", metavar="FILE")] = None,
     form: Form = None,
 ) -> None:
-    """Query datasets with SQL; each is a table under its name. Without a query this is a shell."""
+    """Query datasets with SQL; each is a table under its name. Without a query, open a shell."""
     session = session_of(context)
     if statements is not None:
         if query is not None:
-            raise UsageError("Two queries were given", hint="Write several with semicolons between them.")
+            raise UsageError("Two queries were given", hint="Separate several queries with semicolons.")
         query = statements
     if query is not None and engine is not None:
         session.workspace.engines.registry.expect(engine)

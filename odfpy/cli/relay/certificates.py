@@ -28,13 +28,13 @@ To = Annotated[
 def new(
     context: typer.Context, name: Name, days: Days = "365", field: Field = None, host: Host = None, to: To = None
 ) -> None:
-    """Issue a certificate to a user or peer, beside those that they have."""
+    """Issue another certificate to a user or peer."""
     with relay_of(context) as relay:
         owner = relay.known(name)
         issued = relay.identity.authority.issue(owner.name, _days(days), fields=_fields(field), hosts=host or ())
         with written(issued, owner.name, to) as path:
             relay.store.certificates.add(issued.facts, (owner.KIND, owner.name.lower()), who(), "cert new")
-    session_of(context).output.say(f"Wrote {path} and its key: whoever has both is {owner.name}")
+    session_of(context).output.say(f"Wrote {path} and its key: anyone who has both can act as {owner.name}")
 
 
 @command(certificates, "odf relay cert trust ca.pem", name="trust")
@@ -42,7 +42,7 @@ def trust(
     context: typer.Context,
     file: Annotated[str, typer.Argument(help="Authority of another relay (PEM).", metavar="FILE")],
 ) -> None:
-    """Trust another authority: whom it has issued a certificate may connect, and sees what everybody sees."""
+    """Trust another authority: holders of its certificates may connect, with the default permission."""
     from pathlib import Path
 
     output = session_of(context).output
@@ -53,7 +53,7 @@ def trust(
             relay.store.applies.remark(lines, who=who(), action="cert trust")
     for line in lines:
         output.text(line)
-    output.say("A server of the relay learns of it when it begins again" if new else f"{file} is trusted already")
+    output.say("A running relay trusts it after a restart" if new else f"{file} is already trusted")
 
 
 @command(certificates, "odf relay cert list", "odf relay cert list ann", name="list")
@@ -103,7 +103,7 @@ def revoke(
     ],
     reason: Annotated[str, typer.Option(help="The reason, for people.", metavar="TEXT")] = "",
 ) -> None:
-    """Revoke a certificate for good, from the next request on."""
+    """Revoke a certificate permanently, from the next request on."""
     with relay_of(context) as relay:
         found = relay.store.certificates.beginning(fingerprint)
         relay.store.certificates.revoke([found.facts.fingerprint], who(), reason=reason)
@@ -120,7 +120,7 @@ def rotate(
     host: Host = None,
     to: To = None,
 ) -> None:
-    """Issue a new certificate; the ones from before end after a while. Grants stay."""
+    """Issue a new certificate; earlier ones expire after an overlap. Grants stay."""
     from odfpy.data.duration import Duration
     from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 

@@ -25,8 +25,8 @@ _PICTURE = """\
                     |    `--- apac
                  offline"""
 _ABOUT = """\
-Each relay has the tables of TPC-H at scale 0.01 as if they were its own, and words of its own for them.
-offline never answers: the first question waits for it, and every answer says that its rows are missing.
+Each relay has the tables of TPC-H at scale 0.01 as its own data, with its own vocabulary.
+The relay offline never answers: the first query waits for it, and every answer reports its rows as missing.
 Documents, data and keys are in {folder}"""
 _PORTS = 6
 _HIGHEST = 65_535
@@ -35,7 +35,7 @@ _HIGHEST = 65_535
 def demo(
     context: typer.Context,
     folder: Annotated[
-        str, typer.Option(help="Folder of the web; made if it is not there.", metavar="PATH")
+        str, typer.Option(help="Folder of the web; created if it does not exist.", metavar="PATH")
     ] = "web-demo",
     port_base: Annotated[
         str, typer.Option(help="First of six ports, one for each relay; 0 for free ones.", metavar="PORT")
@@ -51,10 +51,10 @@ def demo(
     output = session_of(context).output
     with _interrupted_by_sigterm():
         found = web_folder(Path(folder))
-        output.say("Starting five relays, each in a process of its own ...")
+        output.say("Starting five relays, each in a separate process ...")
         with running_web(found, port_base=number) as web:
             output.text(_told(web))
-            output.say("Ctrl-C ends all of them.")
+            output.say("Ctrl-C stops all of them.")
             output.flush()
             wait_for_the_end(lambda: output.detail("ending"))
 
@@ -82,7 +82,7 @@ def _told(web: RunningWeb) -> str:
     parts = [
         _PICTURE,
         _ABOUT.format(folder=folder.path),
-        "In another shell, by na, as somebody of whom no relay knows:",
+        "In another shell, at na, as a user whom no relay knows:",
         "\n".join(
             (
                 _set("CA", folder.authorities),
@@ -92,9 +92,9 @@ def _told(web: RunningWeb) -> str:
                 _asked(web, "q3_percent.sql"),
             )
         ),
-        "By na_us, as a user who sees all rows of lineitem:",
+        "At na_us, as a user who sees all rows of lineitem:",
         "\n".join((*_who(web, "na_us", ALL_ACCESS), _asked(web, "q1_percent.sql"))),
-        "By global, in its words:",
+        "At global, in its vocabulary:",
         "\n".join((*_who(web, "global", GUEST), _asked(web, "q1_fractions.sql"))),
     ]
     return "\n\n".join(parts)

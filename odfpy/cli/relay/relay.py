@@ -29,20 +29,20 @@ command(app, "odf relay demo", "odf relay demo --folder web-demo --port-base 0")
 @command(app, "odf relay init na", "odf relay init na --host na.example.com --folder relay")
 def init(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="How peers know the relay.", metavar="NAME")],
-    folder: Annotated[str, typer.Option(help="Folder for documents to begin with.", metavar="PATH")] = "web",
+    name: Annotated[str, typer.Argument(help="Name of the relay for its peers.", metavar="NAME")],
+    folder: Annotated[str, typer.Option(help="Folder for initial documents.", metavar="PATH")] = "web",
     host: Annotated[
-        list[str] | None, typer.Option(help="Name or address that others reach the relay by; repeatable.")
+        list[str] | None, typer.Option(help="Host name or address at which others reach the relay; repeatable.")
     ] = None,
     cert: Annotated[
-        str | None, typer.Option(help="Certificate of the relay (PEM), if somebody else issues it.", metavar="FILE")
+        str | None, typer.Option(help="Certificate of the relay (PEM), if another authority issues it.", metavar="FILE")
     ] = None,
     key: Annotated[str | None, typer.Option(help="Private key of the certificate (PEM).", metavar="FILE")] = None,
     ca: Annotated[
         str | None, typer.Option(help="Authorities that the relay then trusts (PEM).", metavar="FILE")
     ] = None,
 ) -> None:
-    """Make the relay of this workspace: keys, certificates, and documents to begin with."""
+    """Create the relay of this workspace: keys, certificates, and initial documents."""
     from odfpy.federation.examples import write_examples
     from odfpy.federation.identity import RelayIdentity
 
@@ -57,7 +57,7 @@ def init(
     written = write_examples(Path(folder))
     session.output.say(f"The relay {identity.name} has the fingerprint {identity.fingerprint}")
     if written:
-        session.output.say(f"Documents to begin with are in {folder}: `odf relay apply -f {folder}`")
+        session.output.say(f"Initial documents are in {folder}: `odf relay apply -f {folder}`")
 
 
 @command(app, "odf relay apply -f web --dry-run", "odf relay apply -f web --prune")
@@ -69,7 +69,7 @@ def apply(
     prune: Annotated[bool, typer.Option("--prune", help="Also remove what no document declares.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the difference.")] = False,
 ) -> None:
-    """Bring the relay to what documents declare: all of it, or nothing."""
+    """Apply the configuration that documents declare: all of it, or nothing."""
     from odfpy.federation.applying import prepare
 
     output = session_of(context).output
@@ -80,7 +80,7 @@ def apply(
     for step in prepared.steps:
         output.text(str(step))
     if not prepared.steps:
-        output.say(f"All is as {', '.join(file)} declares it")
+        output.say(f"Everything is as {', '.join(file)} declares it")
     elif dry_run:
         output.say(f"{count_of(len(prepared.steps), 'change')}; nothing was changed")
 
@@ -88,10 +88,10 @@ def apply(
 @command(app, "odf relay status", "odf relay status --check")
 def status(
     context: typer.Context,
-    check: Annotated[bool, typer.Option("--check", help="Also ask every source for its columns.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Also check every source and its columns.")] = False,
     form: Form = None,
 ) -> None:
-    """Show the relay: certificate, objects, and with --check whether its sources answer."""
+    """Show the relay: certificate and objects; with --check, also check its sources."""
     from odfpy.federation.model.certificates import CertificateFacts
 
     with relay_of(context) as relay:
@@ -121,12 +121,12 @@ def log(
     num: Annotated[str, typer.Option("--num", "-n", help="Maximum number of changes.", metavar="N")] = "20",
     form: Form = None,
 ) -> None:
-    """Show who has changed the relay, when and how, the newest first; all of it is in odf.web."""
+    """Show the changes of the relay, newest first; the dataset odf.web has all of them."""
     output = session_of(context).output_as(form)
     with relay_of(context) as relay:
         found = relay.store.applies.log(whole_number(num, "--num") or 0)
     if not found and output.for_people:
-        output.say("Nothing was changed yet; `odf relay apply -f web` applies documents.")
+        output.say("No changes yet; `odf relay apply -f web` applies documents.")
         return
     records = [
         {

@@ -20,7 +20,9 @@ def serve(
     port: Annotated[str, typer.Option(help="Port to listen at; 0 for a free one.", metavar="PORT")] = "50051",
     public: Annotated[
         str | None,
-        typer.Option(help="How others reach the relay, if not at the address it listens at.", metavar="HOST:PORT"),
+        typer.Option(
+            help="Public address of the relay, if it differs from the address that it listens on.", metavar="HOST:PORT"
+        ),
     ] = None,
 ) -> None:
     """Answer questions of users and peers, who show certificates, until Ctrl-C or SIGTERM."""
@@ -28,7 +30,7 @@ def serve(
 
     number = port_number(port, "--port")
     if host in _EVERYWHERE and public is None:
-        raise UsageError("--public says how others reach a relay that listens everywhere", hint="--public HOST:PORT")
+        raise UsageError("A relay that listens on all addresses needs --public", hint="--public HOST:PORT")
     with needs_extra("federation", "Relays"):
         from odfpy.serving.http.logs import set_up_logging
         from odfpy.serving.relay.running import relay_server

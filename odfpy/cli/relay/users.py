@@ -13,18 +13,18 @@ from odfpy.cli.sharing.opened import attributes_of
 if TYPE_CHECKING:
     from odfpy.federation.model.relay_objects import RelayObjects
 
-users = group("Users whom the relay knows by name: their attributes, certificates, and what they see.")
+users = group("Users of the relay: their attributes, certificates and permissions.")
 
 Name = Annotated[str, typer.Argument(help="Name of the user.", metavar="NAME")]
 Attribute = Annotated[
     list[str] | None,
-    typer.Option(help="What row conditions may name, such as country=DE; repeatable.", metavar="NAME=VALUE"),
+    typer.Option(help="Attribute for row conditions, such as country=DE; repeatable.", metavar="NAME=VALUE"),
 ]
 
 
 @command(users, "odf relay user add ann --attribute country=DE", name="add")
 def add(context: typer.Context, name: Name, attribute: Attribute = None) -> None:
-    """Add a user, who sees what everybody sees; documents grant more."""
+    """Add a user, with the default permission; documents grant more."""
     from odfpy.errors import AlreadyExists, InvalidValue
     from odfpy.federation.model.documents import User
     from odfpy.federation.model.steps import addition
@@ -45,7 +45,7 @@ def add(context: typer.Context, name: Name, attribute: Attribute = None) -> None
 
 @command(users, "odf relay user list", name="list")
 def list_(context: typer.Context, form: Form = None) -> None:
-    """List the users, and how many certificates of theirs are good."""
+    """List the users, and their numbers of valid certificates."""
     from odfpy.data.timestamp import Timestamp
 
     output = session_of(context).output_as(form)
@@ -70,7 +70,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
 
 @command(users, "odf relay user show ann", name="show")
 def show(context: typer.Context, name: Name, form: Form = None) -> None:
-    """Show a user or peer: certificates, and what they see of every data source."""
+    """Show a user or peer: certificates, and permissions for every data source."""
     with relay_of(context) as relay:
         web, one = relay.store.applies.state().web, relay.known(name)
         found = relay.store.certificates.all((one.KIND, one.name.lower()))
@@ -86,7 +86,7 @@ def show(context: typer.Context, name: Name, form: Form = None) -> None:
 
 @command(users, "odf relay user remove ann", name="remove")
 def remove(context: typer.Context, name: Name) -> None:
-    """Remove a user with their grants and certificates. Revoke certificates first that are not to be good any more."""
+    """Remove a user with their grants and certificates. Revoke their certificates first if they are to lose access."""
     from odfpy.federation.errors import WebObjectNotFound
     from odfpy.federation.model.documents import User
     from odfpy.federation.model.steps import removal

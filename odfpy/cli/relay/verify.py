@@ -20,7 +20,7 @@ def verify(
     ca: Annotated[
         str,
         typer.Option(
-            "--ca", envvar="ODF_WEB_CA", help="Authorities of the relays and of the asker (PEM).", metavar="FILE"
+            "--ca", envvar="ODF_WEB_CA", help="Authorities of the relays and of the requester (PEM).", metavar="FILE"
         ),
     ],
     form: Form = None,
@@ -75,7 +75,7 @@ def _show(output: Output, found: Verification) -> None:
         output.text(f"missing: {missing.relay}: {missing.why}")
     for finding in found.findings:
         output.text(f"wrong: {finding}")
-    output.text(f"{found.name}: {'all holds' if found.holds else 'the answer does not hold'}")
+    output.text(f"{found.name}: {'valid' if found.holds else 'the answer is not valid'}")
 
 
 def _tree(found: Verification) -> dict[str, Any]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 app = group("A web of relays: one query over the data of all of them.")
 command(app, "odf web verify lineitem --ca ca.pem", "odf web verify lineitem --ca ca.pem -o json")(verify)
 
-Relay = Annotated[str, typer.Option(envvar="ODF_WEB_RELAY", help="The relay to ask.", metavar="URL")]
+Relay = Annotated[str, typer.Option(envvar="ODF_WEB_RELAY", help="URL of the relay to connect to.", metavar="URL")]
 Cert = Annotated[str, typer.Option(envvar="ODF_WEB_CERT", help="Your client certificate (PEM).", metavar="FILE")]
 Key = Annotated[str, typer.Option(envvar="ODF_WEB_KEY", help="Private key of the certificate (PEM).", metavar="FILE")]
 Authorities = Annotated[
@@ -34,7 +34,7 @@ Authorities = Annotated[
 RequireComplete = Annotated[bool, typer.Option("--require-complete", help="Fail if the rows of a relay are missing.")]
 Into = Annotated[
     str | None,
-    typer.Option(help="Keep the answer as a dataset, with what the relays have signed.", metavar="NAME"),
+    typer.Option(help="Store the answer as a dataset, with the signatures of the relays.", metavar="NAME"),
 ]
 _MAX_TABLE_SIZE: Final = 32 << 20
 """Bytes of Arrow data. As text in memory they take about thirty times as much."""
@@ -60,15 +60,15 @@ def sql(
     require_complete: RequireComplete = False,
     into: Into = None,
     later: Annotated[
-        bool, typer.Option("--later", help="Have relays store the rows; `odf web fetch` gets them.")
+        bool, typer.Option("--later", help="Let relays store the rows; `odf web fetch` downloads them.")
     ] = False,
     signed: Annotated[
-        bool, typer.Option("--signed", help="With --later: have relays sign the rows, for `odf web fetch --into`.")
+        bool, typer.Option("--signed", help="With --later: let relays sign the rows, for `odf web fetch --into`.")
     ] = False,
     timeout: Timeout = "60",
     form: Form = None,
 ) -> None:
-    """Ask a query, or EXPLAIN [ANALYZE] one; relays whose rows are missing are told."""
+    """Run a query, or EXPLAIN [ANALYZE] one; report relays whose rows are missing."""
     from odfpy.federation.execution.options import QueryOptions
 
     session = session_of(context)
@@ -78,7 +78,7 @@ def sql(
             "--into cannot be combined with --later", hint="--later --signed, then `odf web fetch --into`."
         )
     if signed and not later:
-        raise UsageError("--signed needs --later", hint="--into has everything signed.")
+        raise UsageError("--signed needs --later", hint="--into always requests signatures.")
     seconds = whole_number(timeout, "--timeout", at_least=1) or 1
     options = QueryOptions(require_complete, seconds, signed=signed)
     with closing(_connected(relay, cert, key, ca)) as web:
@@ -109,7 +109,7 @@ def status(
     query: Annotated[str | None, typer.Argument(help="Id of a query; all by default.", metavar="[ID]")] = None,
     form: Form = None,
 ) -> None:
-    """Show queries whose rows are fetched later, or the parts of one."""
+    """Show queries of `--later`, or the parts of one."""
     output = session_of(context).output_as(form)
     with closing(_connected(relay, cert, key, ca)) as web:
         if query is None:
@@ -118,7 +118,7 @@ def status(
                 for one in web.later.all()
             ]
             if not records and output.for_people:
-                output.say("The relay remembers no queries of yours; `odf web sql SQL --later` asks one.")
+                output.say("The relay has no stored queries of yours; `odf web sql SQL --later` creates one.")
                 return
             output.records(records, {"Query": "query", "When": "at", "Until": "expires", "SQL": "sql"})
             return
@@ -157,7 +157,7 @@ def fetch(
     timeout: Timeout = "600",
     form: Form = None,
 ) -> None:
-    """Fetch the rows of a query, when they are made; an interrupted fetch goes on where it was."""
+    """Fetch the rows of a query when they are ready; an interrupted fetch resumes."""
     from odfpy.federation.execution.options import QueryOptions
 
     session = session_of(context)
@@ -185,12 +185,12 @@ def cancel(
     key: Key,
     ca: Authorities,
 ) -> None:
-    """Have the parts of a query made no further; those that are done stay until they end."""
+    """Cancel a query; parts that are complete stay until they expire."""
     output = session_of(context).output
     with closing(_connected(relay, cert, key, ca)) as web:
         found = web.later.cancel(query)
     stopped = sum(one.state == "cancelled" for one in found.parts)
-    output.say(f"Cancelled {stopped} of {len(found.parts)} parts; the others were at an end")
+    output.say(f"Cancelled {stopped} of {len(found.parts)} parts; the others had already ended")
 
 
 @command(app, "odf web entities --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem")
@@ -241,7 +241,7 @@ def _table(answer: WebAnswer) -> pa.Table:
         size += bytes_of(batch)
         if size > _MAX_TABLE_SIZE:
             raise ResultTooLarge(
-                f"The answer has more than {_MAX_TABLE_SIZE >> 20} MiB, which is too much for a table",
+                f"The answer has more than {_MAX_TABLE_SIZE >> 20} MiB, too much for a table",
                 hint="`-o csv`, `-o ndjson` and `-o json` print rows as they come. Or ask for less: LIMIT.",
             )
     return pa.Table.from_batches(batches, answer.schema)

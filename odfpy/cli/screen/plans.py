@@ -76,7 +76,7 @@ def _measures(item: PlannedInput) -> str:
         parts.append(count_of(item.num_records, "new record"))
     if item.kept:
         some = "" if item.kept == item.size else f"{format_size(item.kept)} "
-        parts.append(f"{some}fetched before and kept")
+        parts.append(f"{some}already downloaded")
     return f"  {', '.join(parts)}" if parts else ""
 
 

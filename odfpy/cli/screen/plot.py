@@ -99,7 +99,7 @@ def chart_of(table: pa.Table) -> Chart:
     """
     chart = _chart_of(table)
     if not any(series.points for series in chart.series):
-        raise NothingToPlot("The answer has no numbers to draw: they are null, or not finite")
+        raise NothingToPlot("The answer has no numbers to plot: they are null, or not finite")
     rows = _drawn_rows(chart)
     if len(chart.names) > 1 or len(rows) > 1:
         return chart
@@ -127,15 +127,15 @@ def _chart_of(table: pa.Table) -> Chart:
 
     columns = [(field, table.column(at).combine_chunks()) for at, field in enumerate(table.schema)]
     if not table.num_rows:
-        raise NothingToPlot("The answer has no rows, and is not a chart")
+        raise NothingToPlot("The answer has no rows to plot")
     first = columns[0] if len(columns) > 1 and not _is_flag(columns[0][0].type) else None
     numbers = [
         (field.name, _floats(column)) for field, column in columns[first is not None :] if _is_number(field.type)
     ]
     if not numbers:
         raise NothingToPlot(
-            "The answer has no column of numbers to draw" + (" besides the first" if first else ""),
-            hint="Select first what goes across, then numbers.",
+            "The answer has no numeric column to plot" + (" besides the first" if first else ""),
+            hint="Select the horizontal axis first, then numbers.",
         )
     if first is None:
         return Chart("row", tuple(_series(name, range(1, table.num_rows + 1), high) for name, high in numbers))

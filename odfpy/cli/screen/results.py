@@ -25,7 +25,7 @@ _FATES = {
     "appended": "new",
     "corrected": "corrected",
     "unchanged": "changed nothing",
-    "superseded": "overtaken by later rows",
+    "superseded": "superseded by later rows",
     "retracted": "retracted",
     "late": "late",
     "ignored": "ignored",
@@ -191,7 +191,7 @@ def _line(result: PullResult) -> str:
         if result.num_records or not read:
             parts.append(_committed(result))
         else:
-            parts.append(f"nothing came of {count_of(read, 'row')}")
+            parts.append(f"{count_of(read, 'row')} changed nothing")
         if result.watermark is not None:
             parts.append(f"watermark {result.watermark}")
     name = f"{result.name}: {result.input}" if result.input else result.name

@@ -8,7 +8,7 @@ import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
 
-commands = group("Accesses to what is shared.")
+commands = group("Audit log.")
 
 
 @command(commands, "odf audit", "odf audit --who acme --refused", "odf audit --path sales.eu.orders -n 100")
@@ -20,7 +20,7 @@ def audit(
     num: Annotated[str, typer.Option("-n", help="Maximum number of entries.", metavar="N")] = "20",
     form: Form = None,
 ) -> None:
-    """Show who has read what over Delta Sharing, the newest first."""
+    """Show the audit log of Delta Sharing, newest first."""
     from odfpy.query.dialects import dialect_named
     from odfpy.sharing.audit import accesses, take_in
 
@@ -34,7 +34,7 @@ def audit(
     found = list(accesses(session.workspace, num=count, condition=" AND ".join(conditions) or None))
     output = session.output_as(form)
     if not found and output.for_people:
-        output.say("No accesses were recorded.")
+        output.say("No accesses are recorded.")
         return
     for one in found:
         one["at"] = one["at"].isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -9,7 +9,7 @@ import typer
 from odfpy.cli.grammar import Form, command, group, session_of, split_words, whole_number
 from odfpy.cli.sharing.opened import sharing_of, shows_nothing
 
-app = group("Grants: who may read which columns and rows of what is shared.")
+app = group("Grants: who may read which columns and rows of shared tables.")
 
 Principal = Annotated[str, typer.Argument(help="Name of a recipient, user or group.", metavar="NAME")]
 
@@ -29,7 +29,7 @@ def add(
         str | None, typer.Option(help="Only rows for which this SQL condition is true.", metavar="CONDITION")
     ] = None,
 ) -> None:
-    """Let somebody read a share, a schema or a table, from the next request on."""
+    """Grant read access to a share, a schema or a table, from the next request on."""
     from odfpy.sharing.checked import check_grant
     from odfpy.sharing.conditions import check_condition
     from odfpy.sharing.names import SharePath
@@ -82,6 +82,6 @@ def remove(
     context: typer.Context,
     number: Annotated[str, typer.Argument(help="Number of the grant, as `odf grant list` shows it.", metavar="N")],
 ) -> None:
-    """Withdraw a grant, from the next request on; urls of files that were given for it end, too."""
+    """Remove a grant, from the next request on; URLs of its files become invalid, too."""
     grant = sharing_of(context).grants.remove(whole_number(number, "N") or 0)
     session_of(context).output.say(f"grant {grant.id} revoked")

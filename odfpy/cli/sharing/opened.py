@@ -47,7 +47,7 @@ def read_file(name: str) -> bytes:
 
 def shows_nothing(tables: Sequence[SharePath]) -> str:
     """Return a warning about tables without rows for a grant, because they lack columns that it names."""
-    return f"The grant shows nothing of {', '.join(map(str, tables))}: columns that it names are not there"
+    return f"The grant shows nothing of {', '.join(map(str, tables))}: it lacks columns that the grant names"
 
 
 def attributes_of(given: list[str] | None) -> dict[str, str] | None:

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from odfpy.data.duration import Duration
     from odfpy.sharing.model import PrincipalKind
 
-recipient = group("Recipients: outsiders who may read shares, their profile files and tokens.")
+recipient = group("Recipients: external users who may read shares, their profile files and tokens.")
 user = group("Users: people of your organization who may read shares.")
-groups = group("Groups of users and recipients, so that one grant is for many.")
+groups = group("Groups of users and recipients, for common grants.")
 
 Name = Annotated[str, typer.Argument(help="Name of the recipient or user.", metavar="NAME")]
 UserName = Annotated[str, typer.Argument(help="Name of the user.", metavar="NAME")]
 GroupName = Annotated[str, typer.Argument(help="Name of the group.", metavar="GROUP")]
 Attribute = Annotated[
     list[str] | None,
-    typer.Option(help="What conditions of grants may name, such as country=DE; repeatable.", metavar="NAME=VALUE"),
+    typer.Option(help="Attribute for row conditions of grants, such as country=DE; repeatable.", metavar="NAME=VALUE"),
 ]
 Expires = Annotated[
     str | None,
@@ -75,12 +75,12 @@ def set_password(
     stdin: Annotated[bool, typer.Option("--stdin", help="Read it from the first line of standard input.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the password.")] = False,
 ) -> None:
-    """Give a user a password to log in with; tokens that came of the one before end."""
+    """Set the password of a user; tokens from logins with the old one are revoked."""
     if stdin and remove:
         raise UsageError("--stdin cannot be combined with --remove")
     passwords, output = sharing_of(context).passwords, session_of(context).output
     if remove:
-        output.say(f"{passwords.remove(name).name} has no password any more")
+        output.say(f"{passwords.remove(name).name} no longer has a password")
         return
     found = sharing_of(context).principals.get(name, _kind_of(context))
     password = piped_password() if stdin else typed_password(f"New password for {found.name}: ", again=True)
@@ -91,7 +91,7 @@ def set_password(
 def set_admin(
     context: typer.Context, name: UserName, state: Annotated[str, typer.Argument(help="on or off.", metavar="on|off")]
 ) -> None:
-    """Let a user administer the workspace over the network, or not any more."""
+    """Allow a user to administer the workspace over the network, or not."""
     if state not in {"on", "off"}:
         raise UsageError(f"Must be on or off, not {state!r}", hint=f"`odf user admin {name} on`, or off.")
     found = sharing_of(context).principals.change(name, _kind_of(context), is_admin=state == "on")
@@ -159,7 +159,7 @@ def rotate_recipient(
     to: To = None,
     profile_version: Version = "1",
 ) -> None:
-    """Write a new profile file; the ones from before end after a while."""
+    """Write a new profile file; earlier ones expire after an overlap."""
     from odfpy.data.duration import Duration
 
     wanted = _ProfileRequest.of(context, name, expires, url, to, profile_version)
@@ -174,14 +174,14 @@ def link_recipient(
     expires: Expires = None,
     url: Url = None,
 ) -> None:
-    """Print a link behind which a recipient or user finds their profile file, once."""
+    """Print a one-time link to download the profile file of a recipient or user."""
     from odfpy.data.duration import Duration
 
     endpoint = _endpoint(context, url)
     lifetime = Duration.parse(expires) if expires is not None else None
     secret = sharing_of(context).principals.new_activation(name, Duration.parse(good_for), lifetime)
     output = session_of(context).output
-    output.say(f"Whoever opens this link first gets the profile file of {name}:")
+    output.say(f"The first person who opens this link gets the profile file of {name}:")
     output.text(f"{endpoint}/activate/{secret}")
 
 
@@ -191,7 +191,7 @@ def revoke_recipient(
     name: Name,
     token: Annotated[str | None, typer.Option(help="Number of one token; all by default.", metavar="N")] = None,
 ) -> None:
-    """End tokens, from the next request on; urls of files that were given for them end, too."""
+    """Revoke tokens, from the next request on; URLs of their files become invalid, too."""
     from odfpy.cli.grammar import whole_number
 
     count = sharing_of(context).principals.revoke(name, whole_number(token, "--token"))
@@ -200,7 +200,7 @@ def revoke_recipient(
 
 @command(recipient, "odf recipient disable acme", name="disable")
 def disable(context: typer.Context, name: Name) -> None:
-    """Keep somebody out, from the next request on; `enable` lets them in again."""
+    """Disable a recipient or user, from the next request on; `enable` undoes it."""
     sharing_of(context).principals.change(name, is_disabled=True)
     session_of(context).output.say(f"{name} is disabled")
 
@@ -214,7 +214,7 @@ def enable(context: typer.Context, name: Name) -> None:
 
 @command(recipient, "odf recipient set acme --attribute country=FR", name="set")
 def set_attributes(context: typer.Context, name: Name, attribute: Attribute = None) -> None:
-    """Give somebody other attributes: these, and no others."""
+    """Replace the attributes of a recipient or user."""
     sharing_of(context).principals.change(name, attributes=attributes_of(attribute) or {})
     session_of(context).output.say(f"{name} has {len(attribute or [])} attributes")
 
@@ -230,7 +230,7 @@ def remove_recipient(context: typer.Context, name: Name) -> None:
 def add_group(context: typer.Context, name: GroupName, members: Annotated[
     str | None, typer.Option(help="Names of recipients and users, comma-separated.", metavar="NAMES")
 ] = None) -> None:  # fmt: skip
-    """Add a group, or members to one that is there."""
+    """Create a group, or add members to it."""
     from odfpy.sharing.errors import SharedObjectNotFound
     from odfpy.sharing.model import PrincipalKind
 
@@ -249,7 +249,7 @@ def add_group(context: typer.Context, name: GroupName, members: Annotated[
 
 @command(groups, "odf group list", name="list")
 def list_groups(context: typer.Context, form: Form = None) -> None:
-    """List the groups, and who is in them."""
+    """List the groups and their members."""
     from odfpy.sharing.model import PrincipalKind
 
     sharing, output = sharing_of(context), session_of(context).output_as(form)
@@ -265,7 +265,7 @@ def list_groups(context: typer.Context, form: Form = None) -> None:
 def remove_group(context: typer.Context, name: GroupName, members: Annotated[
     str | None, typer.Option(help="Remove only these members.", metavar="NAMES")
 ] = None) -> None:  # fmt: skip
-    """Remove a group with its grants, or members from it; nobody is removed as such."""
+    """Remove a group with its grants, or members from it; the members themselves stay."""
     from odfpy.sharing.model import PrincipalKind
 
     principals = sharing_of(context).principals
@@ -338,7 +338,9 @@ class _ProfileRequest:
         if overlap is not None:
             principals.end_older(self.name, token.id, overlap)
         if self.to is not None:
-            output.say(f"Wrote {self.to}: whoever has it reads what {self.name} is granted. It cannot be made again.")
+            output.say(
+                f"Wrote {self.to}: anyone who has it can read what {self.name} is granted. It cannot be created again."
+            )
 
 
 def _endpoint(context: typer.Context, url: str | None) -> str:

@@ -14,11 +14,11 @@ from odfpy.errors import UsageError
 if TYPE_CHECKING:
     from odfpy.sharing.model import SharedTable, TableSource
 
-share = group("Shares: what outsiders may read over the Delta Sharing protocol, under which names.")
+share = group("Shares: tables that external users may read over the Delta Sharing protocol.")
 schema = group("Schemas of shares: groups of tables.")
 
 Path = Annotated[str, typer.Argument(help="SHARE, SHARE.SCHEMA or SHARE.SCHEMA.TABLE.", metavar="PATH")]
-Comment = Annotated[str, typer.Option(help="A sentence for recipients.", metavar="TEXT")]
+Comment = Annotated[str, typer.Option(help="Description for recipients.", metavar="TEXT")]
 
 _SHOWN: Final = 5
 
@@ -61,7 +61,7 @@ def add(
     ] = None,
     comment: Comment = "",
 ) -> None:
-    """Add a share, a schema or a table. Nobody can read it before there is a grant."""
+    """Add a share, a schema or a table. Reading it needs a grant."""
     from odfpy.sharing.names import SharePath
 
     where, sharing = SharePath.parse(path), sharing_of(context)
@@ -70,14 +70,14 @@ def add(
     behind = len(files) + (dataset is not None)
     if behind != (where.table is not None):
         wants = (
-            ", which needs one dataset, folder or table behind it" if where.table else ", which has no data of its own"
+            ", which needs one underlying dataset, folder or table" if where.table else ", which has no data of its own"
         )
         raise UsageError(
             f"{path} is a {where.what}{wants}",
             hint="A table is `odf share add SHARE.SCHEMA.TABLE DATASET`, or with --parquet, --delta or --iceberg.",
         )
     if files and (changelog or at is not None):
-        raise UsageError("--changelog and --at are for datasets", hint="Leave them out.")
+        raise UsageError("--changelog and --at are for datasets", hint="Omit them.")
     if where.table is not None:
         source = _source(context, dataset, at, changelog=changelog) if dataset is not None else _files_source(files)
         sharing.shares.add_table(where, source, comment)
@@ -85,12 +85,12 @@ def add(
         sharing.shares.add_schema(where)
     else:
         sharing.shares.add_share(path, comment)
-    session_of(context).output.say(f"Added the {where.what} {where}; `odf grant add` lets somebody read it")
+    session_of(context).output.say(f"Added the {where.what} {where}; `odf grant add` grants access to it")
 
 
 @command(share, "odf share list", name="list")
 def list_(context: typer.Context, form: Form = None) -> None:
-    """List the shares, and how many tables they have."""
+    """List the shares and their numbers of tables."""
     sharing, output = sharing_of(context), session_of(context).output_as(form)
     found, tables = sharing.shares.shares(), sharing.shares.tables()
     if not found and output.for_people:
@@ -107,7 +107,7 @@ def show(
     path: Annotated[str, typer.Argument(help="SHARE or SHARE.SCHEMA.", metavar="PATH")],
     form: Form = None,
 ) -> None:
-    """Show the tables of a share, and what is behind them."""
+    """Show the tables of a share, and their underlying data."""
     from odfpy.sharing.names import SharePath
 
     tables = sharing_of(context).shares.tables(SharePath.parse(path))
@@ -136,7 +136,7 @@ def apply(
     prune: Annotated[bool, typer.Option("--prune", help="Also remove what the file does not declare.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the difference.")] = False,
 ) -> None:
-    """Bring shares, recipients, groups and grants to what a file declares."""
+    """Apply the shares, recipients, groups and grants that a file declares."""
     from odfpy.sharing.checked import shared_files
     from odfpy.sharing.declared import DeclaredTable, load_declared, steps, undeclared_grants
     from odfpy.sharing.model import SourceKind
@@ -164,14 +164,14 @@ def apply(
     if undeclared:
         session.output.warn(_stay_in_force(undeclared))
     if not found:
-        session.output.say(f"All is as {file} declares it")
+        session.output.say(f"Everything is as {file} declares it")
     elif dry_run:
         session.output.say(f"{count_of(len(found), 'change')}; nothing was changed")
 
 
 @command(schema, "odf schema add sales.eu", name="add")
 def add_schema(context: typer.Context, path: Path) -> None:
-    """Add a schema without tables; `odf share add` of a table does it by itself."""
+    """Add an empty schema; `odf share add` of a table adds its schema automatically."""
     from odfpy.sharing.names import SharePath
 
     where = SharePath.parse(path)
@@ -239,7 +239,7 @@ def _behind(context: typer.Context, table: SharedTable) -> dict[str, str | None]
         try:
             name = str(session_of(context).workspace.storage.get(name).handle)
         except OdfError:
-            name = f"{name} (not here any more)"
+            name = f"{name} (no longer here)"
     return {
         "source": name,
         "kind": source.kind.value,

@@ -28,7 +28,7 @@ Dataset = Annotated[
     typer.Option(
         "--dataset",
         "-d",
-        help="Settings of this root dataset, which has some of its own.",
+        help="Settings of this root dataset instead of the workspace.",
         metavar="NAME",
         autocompletion=complete_names,
     ),
@@ -38,7 +38,7 @@ User = Annotated[bool, typer.Option("--user", help="For all workspaces of this u
 
 @command(app, "odf config list", "odf config list --dataset com.example.rates", "odf config list -o yaml", name="list")
 def list_(context: typer.Context, dataset: Dataset = None, form: Form = None) -> None:
-    """List all settings, their values, and where these are from; of secrets only whether they are set."""
+    """List all settings, their values and their origins; secrets are not shown."""
     session = session_of(context)
     records = [
         {"key": item.setting.key, "value": item.shown, "from": item.origin, "meaning": item.setting.description}
@@ -49,7 +49,7 @@ def list_(context: typer.Context, dataset: Dataset = None, form: Form = None) ->
 
 @command(app, "odf config get engine.memory", "odf config get --dataset com.example.rates watermark.lag")
 def get(context: typer.Context, key: Key, dataset: Dataset = None, form: Form = None) -> None:
-    """Print the value of a setting; nothing if it has none."""
+    """Print the value of a setting; nothing if it is not set."""
     session = session_of(context)
     output = session.output_as(form)
     item = _config(session, dataset).item(key)
@@ -81,7 +81,7 @@ def set_(
 
 @command(app, "odf config unset engine.memory", "odf config unset --dataset com.example.rates watermark.lag")
 def unset(context: typer.Context, key: Key, dataset: Dataset = None, user: User = False) -> None:
-    """Take a setting of this workspace, of the user, or of a dataset back."""
+    """Unset a setting of this workspace, of the user, or of a dataset."""
     _change(session_of(context), dataset, key, None, user=user)
 
 

@@ -8,12 +8,12 @@ import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of
 
-app = group("The Spark engine, which starts when it is needed.")
+app = group("The Spark engine of the workspace.")
 
 
 @command(app, "odf engine status")
 def status(context: typer.Context, form: Form = None) -> None:
-    """Say whether an engine is running, and what it has done."""
+    """Show whether an engine is running, and its state."""
     from odfpy.codec.tree import to_tree
 
     session = session_of(context)
@@ -24,18 +24,18 @@ def status(context: typer.Context, form: Form = None) -> None:
 
 @command(app, "odf engine prepare")
 def prepare(context: typer.Context) -> None:
-    """Make the start-up cache now, for images and new machines; otherwise the first engine makes it when it is idle."""
+    """Create the start-up cache now, for images and new machines; otherwise the first idle engine does so."""
     session = session_of(context)
     path, is_new = session.workspace.engines.prepare()
-    session.output.say(f"Made the start-up cache {path}" if is_new else f"The start-up cache is there: {path}")
+    session.output.say(f"Created the start-up cache {path}" if is_new else f"The start-up cache exists: {path}")
 
 
 @command(app, "odf engine stop", "odf engine stop --force")
 def stop(
     context: typer.Context,
-    force: Annotated[bool, typer.Option("--force", help="Even in the middle of a job.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Stop it even during a job.")] = False,
 ) -> None:
-    """End the engine if one is running."""
+    """Stop the engine if it is running."""
     session = session_of(context)
     stopped = session.workspace.engines.stop(force=force)
-    session.output.say("The engine has ended" if stopped else "No engine is running")
+    session.output.say("The engine has stopped" if stopped else "No engine is running")

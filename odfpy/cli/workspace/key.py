@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.storage.keys import UserKeys
     from odfpy.data.timestamp import Timestamp
 
-app = group("Keys: yours, which signs what you commit, and those of others under names.")
+app = group("Keys: your own key, which signs commits, and trusted keys of others.")
 
 
 def complete_keys() -> Iterable[tuple[str, str]]:
@@ -29,18 +29,14 @@ def complete_keys() -> Iterable[tuple[str, str]]:
 
 SomeKey = Annotated[
     str,
-    typer.Argument(
-        help="Whose: yours (me) by default, a name, a key, or owner.", metavar="NAME", autocompletion=complete_keys
-    ),
+    typer.Argument(help="me (the default), a name, a key, or owner.", metavar="NAME", autocompletion=complete_keys),
 ]
 OfDataset = Annotated[
     str | None,
     typer.Option("--dataset", help="In this dataset only.", metavar="NAME", autocompletion=complete_names),
 ]
 
-KnownName = Annotated[
-    str, typer.Argument(help="The name that the key has here.", metavar="NAME", autocompletion=complete_keys)
-]
+KnownName = Annotated[str, typer.Argument(help="Name of the key.", metavar="NAME", autocompletion=complete_keys)]
 
 
 @command(app, "odf key show", "odf key show alice")
@@ -48,11 +44,11 @@ def show(
     context: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(help="Whose; yours by default.", metavar="NAME", autocompletion=complete_keys),
+        typer.Argument(help="Name of the key; yours by default.", metavar="NAME", autocompletion=complete_keys),
     ] = "me",
     form: Form = None,
 ) -> None:
-    """Print a public key, to give it to others; yours is made when it is first needed."""
+    """Print a public key; yours is created when it is first needed."""
     from odfpy.coordinator.storage.keys import UserKeys
 
     output = session_of(context).output_as(form)
@@ -75,7 +71,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     records = [{**record, **_end_of(record["key"], keys)} for record in records]
     output = session_of(context).output_as(form)
     if not records and output.for_people:
-        output.say("No keys; yours is made with the first commit, or by `odf key show`.")
+        output.say("No keys; yours is created with the first commit, or by `odf key show`.")
         return
     output.records(records, {"Name": "name", "Key": "key", **({"Ended": _ended} if any(map(_ended, records)) else {})})
 
@@ -83,10 +79,10 @@ def list_(context: typer.Context, form: Form = None) -> None:
 @command(app, "odf key trust alice did:key:z6MkgHWiJpznKC2gCvnXRapRQcEBUMV1zo3YnA7pVMia4bnc")
 def trust(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What to call it here.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="Local name of the key.", metavar="NAME")],
     key: Annotated[str, typer.Argument(help="The key, as its holder's `odf key show` prints it.", metavar="KEY")],
 ) -> None:
-    """Give somebody's key a name, by which `signatures.require` can ask for it."""
+    """Trust a key under a name, which `signatures.require` accepts."""
     from odfpy.coordinator.storage.keys import UserKeys
     from odfpy.dataset.identity import ActorId
 
@@ -96,7 +92,7 @@ def trust(
 
 @command(app, "odf key untrust alice")
 def untrust(context: typer.Context, name: KnownName) -> None:
-    """Forget somebody's key."""
+    """Remove a trusted key."""
     from odfpy.coordinator.storage.keys import UserKeys
 
     item = UserKeys().untrust(name)
@@ -132,18 +128,18 @@ def revoke(
     dataset: OfDataset = None,
     yes: Yes = False,
 ) -> None:
-    """Say that signatures of a key count no more from here on; of a compromised one, none of them."""
+    """Revoke a key: later signatures are invalid; of a compromised key, all are."""
     from odfpy.chain.revocations import Reason
 
-    words = "compromised (somebody else has it), superseded (by another) or retired"
+    words = "compromised (stolen or leaked), superseded (replaced) or retired"
     if reason is None:
         raise UsageError("Missing option --reason", hint=f"--reason {words}.")
     why = member_named(Reason, "reason", reason, otherwise=f"One of: {words}.", error=UsageError)
     session = session_of(context)
     effect = (
-        "nothing that it has signed counts" if why is Reason.COMPROMISED else "what it signs from now on is refused"
+        "all of its signatures become invalid" if why is Reason.COMPROMISED else "signatures from now on are refused"
     )
-    if not session.confirm(f"Revoke the key {name}, for good: {effect}?", yes=yes):
+    if not session.confirm(f"Revoke the key {name} permanently: {effect}?", yes=yes):
         return
     done = _say(session, name, why, dataset, None)
     session.output.say(f"Revoked {done.key} ({why.value})")
@@ -153,20 +149,20 @@ def revoke(
 @command(app, "odf key expire --on 2027-01-01", "odf key expire alice --on 2026-06-30T12:00:00Z")
 def expire(
     context: typer.Context,
-    on: Annotated[str, typer.Option("--on", help="When: a date or a time.", metavar="TIME")],
+    on: Annotated[str, typer.Option("--on", help="A date or a time.", metavar="TIME")],
     name: SomeKey = "me",
     dataset: OfDataset = None,
     yes: Yes = False,
 ) -> None:
-    """Say until when a key signs; that can be made sooner, and never later."""
+    """Set when a key expires; you can only move this to an earlier time."""
     from odfpy.chain.revocations import Reason
     from odfpy.data.timestamp import Timestamp
 
     end = _time(on)
     if end <= Timestamp.now():
-        raise UsageError(f"{end} is in the past", hint="`odf key revoke` ends a key at once.")
+        raise UsageError(f"{end} is in the past", hint="`odf key revoke` revokes a key immediately.")
     session = session_of(context)
-    if not session.confirm(f"Let the key {name} expire at {end}, which cannot be put off?", yes=yes):
+    if not session.confirm(f"Let the key {name} expire at {end}? This cannot be postponed later.", yes=yes):
         return
     done = _say(session, name, Reason.RETIRED, dataset, end)
     session.output.say(f"{done.key} expires at {end}")
@@ -197,7 +193,7 @@ def _say(session: Session, name: str, reason: Reason, dataset: str | None, expir
         key = ActorId.owner_of(only[0].handle.id)
         holder = only[0].workspace_folder.keys.get(only[0].handle.id)
         if holder is None:
-            raise UsageError(f"The own key of {dataset} is not in this workspace, so that it cannot revoke itself")
+            raise UsageError(f"The own key of {dataset} is not in this workspace, so it cannot be revoked")
     else:
         key = keys.find(name)
         holder = keys.pair_of(key)
@@ -209,7 +205,7 @@ def _say(session: Session, name: str, reason: Reason, dataset: str | None, expir
     done = say(storage, key, reason, holder=holder, me=me, expires=expires, only=only)
     if expires is None and only is None and key == me.actor:
         keys.put_away()
-        session.output.say(f"`{ME}` is another key from now on: {keys.own().actor}")
+        session.output.say(f"`{ME}` is a new key from now on: {keys.own().actor}")
     return done
 
 
@@ -217,6 +213,6 @@ def _print_where(session: Session, done: Revoked) -> None:
     output = session.output
     if done.datasets:
         names = ", ".join(str(one.handle) for one in done.datasets)
-        output.say(f"Written beside {names}; `odf push` takes it to others")
+        output.say(f"Written beside {names}; `odf push` publishes it")
     if not done.by_itself:
-        output.say("The key itself has not said so: others only believe it of datasets whose own key is here")
+        output.say("The key itself has not signed this: others accept it only for datasets whose own key is here")

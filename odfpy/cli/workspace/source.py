@@ -22,7 +22,7 @@ app = group("List sources and approve those that may run on this machine.")
 
 @command(app, "odf source list", "odf source list com.example.rates -o json", name="list")
 def list_(context: typer.Context, names: Names = None, form: Form = None) -> None:
-    """List sources, what each does when it is pulled or handed data, and whether it may."""
+    """List sources, what each of them does, and whether it is approved."""
     output = session_of(context).output_as(form)
     found = session_of(context).workspace.sources.all(names or ())
     if not output.for_people:
@@ -40,12 +40,12 @@ def trust(
     name: Name,
     yes: Yes = False,
 ) -> int:
-    """Show what the sources of a dataset do, and let exactly these run on this machine."""
+    """Show what the sources of a dataset do, and approve exactly these."""
     session = session_of(context)
     output, workspace = session.output, session.workspace
     found = workspace.sources.all([name])
     if not found:
-        raise UsageError(f"{name} has no source", hint="`odf show` tells what it is made of.")
+        raise UsageError(f"{name} has no source", hint="`odf show` shows its inputs.")
     if not _ask(session, found, yes=yes):
         output.error("not approved")
         return 1
@@ -56,10 +56,12 @@ def trust(
 
 @command(app, "odf source untrust com.example.rates")
 def untrust(context: typer.Context, name: Name) -> None:
-    """Let no source of a dataset run on this machine any more."""
+    """Remove the approval of the sources of a dataset."""
     session = session_of(context)
     was_approved = session.workspace.sources.untrust(name)
-    session.output.say(f"{name}: no source of it may run here" + ("" if was_approved else ", and none might"))
+    session.output.say(
+        f"{name}: its sources are no longer approved here" + ("" if was_approved else ", and none might")
+    )
 
 
 def asking(session: Session, results: Iterable[PullResult], request: PullRequest) -> Iterator[PullResult]:
@@ -97,7 +99,7 @@ def _ask(session: Session, sources: Iterable[KnownSource], *, yes: bool) -> bool
     """Show the actions of sources and ask for approval."""
     for one in sources:
         session.output.say("\n".join(lines_of(one)))
-    return session.confirm("Let this run on this machine?", yes=yes)
+    return session.confirm("Approve this source on this machine?", yes=yes)
 
 
 def lines_of(source: KnownSource) -> list[str]:

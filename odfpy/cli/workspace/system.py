@@ -17,22 +17,22 @@ from odfpy.cli.screen.terminal import paint
 from odfpy.errors import OdfError
 
 commands = group("Basics.")
-app = group("About this installation.")
+app = group("Information about this installation, and checks.")
 
 
 @command(commands, "odf init", "odf init my-data")
 def init(
     context: typer.Context,
     folder: Annotated[
-        str | None, typer.Argument(help="Where; the current folder by default.", metavar="FOLDER")
+        str | None, typer.Argument(help="Folder of the workspace; by default the current one.", metavar="FOLDER")
     ] = None,
 ) -> None:
-    """Make a workspace."""
+    """Create a workspace."""
     from odfpy.coordinator.workspace import Workspace
 
     session = session_of(context)
     workspace = Workspace.init(folder or session.folder)
-    session.output.say(f"Made a workspace in {workspace.root}")
+    session.output.say(f"Created a workspace in {workspace.root}")
 
 
 @command(commands, "odf version", "odf version -o json")
@@ -53,7 +53,7 @@ def diagnose(
     quick: Annotated[bool, typer.Option("--quick", help="Do not start the engines.")] = False,
     form: Form = None,
 ) -> int:
-    """Check that everything odf needs is there and works: Java, Spark, disk, permissions, packages."""
+    """Check the installation: Java, Spark, disk, permissions, packages."""
     from odfpy.cli.command_server.starting import description
     from odfpy.coordinator.diagnosis import CheckResult
     from odfpy.coordinator.diagnosis import diagnose as diagnosed
@@ -77,7 +77,7 @@ def diagnose(
 
 @command(app, "odf system info", "odf system info -o json")
 def info(context: typer.Context, form: Form = None) -> None:
-    """Versions, Java, engines and the workspace, for reports of problems."""
+    """Show versions, Java, engines and the workspace, for bug reports."""
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as version_of
 

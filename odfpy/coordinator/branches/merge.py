@@ -68,8 +68,8 @@ def merge(storage: Storage, dataset: StoredDataset, branch: str, *, fast_forward
     if applied_again:
         if fast_forward_only:
             raise MergeConflict(
-                f"{dataset.handle}: the head has moved on since {branch} began",
-                hint="Leave out --ff-only to apply the events of the branch again on top of the head.",
+                f"{dataset.handle}: the head has moved since {branch} began",
+                hint="Omit --ff-only to rebase the branch on the head.",
             )
         rebase(dataset, found)
         found = diff(dataset, branch)

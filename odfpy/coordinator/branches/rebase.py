@@ -82,13 +82,13 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
     if any(isinstance(hashed.block.event, ExecuteTransform) for hashed in ours):
         raise _conflict(
             found,
-            "its rows are those of a query over the inputs as they were",
+            "its rows are the result of a query over earlier inputs",
             "Drop the branch and pull again: the query gives the same rows on top of the head.",
         )
     said, said_there, said_before = map(_last_words, (ours, theirs, found.rewritten))
     for thing, event in said.items():
         if said_there.get(thing, event) not in (event, said_before.get(thing)):
-            raise _conflict(found, f"both have changed {thing}", "Drop the branch, and make its changes again.")
+            raise _conflict(found, f"both sides have changed {thing}", "Drop the branch, and make its changes again.")
     parted = max((item.data.offset_interval.end + 1 for item in slices_of(found.rewritten)), default=0)
     for keys in _keys_of_sources(dataset, found):
         common = sorted(touched_keys(dataset, ours, keys).keys() & touched_keys(dataset, theirs, keys, parted).keys())
@@ -96,8 +96,8 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
             some = "; ".join(map(", ".join, common[:5])) + ("; ..." if len(common) > 5 else "")
             raise _conflict(
                 found,
-                f"both have rows of the same keys ({', '.join(keys)}): {some}",
-                "Drop the branch, and ingest its files again: they are then merged with what the head has.",
+                f"both sides have rows with the same keys ({', '.join(keys)}): {some}",
+                "Drop the branch, and ingest its files again: they are then merged with the head.",
             )
 
 
@@ -121,7 +121,7 @@ def _last_words(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]
         if isinstance(event, AddData):
             if event.new_source_state is not None:
                 name = event.new_source_state.source_name
-                said[f"how far the source {name} is taken in"] = str(event.new_source_state)
+                said[f"the state of the source {name}"] = str(event.new_source_state)
         elif isinstance(event, (AddPushSource, DisablePushSource)):
             said[f"the source {event.source_name}"] = event
         elif isinstance(event, (SetPollingSource, DisablePollingSource)):
@@ -133,7 +133,7 @@ def _last_words(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]
 
 def _conflict(found: BranchDiff, why: str, hint: str) -> MergeConflict:
     return MergeConflict(
-        f"{found.handle}: {found.branch} cannot be applied again on the head, which has moved on: {why}",
+        f"{found.handle}: {found.branch} cannot be rebased on the head: {why}",
         hint=hint,
     )
 

@@ -88,7 +88,7 @@ def warnings_of_rows(
     time = Timestamp.from_millis(given.millis)  # with the precision of rows
     message = (
         f"{count_of(rows, 'row')} of {read} {verbs[0]} no {vocab.event_time_column!r} and {verbs[1]}"
-        f" {_time_of(source)}, {time}; if that is not meant, supply it in `preprocess`, or leave such rows out"
+        f" {_time_of(source)}, {time}; if this is wrong, supply it in `preprocess`, or filter such rows out"
     )
     return (DataWarning(WarningKind.EVENT_TIME, message, rows),)
 
@@ -109,8 +109,8 @@ def warnings_of_future(
     from odfpy.data.data_warning import DataWarning, WarningKind
 
     message = (
-        f"event times lie in the future, and so does the watermark, {watermark}: rows of times before it come late. If"
-        f" that is not meant, `odf reset {dataset.handle} {dataset.state.head}` takes these back"
+        f"event times are in the future, and so is the watermark, {watermark}: rows with earlier times will be late. If"
+        f" this is wrong, `odf reset {dataset.handle} {dataset.state.head}` undoes the ingest"
     )
     return (DataWarning(WarningKind.EVENT_TIME, message),)
 
@@ -131,7 +131,7 @@ def _warnings_of_first_rows(
 
     meant = _candidates(to_arrow(ingested.schema), vocab)
     time = Timestamp.from_millis(given.millis)  # with the precision that rows have
-    message = f"no row brings an {vocab.event_time_column!r}: every row gets {_time_of(source)}, {time}"
+    message = f"no row has an {vocab.event_time_column!r}: every row gets {_time_of(source)}, {time}"
     message += f"; {_either(meant)} could be meant" if meant else ""
     return (DataWarning(WarningKind.EVENT_TIME, message, rows, meant),)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from odfpy.ingest.fetch.files_glob import FolderFile
 
 _FILE: Final = "taken-in.json"
-_AGAIN: Final = "`odf pull --force` takes in all files again"
+_AGAIN: Final = "`odf pull --force` ingests all files again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,21 +226,21 @@ def _left_out(names: list[str], last: str) -> Iterable[DataWarning]:
     if names:
         is_one = len(names) == 1
         what = (
-            f"{count_of(len(names), 'file')} {'sorts' if is_one else 'sort'} before {last}, the last one taken in, and"
+            f"{count_of(len(names), 'file')} {'sorts' if is_one else 'sort'} before {last}, the last ingested file, and"
         )
-        message = f"{what} {'is' if is_one else 'are'} left out; {_AGAIN}"
+        message = f"{what} {'is' if is_one else 'are'} skipped; {_AGAIN}"
         yield DataWarning(WarningKind.LEFT_OUT, message, len(names), tuple(names[:MAX_EXAMPLES]))
 
 
 def _dangling(names: list[str]) -> Iterable[DataWarning]:
     if names:
-        what = "1 link leads nowhere, and is" if len(names) == 1 else f"{len(names)} links lead nowhere, and are"
-        yield DataWarning(WarningKind.LEFT_OUT, f"{what} left out", len(names), tuple(names[:MAX_EXAMPLES]))
+        what = "1 link is broken, and is" if len(names) == 1 else f"{len(names)} links are broken, and are"
+        yield DataWarning(WarningKind.LEFT_OUT, f"{what} skipped", len(names), tuple(names[:MAX_EXAMPLES]))
 
 
 def _changed(names: list[str]) -> Iterable[DataWarning]:
     if names:
         has, is_ = ("has", "is") if len(names) == 1 else ("have", "are")
-        what = f"{count_of(len(names), 'file')} {has} changed since being taken in"
-        message = f"{what}, and {is_} not taken in again; {_AGAIN}"
+        what = f"{count_of(len(names), 'file')} {has} changed since the ingest"
+        message = f"{what}, and {is_} not ingested again; {_AGAIN}"
         yield DataWarning(WarningKind.CHANGED, message, len(names), tuple(names[:MAX_EXAMPLES]))

@@ -102,8 +102,8 @@ def ingest_once(
             known = None
         if known is not None and known.what != given.what:
             raise KeyUsedAlready(
-                "This idempotency key has come before, with something else to ingest",
-                hint="Repeat the request as it was, or make another key.",
+                "This idempotency key was used before, with other data",
+                hint="Repeat the request exactly, or use another key.",
             )
         if known is not None:
             return known, True

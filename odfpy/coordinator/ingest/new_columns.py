@@ -30,7 +30,9 @@ def warnings_of_new_columns(new: tuple[str, ...], before: DataSchema) -> tuple[D
     if not alike:
         return ()
     told = "; ".join(f"{name!r} differs from {other!r} in case or spaces only" for name, other in alike)
-    message = f"new columns: {told}. Columns stay for ever: if these are the same, declare them in the source's schema"
+    message = (
+        f"new columns: {told}. Columns cannot be removed: if these are the same, declare them in the source's schema"
+    )
     return (DataWarning(WarningKind.COLUMNS, message, len(alike), tuple(name for name, _ in alike)),)
 
 
@@ -68,7 +70,7 @@ def warnings_of_absent_columns(
     what = "column" if len(absent) == 1 else "columns"
     message = f"{name} has no {what} {', '.join(map(repr, absent))}: null in each of its rows"
     if meant := [column for one in absent for column in nearest(one, others)]:
-        message += f"; it has {', '.join(map(repr, dict.fromkeys(meant)))}, which is not taken in"
+        message += f"; it has {', '.join(map(repr, dict.fromkeys(meant)))}, which is not ingested"
     return (DataWarning(WarningKind.COLUMNS, message, len(absent), tuple(absent)),)
 
 
@@ -87,5 +89,5 @@ def _of_members(read: ReadNdJson, path: Path, name: str) -> tuple[DataWarning, .
     if not absent:
         return ()
     told = ", ".join(f"{other!r} and not {column!r}" for column, other in absent.items())
-    message = f"records of {name} have {told}: case matters, so what they have there is not taken in"
+    message = f"records of {name} have {told}: names are case-sensitive, so these values are not ingested"
     return (DataWarning(WarningKind.COLUMNS, message, len(absent), tuple(absent)),)

@@ -63,7 +63,7 @@ def ingest(
     """
     files, stdin, event_time = request.files, request.stdin, request.event_time
     if not files and stdin is None:
-        raise UsageError("Nothing to ingest", hint="Name files, or hand in data with --stdin.")
+        raise UsageError("Nothing to ingest", hint="Name files, or pass data with --stdin.")
     for file in files:
         if file.is_dir():
             raise UsageError(f"{file} is a folder", hint="Name the files in it.")
@@ -110,7 +110,7 @@ def _failed(error: OdfError, dataset: str, untried: Sequence[str]) -> OdfError:
     message = error.message if error.message.startswith(dataset) else f"{dataset}: {error.message}"
     if untried:
         more = f" and {len(untried) - 1} more" if len(untried) > 1 else ""
-        message += f"; not tried any more: {untried[0]}{more}"
+        message += f"; not tried: {untried[0]}{more}"
     return error.with_message(message, hint=error.hint)
 
 

@@ -92,6 +92,6 @@ def warnings_ahead(
     empty = tuple(item.name for item in inputs if item.size == 0)
     if not empty:
         return ()
-    what = f"{empty[0]} has nothing in it" if len(empty) == 1 else f"{len(empty)} inputs have nothing in them"
-    message = f"{what}: as a state, that retracts all rows that are there"
+    what = f"{empty[0]} is empty" if len(empty) == 1 else f"{len(empty)} inputs are empty"
+    message = f"{what}: as a state, this retracts all current rows"
     return (DataWarning(WarningKind.RETRACTIONS, message, None, empty[:MAX_EXAMPLES]),)

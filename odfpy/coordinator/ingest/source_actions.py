@@ -68,9 +68,9 @@ def actions_of(source: Source, root: Path) -> Iterator[Action]:
     if isinstance(source, SetPollingSource):
         yield from _fetching(source.fetch, root)
         for command in commands_of(source.prepare):
-            yield Action(f"runs the command {command}, in a sandbox where the system allows", reaches_out=True)
+            yield Action(f"runs the command {command}, in a sandbox if the system allows it", reaches_out=True)
     else:
-        yield Action("takes what `odf ingest` is handed", reaches_out=False)
+        yield Action("takes data from `odf ingest`", reaches_out=False)
     if source.preprocess is not None:
         yield Action(f"runs a query over each file, in {source.preprocess.engine}", reaches_out=False)
 
@@ -94,7 +94,7 @@ def _fetching(fetch: FetchStep, root: Path) -> Iterator[Action]:
             yield Action(f"listens to the broker {without_secrets(fetch.host)}, port {fetch.port}", reaches_out=False)
             yield from _settings([fetch.host, fetch.username or "", fetch.password or ""], without_secrets(fetch.host))
         case FetchEthereumLogs():
-            url = fetch.node_url or "the node that is configured"
+            url = fetch.node_url or "the configured node"
             yield Action(f"asks {without_secrets(url)} for logs", reaches_out=False)
             yield from _settings([fetch.node_url or ""], urlsplit(without_secrets(url)).netloc or "the node")
 

@@ -82,7 +82,7 @@ class FolderWatcher:
             OdfError: the folder or the dataset can no longer be read.
         """
         if not self.folder.is_dir():
-            raise UsageError(f"{self.folder} is not a folder", hint="Name the folder in which files will come.")
+            raise UsageError(f"{self.folder} is not a folder", hint="Name the folder in which files will arrive.")
         dataset = self.storage.get(self.request.ref)
         source = self._source(dataset)
         seen = WatchedFolder(self.settle, _taken_in(dataset, source.source_name))
@@ -120,9 +120,9 @@ class FolderWatcher:
             source = self._source(dataset)
             if seen.was_taken_in_before(stamp) and isinstance(source.merge, MergeAppend | MergeChangelogStream):
                 raise IngestError(
-                    f"{stamp.name} has changed since it was taken in, and its rows would come in twice",
-                    hint="Bring new rows in new files, or use a merge strategy that knows rows by their keys. Files of"
-                    " several folders need names of their own, or a source for each folder.",
+                    f"{stamp.name} has changed since it was ingested, and its rows would be duplicated",
+                    hint="Put new rows into new files, or use a merge strategy with a key. Files of several folders"
+                    " need different names, or a source for each folder.",
                 )
             self.progress(Progress(str(dataset.handle), f"ingesting {stamp.name}"))
             path = self.folder / stamp.name

@@ -114,7 +114,7 @@ def files_in(folder: Path, pattern: str = "*") -> Iterator[FileStamp]:
                 if fnmatchcase(entry.name, pattern) and (stamp := _stamp(entry)) is not None:
                     yield stamp
     except OSError as error:
-        raise OdfError(f"Cannot read the folder {folder}: {error.strerror}", hint="Check that it is there.") from error
+        raise OdfError(f"Cannot read the folder {folder}: {error.strerror}", hint="Check that it exists.") from error
 
 
 def _stamp(entry: os.DirEntry[str]) -> FileStamp | None:

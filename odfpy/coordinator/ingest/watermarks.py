@@ -25,7 +25,7 @@ OFTEN: Final = Duration(60)
 """Minimum time between two updates of an idle source's watermark by frequent callers, such as a watch."""
 
 FOLLOWS: Final = "nothing new for longer than watermark.idle, so the watermark follows system time"
-FUTURE: Final = "it is later than now: until then, all rows will count as late"
+FUTURE: Final = "it is in the future: until then, all rows will be late"
 
 
 def settings_of(dataset: StoredDataset) -> Config:
@@ -49,13 +49,13 @@ def require_own_watermark(dataset: StoredDataset) -> None:
     if dataset.state.kind is DatasetKind.DERIVATIVE:
         raise UsageError(
             f"{dataset.handle} is derivative: its watermark follows from its inputs",
-            hint=f"`odf inspect lineage {dataset.handle}` shows which of them holds it back.",
+            hint=f"`odf inspect lineage {dataset.handle}` shows which input holds it back.",
         )
     origin = next(iter(KnownPlaces.aliases(dataset).shown("pull")), None)
     if origin is not None:
         raise UsageError(
-            f"{dataset.handle} is a copy of {origin}: its watermark comes from there",
-            hint="Move the watermark of the original, then pull.",
+            f"{dataset.handle} is a copy of {origin}: it has the watermark of the original",
+            hint="Set the watermark of the original, then pull.",
         )
 
 
@@ -131,7 +131,7 @@ def set_watermark(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
 
         raise WatermarkWentBack(
             f"{dataset.handle}: the watermark is at {before} already and cannot go back to {watermark}",
-            hint="Watermarks only move forward; derivatives may have relied on this one.",
+            hint="Watermarks can only advance; derivatives may rely on this one.",
         )
     moved = _move(dataset, watermark)
     return moved if watermark <= commit_time(dataset.state) else replace(moved, notes=(FUTURE,))

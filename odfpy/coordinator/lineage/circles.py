@@ -20,7 +20,7 @@ Before = list[tuple[Timestamp, int]]
 """When a dataset got the query that closes the cycle, and the number of the previous block; empty if always."""
 
 _OTHER_INPUTS = (
-    "give one of them other inputs: change its manifest (`odf show` prints it), and `odf add --replace` that"
+    "change the inputs of one of them: edit its manifest (`odf show` prints it), and run `odf add --replace`"
 )
 
 
@@ -52,13 +52,13 @@ def circle_among(way: Sequence[StoredDataset], inputs_of: InputsOf, known: dict[
 def _way_out(members: Sequence[StoredDataset], known: Mapping[DatasetId, Before]) -> str:
     own = [dataset for dataset in members if not is_copy(dataset)]
     if not own:
-        return f"They are copies: `odf delete --force {members[0].handle}` removes one; tell who publishes it."
+        return f"They are copies: `odf delete --force {members[0].handle}` removes one; inform its publisher."
     found = [(since, number, dataset) for dataset in own for since, number in known[dataset.handle.id]]
     if not found:
         return f"Either {_OTHER_INPUTS}; or `odf delete --force {own[0].handle}`."
     _, number, latest = max(found, key=lambda item: item[0])
     name = latest.handle
-    return f"`odf reset {name} {number}` takes {name} back to the query that it had before; or {_OTHER_INPUTS}."
+    return f"`odf reset {name} {number}` resets {name} to its previous query; or {_OTHER_INPUTS}."
 
 
 def _before_the_circle(dataset: StoredDataset, inputs_of: InputsOf) -> Before:

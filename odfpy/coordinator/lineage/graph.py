@@ -36,7 +36,7 @@ def circle_error(names: Sequence[str], *, hint: str, error: type[DependencyCycle
     """
     left_out = len(names) - _SHOWN
     shown = names if left_out <= 1 else [*names[: _SHOWN - 1], f"... ({left_out} more)", names[-1]]
-    return error(f"Datasets are derived from each other in a circle: {' -> '.join(shown)}", hint=hint)
+    return error(f"Circular dependency: {' -> '.join(shown)}", hint=hint)
 
 
 class DependencyOrder(Generic[Node]):

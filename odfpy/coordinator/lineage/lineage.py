@@ -99,7 +99,7 @@ class Lineage:
         way = closes_circle(dataset.handle.id, inputs, self.inputs_of)
         if way and not self._circles.circle_of(dataset.handle.id):
             names = [str(self._datasets[item].handle) for item in way]
-            raise circle_error(names, hint=f"First give {names[1]} other inputs, or delete it.")
+            raise circle_error(names, hint=f"First change the inputs of {names[1]}, or delete it.")
 
     def tree(self, dataset_id: DatasetId) -> LineageNode:
         """Return a dataset over everything it is derived from, with watermarks."""

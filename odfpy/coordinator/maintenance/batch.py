@@ -34,10 +34,10 @@ MAX_COUNT: Final = 1000
 
 _IDLE_SECONDS: Final = 60
 _REPORT: Final = (
-    "If nothing else is wrong with the dataset, this is a bug of the engine: please report it with the query and the"
+    "If the dataset has no other errors, this is a bug of the engine: please report it with the query and the"
     " rows that differ (`-o json` has them)."
 )
-_UNSAID: Final = "Differences may be due to the rows that are taken back without being there, and be right."
+_UNSAID: Final = "Differences may be correct, since an input retracts rows that it does not have."
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +165,12 @@ def finding_of(comparison: BatchComparison) -> Finding | None:
     """Return the finding of a comparison; None if there is no difference."""
     answer = comparison.answer
     if answer.obstacle is not None:
-        return _finding(comparison, Severity.WARNING, f"Not compared with its query run once: {answer.obstacle}")
+        return _finding(comparison, Severity.WARNING, f"Not compared with the batch result: {answer.obstacle}")
     if answer.is_equal:
         return None
-    said = ((answer.missing, "missing"), (answer.extra, "too many"), (answer.differing, "with other values"))
+    said = ((answer.missing, "missing"), (answer.extra, "too many"), (answer.differing, "with different values"))
     counts = ", ".join(f"{count} {'row' if count == 1 else 'rows'} {what}" for count, what in said if count)
-    message = f"What the dataset amounts to is not what its query, run once, gives: {counts}"
+    message = f"The state of the dataset differs from the result of its query, run once: {counts}"
     message = ". ".join([message, *answer.remarks])
     if answer.taken_back:
         return _finding(comparison, Severity.WARNING, message, BatchMismatch, _UNSAID)

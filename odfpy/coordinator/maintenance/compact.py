@@ -246,8 +246,8 @@ def plan_compaction(storage: Storage, dataset: StoredDataset, options: CompactOp
     """
     if dataset.state.kind is DatasetKind.DERIVATIVE and not options.keep_metadata_only:
         raise UsageError(
-            f"{dataset.handle} is derivative: each of its slices is what a run of its query gave",
-            hint="With --keep-metadata-only its rows are dropped, and the next pull makes them again in one run.",
+            f"{dataset.handle} is a derivative: each of its slices is the result of a run of its query",
+            hint="With --keep-metadata-only, its rows are dropped, and the next pull recomputes them in one run.",
         )
     blocks = dataset.chain.in_order()
     slices = len(slices_of(blocks))
@@ -391,7 +391,7 @@ def _check(file: Path, name: Multihash) -> None:
     if found != name:
         raise HashMismatch(
             f"Damaged slice: {file} has the hash {found}; nothing was compacted",
-            hint="`odf verify --repair` fetches it again from where the dataset was copied from or pushed to.",
+            hint="`odf verify --repair` fetches it again from a repository that has the dataset.",
         )
 
 

@@ -97,9 +97,7 @@ def damage_told(dataset: StoredDataset) -> Iterator[None]:
                 is_missing = isinstance(error, ObjectNotFound) and store.describe(name) in error.message
                 damage = damage_of(store, name, what) if is_missing or name in store else None
                 if damage is not None:
-                    hint = (
-                        f"`odf verify {dataset.handle} --repair` fetches it from where it was pulled from or pushed to."
-                    )
+                    hint = f"`odf verify {dataset.handle} --repair` fetches it from a repository that has the dataset."
                     raise damage.cause(f"{damage.message}: {store.describe(name)}", hint=hint) from error
         raise
 

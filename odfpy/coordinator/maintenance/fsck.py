@@ -35,9 +35,9 @@ from odfpy.repository.registry import Aliases
 from odfpy.repository.seen_heads import SeenHeads
 
 _REFERENCE, _FILE = "reference", "file"
-_REPAIR: Final = "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to."
-_ODD: Final = "Nothing of the dataset needs it; move it elsewhere."
-_ROT: Final = "Nothing of the dataset needs it; `odf gc` removes it."
+_REPAIR: Final = "`odf verify --repair` fetches it from a repository that has the dataset."
+_ODD: Final = "The dataset does not need it; move it out of this folder."
+_ROT: Final = "The dataset does not need it; `odf gc` removes it."
 
 
 def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
@@ -162,7 +162,7 @@ def _rotten(dataset: StoredDataset, useless: list[UnusedPath]) -> Iterator[Findi
         store = stores.get(item.path.parent.name)
         if store is None or item.name is None:
             continue
-        damage = damage_of(store, item.name, "object that nothing refers to")
+        damage = damage_of(store, item.name, "unreferenced object")
         if damage is not None and damage.cause is not ObjectNotFound:  # it may have been removed meanwhile
             found = _finding(_FILE, damage.message, damage.cause, str(item.path), _ROT)
             yield replace(found, severity=Severity.WARNING)

@@ -105,7 +105,7 @@ class GarbageCollector:
     def collect(self, datasets: list[StoredDataset], *, everything: bool) -> Iterator[GcReport]:
         """Collect some datasets, one after the other; if `everything`, also garbage that belongs to none."""
         for number, dataset in enumerate(datasets):
-            self.progress(Progress(str(dataset.handle), "looking for what is of no use", number, len(datasets)))
+            self.progress(Progress(str(dataset.handle), "looking for unneeded files", number, len(datasets)))
             yield self._timed(str(dataset.handle), lambda dataset=dataset: self._dataset(dataset))  # type: ignore[misc]
         if everything:
             yield self._timed(None, self._workspace)
@@ -128,7 +128,7 @@ class GarbageCollector:
                 found = list(self._useless(dataset))
             except OdfError as error:
                 raise error.with_message(
-                    f"{error.message}: what is of no use cannot be told from what is",
+                    f"{error.message}: unneeded files cannot be identified",
                     hint=f"`odf verify {dataset.handle}` says what is damaged; nothing of the dataset was removed.",
                 ) from error
             return self._removed(found)

@@ -125,7 +125,7 @@ class Garbage(Enum):
     TEMPORARY = "temporary"
     CHECKPOINT = "superseded checkpoint"
     CACHE = "cache"
-    LET_GO = "let go as recorded"
+    LET_GO = "removal recorded"
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,9 @@ class Repair:
             found: the findings of a verification after the repair.
         """
         if found and not self._places and not self.findings:
-            self._tell("Nothing to repair from: the dataset was neither pulled from anywhere nor pushed", OdfError)
+            self._tell(
+                "Nothing to repair from: the dataset was neither pulled from nor pushed to a repository", OdfError
+            )
         return self.findings
 
     def _repair(self) -> None:
@@ -91,7 +93,7 @@ class Repair:
         try:
             self._linked()
         except OdfError as error:
-            self._tell(f"Not all linked files were looked at: {error.message}", type(error), error.hint)
+            self._tell(f"Not all linked files were checked: {error.message}", type(error), error.hint)
         self._tell_lost_tags()
 
     def _linked(self) -> None:
@@ -135,7 +137,7 @@ class Repair:
             try:
                 found.append((place, open_dataset(resolve_remote(remote, self.transfers.registry))))
             except OdfError as error:
-                self._tell(f"Nothing can be fetched from {place}: {error.message}", type(error), error.hint)
+                self._tell(f"Cannot fetch from {place}: {error.message}", type(error), error.hint)
         return found
 
     def _tell_lost_tags(self) -> None:
@@ -147,7 +149,7 @@ class Repair:
                 found = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]
                 for name in found[:_MAX_TAGS]:
                     self._tell(
-                        f"{place} has {name}, which is not here",
+                        f"{place} has {name}, which does not exist here",
                         ReferenceNotThere,
                         f"If it was lost: odf tag {self.dataset.handle} {name.name} {layout.refs.get(name.reference)}",
                     )

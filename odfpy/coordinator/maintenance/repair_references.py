@@ -117,8 +117,8 @@ class ReferenceRepair:
         # A silent step back would drop what was committed after the last push, and the next `odf gc` would remove it.
         if after:
             raise IntegrityError(
-                f"Damaged reference: {layout.refs.describe(name)}; another place has it at {block}, and blocks here go"
-                f" on from there, such as {after[0]}",
+                f"Damaged reference: {layout.refs.describe(name)}; another repository has it at {block}, and blocks"
+                f" here continue from there, such as {after[0]}",
                 hint="Write the hash of the block that it was at into the file.",
             )
 

@@ -32,12 +32,16 @@ from odfpy.errors import OdfError, ReplayMismatch
 from odfpy.state.run_names import listed_runs
 from odfpy.values import dataclass
 
-_OTHER_ENGINE = "Verify with that version of odfpy and Spark: another one may give other rows for the same query."
+_OTHER_ENGINE = (
+    "Verify with that version of odfpy and Spark: other versions may return different rows for the same query."
+)
 _BY_NAME = (
     ", which is how the reference's engine reads several of them at once: the rows are right, but not in the order in"
     " which they came, so a correction may stand before its row"
 )
-_DERIVE_ANEW = "Nothing is damaged. Who needs the rows as they came derives a dataset of the same query with odfpy."
+_DERIVE_ANEW = (
+    "Nothing is damaged. To get the rows in their original order, derive a dataset with the same query with odfpy."
+)
 
 _DIVERGED = (
     "After `odf gc` of {source} nobody can verify it any more, and pulls fail. Make it again from the first row:"
@@ -118,7 +122,7 @@ def remark_on_histories(this: Verification, storage: Storage) -> None:
         with suppress(OdfError):  # it is missing or damaged, which the replay and its own verification report
             source = storage.get(covered.dataset_id)
             if last is not None and last in source.layout.blocks and source.number_in_history(last) is None:
-                message = f"Made of blocks that the history of {source.handle} no longer has (up to {last})"
+                message = f"Computed from blocks that the history of {source.handle} no longer has (up to {last})"
                 hint = _DIVERGED.format(source=source.handle, name=this.dataset.handle)
                 this.error("lineage", message, hint=hint, severity=Severity.WARNING, cause=InputDiverged)
 
@@ -211,7 +215,7 @@ def _compare_rows(this: Verification, event: ExecuteTransform, replayed: Path | 
 def _compare_versions(set_transform: SetTransform, version: str) -> str:
     """Return a remark if another engine version has made the rows."""
     recorded = set_transform.transform.version
-    return f"; they were made with {recorded}, this is {version}" if recorded not in (None, version) else ""
+    return f"; they were computed with {recorded}, this is {version}" if recorded not in (None, version) else ""
 
 
 def _rows(path: Path, this: Verification) -> Counter[str]:

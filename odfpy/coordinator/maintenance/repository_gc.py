@@ -91,13 +91,13 @@ class RepositoryGarbage:
         """
         if not is_writable(self.url):
             raise UsageError(
-                f"{without_user(self.url)}: this place can only be read from here",
-                hint="A folder or a bucket can be tidied up; on a node, `odf gc` does it in its workspace.",
+                f"{without_user(self.url)}: this repository is read-only from here",
+                hint="Only folders and buckets can be cleaned up; on a node, run `odf gc` in its workspace.",
             )
         datasets = _chosen(list_datasets(self.url), names)
         for number, dataset in enumerate(datasets):
             name = str(dataset.alias)
-            self.progress(Progress(name, "looking for what is of no use", number, len(datasets)))
+            self.progress(Progress(name, "looking for unneeded files", number, len(datasets)))
             started = time.monotonic()
             report = self._dataset(name, dataset.url)
             yield replace(report, seconds=time.monotonic() - started)
@@ -115,7 +115,7 @@ class RepositoryGarbage:
             while some := list(islice(left, _AT_ONCE)):
                 if _tips(layout) != tips:
                     _require_all(layout, name, removed)  # a second run would not detect what is missing
-                    raise ConcurrentUpdate(f"{name} was written to meanwhile", hint="Run the command again.")
+                    raise ConcurrentUpdate(f"{name} was written to at the same time", hint="Run the command again.")
                 stays: set[int] = set()
                 run_all([partial(_remove, layout, item, limit, stays) for item in some])
                 removed += [item for item in some if id(item) not in stays]
@@ -145,8 +145,8 @@ def _references(layout: DatasetLayout) -> tuple[Reached, frozenset[tuple[str, Mu
         return reachable_blocks(layout), tips
     except OdfError as error:
         raise error.with_message(
-            f"{error.message}: what is of no use cannot be told from what is",
-            hint="Nothing of the dataset was removed. Push it again from where it is whole.",
+            f"{error.message}: unneeded files cannot be identified",
+            hint="Nothing of the dataset was removed. Push it again from an intact copy.",
         ) from error
 
 
@@ -189,7 +189,7 @@ def _is_of_use_again(store: ObjectStore, name: Multihash, limit: float) -> bool:
 def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | UnusedPath]) -> None:
     """Check that no object was removed to which a push has concurrently referred."""
     hint = "Push the dataset again from where the last push came from: what is missing is sent then."
-    problem = f"{name} was pushed to in the moment of the removal"
+    problem = f"{name} was pushed to at the moment of the removal"
     try:
         known = reachable_blocks(layout)
     except OdfError as error:

@@ -66,7 +66,7 @@ def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetRes
     kept = dataset.chain.in_order(wanted)
     after = validate(kept)
     if after.dataset_id != dataset.handle.id:
-        raise IntegrityError(f"{dataset.handle}: the block {wanted} is one of another dataset, {after.dataset_id}")
+        raise IntegrityError(f"{dataset.handle}: the block {wanted} belongs to another dataset, {after.dataset_id}")
     Lineage(storage).refuse_circle(dataset, after)
     slice_files(dataset.layout.data, slices_of(kept))  # the slices may be gone, unless the head's history has them
     dropped = blocks.keys() - {hashed.hash for hashed in kept}

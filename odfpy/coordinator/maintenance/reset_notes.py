@@ -32,10 +32,10 @@ def reset_notes(
     try:
         yield from _kept_again(dataset, dropped, kept)
     except OdfError as error:  # a reset may be the way out of a damaged slice
-        yield f"nobody can say which linked files would be kept again: {error.message}"
+        yield f"cannot determine which linked files would be kept again: {error.message}"
     names = sorted({path for path, _ in _attachments(dataset.state) ^ _attachments(after)})
     if names:
-        yield f"attachments are those of then, also retention rules and holds: {', '.join(names)}"
+        yield f"attachments are reset, including retention rules and holds: {', '.join(names)}"
 
 
 def _kept_again(dataset: StoredDataset, dropped: set[Multihash], kept: Sequence[HashedBlock]) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _kept_again(dataset: StoredDataset, dropped: set[Multihash], kept: Sequence[
         yield f"{count_of(len(again), 'linked file')} withdrawn or expired since then {verb} as kept again"
     if missing:
         files = count_of(missing, "linked file")
-        yield f"the bytes of {files} of these were removed and do not come back: `odf verify` reports them"
+        yield f"the bytes of {files} of these were removed and are not restored: `odf verify` reports them"
 
 
 def _attachments(state: ChainState) -> set[tuple[str, str]]:

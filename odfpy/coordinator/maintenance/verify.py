@@ -48,18 +48,18 @@ from odfpy.errors import ChainRuleViolation, HashMismatch, ObjectNotFound, OdfEr
 from odfpy.repository.transfer.clock import FromTheFuture, ahead
 
 _RESTORE = (
-    "`odf verify {} --repair` fetches it from where the dataset was pulled from or pushed to. Or copy the file of that"
+    "`odf verify {} --repair` fetches it from a repository that has the dataset. Or copy the file of that"
     " name from another copy."
 )
 _MAKE_AGAIN = (
-    "Delete the file, or copy that of the same name from another copy of the dataset. Replays and pulls go without it:"
-    " what it had is made again from the history of the inputs, which takes longer."
+    "Delete the file, or copy that of the same name from another copy of the dataset. Replays and pulls work without"
+    " it: they recompute its content from the history of the inputs, which takes longer."
 )
 _FUTURE = (
-    "See whether the clock here is right. If it is, that of the writer was ahead: questions about now leave such"
-    " blocks out, and what follows them has their time."
+    "Check the local clock. If it is correct, the clock of the writer was ahead: queries as of now omit such"
+    " blocks, and later blocks get their time."
 )
-_WITHOUT = "Nothing is lost: what it had is made again from the history of the inputs when it is needed."
+_WITHOUT = "Nothing is lost: its content is recomputed from the history of the inputs when it is needed."
 
 
 def verify(
@@ -163,7 +163,7 @@ def _remark_on_future(this: Verification) -> None:
         return
     difference = Duration.between(now, early[-1].block.system_time).in_words
     many = f", as are {len(early) - 1} after it" if len(early) > 1 else ""
-    message = f"The block is of the future{many}: {difference} ahead of the clock here"
+    message = f"The block has a time in the future{many}: {difference} ahead of the local clock"
     this.error("clock", message, early[0], hint=_FUTURE, severity=Severity.WARNING, cause=FromTheFuture)
 
 
@@ -258,11 +258,11 @@ def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, dat
 
 def _compare_with_batch(this: Verification, batch: BatchVerifier, *, each: bool) -> None:
     for moment in moments(this.blocks, this.states, each=each):
-        this.tell("comparing with the query run once", moment.hashed.block.sequence_number)
+        this.tell("comparing with the batch result", moment.hashed.block.sequence_number)
         try:
             found = batch.compare(this.dataset, moment)
         except OdfError as error:
-            message = f"Cannot be compared with its query run once: {error.message}"
+            message = f"Cannot be compared with the batch result: {error.message}"
             this.error("batch", message, moment.hashed, hint=error.hint, cause=type(error))
             return
         if found is not None:

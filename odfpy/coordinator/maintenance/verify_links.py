@@ -34,7 +34,7 @@ CHECK: Final = "file"
 _MAX_COUNT: Final = 20
 """Missing objects that are named one by one."""
 
-_REPAIR: Final = "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to."
+_REPAIR: Final = "`odf verify --repair` fetches it from a repository that has the dataset."
 
 
 @dataclass
@@ -154,13 +154,15 @@ def verify_links(this: Verification) -> LinkedFiles | None:
         elsewhere, removed = len(needed) - len(due), len(check.missing) - len(needed)
         _tell_missing(this, [name_of(name) for name in due[:_MAX_COUNT].tolist()], len(due), choice)
     except OdfError as error:
-        this.error(CHECK, f"Nobody knows which files are missing: {error.message}", hint=error.hint, cause=type(error))
+        this.error(
+            CHECK, f"Cannot determine which files are missing: {error.message}", hint=error.hint, cause=type(error)
+        )
     return LinkedFiles(check.count, check.size, elsewhere, removed)
 
 
 def _tell_missing(this: Verification, names: Iterable[Multihash], count: int, choice: LinkFilter) -> None:
     setting = f"odf config set --dataset {this.dataset.handle} {SETTING} available"
-    hint = f"{_REPAIR} If the copy is to have some files only: {setting}" if choice.is_whole else _REPAIR
+    hint = f"{_REPAIR} For a copy with only some of the files: {setting}" if choice.is_whole else _REPAIR
     for name in names:
         file = this.dataset.layout.data.describe(name)
         this.error(CHECK, "Missing file, which a row links to", file=file, hint=hint, cause=ObjectNotFound)
@@ -169,4 +171,4 @@ def _tell_missing(this: Verification, names: Iterable[Multihash], count: int, ch
 
 
 def _tell(this: Verification, done: int, total: int) -> None:
-    this.progress(Progress(str(this.dataset.handle), "checking files that rows link to", done, total, "bytes"))
+    this.progress(Progress(str(this.dataset.handle), "checking linked files", done, total, "bytes"))

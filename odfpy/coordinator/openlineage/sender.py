@@ -77,7 +77,7 @@ class EventSender:
         try:
             self._waiting.put_nowait(event)
         except Full:
-            self.lose("it takes them too slowly")
+            self.lose("it accepts them too slowly")
 
     def lose(self, problem: str) -> None:
         """Count an event that cannot be sent.

@@ -19,7 +19,7 @@ from odfpy.provenance.errors import UnknownProvenance
 from odfpy.provenance.hops import Datasets
 from odfpy.provenance.model import Rows, TracedDataset, TracedRow
 
-_LESS = "Ask for fewer hops, with a smaller `depth`; `odf provenance` has no such limit."
+_LESS = "Use a smaller `depth`; `odf provenance` has no such limit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,5 +121,5 @@ class GuardedDatasets:
     def _unknown(self, dataset_id: DatasetId) -> UnknownProvenance:
         name = self._storage.get(dataset_id).handle
         return UnknownProvenance(
-            f"It cannot be told what rows of {name} are made of", hint="Not all of its inputs are yours to read."
+            f"The provenance of rows of {name} is not available", hint="You may not read all of its inputs."
         )

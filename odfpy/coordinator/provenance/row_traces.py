@@ -79,7 +79,7 @@ class RowTraces:
         """
         if not isinstance(self.engine, Tracer):
             raise UnknownProvenance(
-                f"The engine {self.engine.name} of {self.dataset.handle} does not tell where rows come from",
+                f"The engine {self.engine.name} of {self.dataset.handle} does not provide provenance",
                 hint="Rows of queries for `engine: spark` and `engine: datafusion` can be traced.",
             )
         with self.dataset.workspace_folder.scratch() as scratch:

@@ -212,7 +212,7 @@ class _Hop:
             because_of=self._rows_of(run, because),
             takes_back=takes_back,
             ways=self._ways.get(row.offset, 1),
-            problem=None if made_of is not None else "its query does not give such a row any more",
+            problem=None if made_of is not None else "its query no longer returns such a row",
         )
 
     def _made_of(self, offset: int) -> CitedRows | None:
@@ -299,7 +299,7 @@ class _Hop:
             return Check.SKIPPED, None
         missing = [offset for offset in self.offsets if offset not in self._made_by]
         if missing:
-            return Check.IMPOSSIBLE, f"it is not known what row {missing[0]} is made of"
+            return Check.IMPOSSIBLE, f"the provenance of row {missing[0]} is unknown"
         for question in questions:
             try:
                 lost = self._lost(question, question.rows)
@@ -376,7 +376,7 @@ def _check_question(dataset: StoredDataset, offset: int, column: str | None, dep
             f"depth must be 0 or more, not {depth}", hint="0 follows nothing; without it, everything is followed."
         )
     if state.num_records == 0:
-        raise NoSuchRow(f"{dataset.handle} has no rows", hint="Pull or ingest something first.")
+        raise NoSuchRow(f"{dataset.handle} has no rows", hint="Pull or ingest data first.")
     if not 0 <= offset < state.num_records:
         raise NoSuchRow(
             f"{dataset.handle} has no row of offset {offset}",

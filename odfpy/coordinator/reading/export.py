@@ -106,7 +106,7 @@ def export(service: QueryService, query: Query, options: ExportOptions, progress
         except OSError as error:
             raise OdfError(
                 f"Cannot write {place.to}: {error.strerror or error}",
-                hint="Nothing was left behind; try another place.",
+                hint="No partial file is left; try another location.",
             ) from error
     return Exported(place.to, place.sidecar, manifest)
 

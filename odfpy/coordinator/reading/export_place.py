@@ -50,7 +50,7 @@ class ExportTarget:
         if text in ("", "-"):
             raise UsageError("Missing option --to", hint="Name a file; `odf sql -c ... -o csv` prints rows instead.")
         if "://" in text:
-            raise UsageError(f"{text} is not a place on this machine", hint="Export to a file, and copy it there.")
+            raise UsageError(f"{text} is not a path on this machine", hint="Export to a file, and copy it there.")
         if text.endswith("/") and not is_folder:
             raise UsageError(
                 f"{text} would be a folder", hint="Folders are written with --partition-by or --rows-per-file."
@@ -73,7 +73,7 @@ class ExportTarget:
         if not folder.is_dir():
             raise OdfError(f"Cannot write {to}: No such file or directory", hint=f"Make the folder {folder} first.")
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise OdfError(f"Cannot write {to}: nothing may be written to {folder}", hint="Choose another folder.")
+            raise OdfError(f"Cannot write {to}: no permission to write to {folder}", hint="Choose another folder.")
         if not to.exists() and not to.is_symlink():
             return
         if to.is_dir() != self.is_folder:
@@ -125,7 +125,7 @@ def _require_exported(folder: Path) -> None:
     Raises:
         AlreadyExists: something is.
     """
-    hint = "It is left alone: choose another name, or move away what you need and remove it yourself."
+    hint = "It was not changed: choose another name, or remove it yourself."
     if not any(folder.iterdir()):
         return
     try:
@@ -134,7 +134,9 @@ def _require_exported(folder: Path) -> None:
         raise AlreadyExists(f"{folder} is not a folder that was exported: {error.message}", hint=hint) from error
     if unlisted := unlisted_files(folder, manifest):
         more = f", and {len(unlisted) - 3} more" if len(unlisted) > 3 else ""
-        raise AlreadyExists(f"{folder} has what was not exported: {', '.join(unlisted[:3])}{more}", hint=hint)
+        raise AlreadyExists(
+            f"{folder} has files that are not part of an export: {', '.join(unlisted[:3])}{more}", hint=hint
+        )
 
 
 def _flush(folder: Path) -> None:

@@ -49,7 +49,7 @@ def read_sidecar(sidecar: Path) -> Mapping[str, Any]:
         manifest = json.loads(sidecar.read_bytes())
     except FileNotFoundError as error:
         raise NotFound(
-            f"No {sidecar}, which would say what was exported", hint="`odf export` writes it beside its files."
+            f"No {sidecar}, the description of the export", hint="`odf export` writes it beside its files."
         ) from error
     except OSError as error:
         raise NotFound(f"Cannot read {sidecar}: {error.strerror}") from error

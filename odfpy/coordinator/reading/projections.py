@@ -37,7 +37,7 @@ def table_of(
     storage.get_at(name)
     if current and (as_at is not None or as_of is not None):
         raise UsageError(
-            "Either the current state or an earlier one", hint="--as-at and --as-of give a state: leave out --current."
+            "Either the current state or an earlier one", hint="--as-at and --as-of select a state: omit --current."
         )
     at = None if as_at is None else moment(storage, name, as_at)
     of = None if as_of is None else str(Timestamp.of(as_of))

@@ -47,7 +47,7 @@ def check_cron(text: str) -> None:
         field = str(error).removeprefix("Bad ").replace("-", " ")
         raise InvalidValue(f"Not a cron expression: {shown!r}, wrong {field}", hint=_FORM) from error
     except StopIteration:
-        raise InvalidValue(f"No day fits the cron expression {shown!r}", hint=_FORM) from None
+        raise InvalidValue(f"No day matches the cron expression {shown!r}", hint=_FORM) from None
 
 
 def zone_named(name: str | None) -> tzinfo:

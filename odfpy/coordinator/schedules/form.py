@@ -130,14 +130,14 @@ def _faults_for(target: Target, job: Job, trigger: Trigger) -> Iterator[tuple[Pa
         yield (
             (),
             InvalidValue(
-                "the dataset has nothing to pull from", hint="Its rows come by `odf ingest`. Schedule another job."
+                "the dataset has no source to pull from", hint="Its rows come by `odf ingest`. Schedule another job."
             ),
         )
     elif job is Job.PULL and not target.is_derivative and trigger.rows is not None:
-        where = "another place" if target.is_copy else "its source"
+        where = "its origin" if target.is_copy else "its source"
         yield (
             ("rows",),
-            InvalidValue(f"nobody knows how many rows {where} has before it is asked", hint="Write `every: 1h`."),
+            InvalidValue(f"the number of rows of {where} is unknown until it is fetched", hint="Write `every: 1h`."),
         )
     if job is Job.COMPACT and (target.is_derivative or target.is_copy):
         what = "copy" if target.is_copy else "derivative"

@@ -59,8 +59,8 @@ class Approvals:
         if self.has(dataset.handle.id, source):
             return
         raise SourceNotApproved(
-            f"The source of {dataset.handle} was set elsewhere, and nobody has approved it on this machine",
-            hint=f"`odf source trust {dataset.handle}` shows what it would do here, and lets it.",
+            f"The source of {dataset.handle} comes from another origin, and is not approved on this machine",
+            hint=f"`odf source trust {dataset.handle}` shows what it would do here, and approves it.",
         )
 
     def approve(self, dataset_id: DatasetId, sources: Iterable[Source]) -> None:

@@ -43,16 +43,16 @@ class SourceClock:
         """
         if self.ahead > MAX_AHEAD and not self._any_time:
             raise ClockAhead(
-                f"The clock here is {self.ahead.in_words} ahead of that of the source, which has {self._told}",
-                hint="Set the clock: what is written now would be of the future, and stay so. If it is the source that"
-                " is wrong: --allow-future.",
+                f"The local clock is {self.ahead.in_words} ahead of that of the source, which has {self._told}",
+                hint="Set the clock: blocks written now would have a time in the future permanently. If the clock of"
+                " the source is wrong: --allow-future.",
             )
 
     def warnings(self) -> tuple[DataWarning, ...]:
         """Return warnings about a clock that is ahead."""
         if self.ahead <= TOLERANCE:
             return ()
-        message = f"the clock here is {self.ahead.in_words} ahead of that of the source ({self._told})"
+        message = f"the local clock is {self.ahead.in_words} ahead of that of the source ({self._told})"
         return (DataWarning(WarningKind.CLOCK, message),)
 
 
@@ -66,8 +66,8 @@ def warnings_of_last_block(system_time: Timestamp | None) -> tuple[DataWarning, 
     if difference is None:
         return ()
     message = (
-        f"the last block is of {system_time}, {difference.in_words} ahead of the clock here: system time does not go"
-        " back, so what is written until then has the same time"
+        f"the last block is of {system_time}, {difference.in_words} ahead of the local clock: system time never"
+        " decreases, so blocks that are written until then get the same time"
     )
     return (DataWarning(WarningKind.CLOCK, message),)
 
@@ -77,7 +77,7 @@ def warnings_of_copy(system_time: Timestamp | None) -> tuple[DataWarning, ...]:
     difference = ahead(system_time, Timestamp.now())
     if difference is None:
         return ()
-    message = f"the last block is of {system_time}, {difference.in_words} ahead of the clock here"
+    message = f"the last block is of {system_time}, {difference.in_words} ahead of the local clock"
     return (DataWarning(WarningKind.CLOCK, message),)
 
 
@@ -93,5 +93,5 @@ def warnings_of_given_time(name: str, time: Timestamp, rows: int, now: Timestamp
     difference = ahead(time, now)
     if difference is None or not rows:
         return ()
-    message = f"{name} is of {time}, {difference.in_words} ahead of the clock here, and gives its rows that event time"
+    message = f"{name} is of {time}, {difference.in_words} ahead of the local clock, and gives its rows that event time"
     return (DataWarning(WarningKind.CLOCK, message, rows),)

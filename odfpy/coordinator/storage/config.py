@@ -66,7 +66,7 @@ class Config:
 
         Raises:
             MalformedManifest: a file is damaged; the message names file and key.
-            UsageError: a variable names no setting, or has an invalid value.
+            UsageError: a variable is not a setting, or has an invalid value.
         """
         files = config_files(root)
         layers = [(path, _read(path, SETTINGS)) for path in files]
@@ -126,7 +126,7 @@ class Config:
         setting = find(key, self._settings)
         path = self._user_file if for_user else self._own_file
         if path is None:
-            raise UsageError("Settings of a dataset are not those of a user", hint="Leave out --user, or --dataset.")
+            raise UsageError("Settings of a dataset are not those of a user", hint="Omit --user or --dataset.")
         value = None if text is None else parse(setting, text)
         with changing(path):  # so that no concurrent change is lost
             values = _read(path, self._settings)
@@ -149,9 +149,9 @@ def find(key: str, settings: Mapping[str, Setting] = SETTINGS) -> Setting:
     if found is not None:
         return found
     if (of_dataset := _in_context(key, DATASET_SETTINGS)) is not None:
-        raise UsageError(f"{of_dataset.key} is a setting of single datasets", hint="Say of which: --dataset NAME.")
+        raise UsageError(f"{of_dataset.key} is a setting of single datasets", hint="Add --dataset NAME.")
     if (of_workspace := _in_context(key, SETTINGS)) is not None:
-        raise UsageError(f"{of_workspace.key} is not a setting of single datasets", hint="Leave out --dataset.")
+        raise UsageError(f"{of_workspace.key} is not a setting of single datasets", hint="Omit --dataset.")
     listing = "odf config list" if settings is SETTINGS else "odf config list --dataset NAME"
     raise UsageError(
         f"No setting is called {key!r}",
@@ -184,7 +184,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
         if name not in known:
             # A misspelt variable must not be ignored: its value would silently be missing.
             hint = did_you_mean(name, known, otherwise="`odf config list` shows the settings.")
-            raise UsageError(f"The variable {name} names no setting", hint=hint)
+            raise UsageError(f"The variable {name} is not a setting", hint=hint)
         setting = known[name]
         try:
             values[setting.key] = parse(setting, environment[name])

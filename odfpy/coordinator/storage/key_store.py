@@ -55,5 +55,5 @@ class KeyStore:
 def _damaged(path: Path) -> IntegrityError:
     return IntegrityError(
         f"Damaged key: {path} does not hold the private key of the dataset",
-        hint="Restore it from a backup. Without the file the dataset's own key signs no more.",
+        hint="Restore it from a backup. Without the file, the dataset's own key cannot sign.",
     )

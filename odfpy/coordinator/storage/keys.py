@@ -141,8 +141,8 @@ class UserKeys:
             sync_folder(folder)
         except OSError as error:
             raise UnusableKey(
-                f"No key to sign with can be made in {folder}: {error.strerror}",
-                hint="Check who may write there; `odf config set signatures.sign false` does without.",
+                f"Cannot create a signing key in {folder}: {error.strerror}",
+                hint="Check the permissions; `odf config set signatures.sign false` turns signatures off.",
             ) from error
         return self.known() or pair
 
@@ -191,7 +191,7 @@ class UserKeys:
             AlreadyExists: another key has the name.
         """
         if not _NAME.fullmatch(name) or name.lower() in (OWNER, ME):
-            hint = f"Letters, digits and . _ @ + - are possible; {OWNER} and {ME} have a meaning already."
+            hint = f"Letters, digits and . _ @ + - are allowed; {OWNER} and {ME} are reserved."
             raise InvalidValue(f"Not a name for a key: {name!r}", hint=hint)
         item = TrustedKey(name, key)
         with self._changing():
@@ -287,7 +287,7 @@ def _key_in(path: Path) -> KeyPair | None:
     except (ValueError, InvalidValue) as error:
         raise UnusableKey(
             f"Damaged key: {path} does not hold 64 hexadecimal digits",
-            hint="Restore it from a backup, or move it away: another one is made then.",
+            hint="Restore it from a backup, or move it away: then a new one is created.",
         ) from error
 
 
@@ -327,7 +327,7 @@ def answer_key(root: Path) -> KeyPair:
         if one.key == str(pair.actor) and one.has_come(now):
             raise UnusableKey(
                 f"No answer is signed with the key {pair.actor}, which {one.in_words(None)}",
-                hint="`odf key revoke --reason superseded` puts your key away, and another one is made. For a key that"
+                hint="`odf key revoke --reason superseded` replaces your key. For a key that"
                 " `proofs.key` names, remove its file.",
             )
     return pair

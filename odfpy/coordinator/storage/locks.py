@@ -80,7 +80,7 @@ def push_lock(path: Path, what: str) -> Iterator[None]:
     Raises:
         DatasetLocked: garbage collection is running, and did not end in time.
     """
-    with _pushes(path, what, _PATIENCE_OF_PUSHES, "garbage is being removed", shared=True):
+    with _pushes(path, what, _PATIENCE_OF_PUSHES, "`odf gc` is running", shared=True):
         yield
 
 
@@ -95,7 +95,7 @@ def no_pushes(path: Path, what: str) -> Iterator[None]:
     Raises:
         DatasetLocked: a push is under way.
     """
-    with _pushes(path, what, 0.0, "somebody is pushing to it", shared=False):
+    with _pushes(path, what, 0.0, "a push to it is running", shared=False):
         yield
 
 
@@ -133,5 +133,5 @@ def _acquire(descriptor: int, patience: float, *, shared: bool = False) -> bool:
 def _not_lockable(path: Path, what: str, error: OSError) -> OdfError:
     return OdfError(
         f"{what} cannot be locked: {path}: {error.strerror}",
-        hint="Check who may write to the workspace, and whether there is room on the disk.",
+        hint="Check permissions and free space of the workspace.",
     )

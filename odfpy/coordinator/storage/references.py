@@ -139,7 +139,7 @@ def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
     target = dataset.layout.refs.get(reference.reference)
     if target is None:
         names = [item.name.name for item in references(dataset, kind)]
-        otherwise = f"`odf {kind.value} {dataset.handle}` lists what there is."
+        otherwise = f"`odf {kind.value} {dataset.handle}` lists the existing ones."
         raise NoSuchReference(
             f"{dataset.handle} has no {reference}", hint=did_you_mean(name, names, otherwise=otherwise)
         )

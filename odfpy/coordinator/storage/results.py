@@ -222,7 +222,7 @@ class Progress:
 
 ENGINE_ACTIONS: Final = {
     "starting": "starting Spark",
-    "queued": "waiting for Spark, which has other work",
+    "queued": "waiting for Spark, which is busy",
     "running": "Spark works",
 }
 """Descriptions of the engine's stages."""

@@ -98,7 +98,7 @@ def _read(path: Path) -> KnownRevocations:
         return KnownRevocations()
     forged = next((one for one in (*document.made, *document.learnt) if not one.is_honest()), None)
     if forged is not None:
-        raise MalformedManifest(f"{path}: a statement about {forged.key} is not signed by whom it says")
+        raise MalformedManifest(f"{path}: a statement about {forged.key} is not signed by the key that it names")
     return KnownRevocations(document.made, document.learnt)
 
 

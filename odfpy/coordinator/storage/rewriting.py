@@ -130,7 +130,7 @@ def who_keeps_old_history(dataset: StoredDataset, dropped: set[Multihash]) -> tu
     aliases = Aliases.of(dataset.folder)
     notes = [f"the old history stays for {', '.join(others)}, until that is deleted"] if others else []
     pushed, pulled = aliases.shown("push"), aliases.shown("pull")
-    notes += [f"{place} keeps the old history, until it is pushed there with --force" for place in pushed]
+    notes += [f"{place} keeps the old history until you push with --force" for place in pushed]
     notes += [f"{place}, where it is pulled from, keeps the old history" for place in pulled]
     return tuple(notes)
 

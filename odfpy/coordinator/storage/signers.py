@@ -88,7 +88,7 @@ class Signers:
 
     def _signer(self, key: ActorId, signature: Signature, *, counts: bool) -> Signer:
         name = self._keys.name_of(key, self._dataset_id)
-        return Signer(key, name if counts else f"{name} (does not count: the key was revoked)", signature.time)
+        return Signer(key, name if counts else f"{name} (not valid: the key was revoked)", signature.time)
 
 
 def statements_about(side: SideFiles | None, dataset_id: DatasetId, keys: UserKeys) -> tuple[KeyRevocation, ...]:

@@ -117,7 +117,7 @@ class Signing:
         """Return whether a key is neither revoked nor expired; otherwise add a remark."""
         if end is not None:
             what = f"expired at {end.expires}" if end.expires is not None else f"was revoked at {end.time}"
-            hint = "`odf key revoke me --reason superseded` puts it away, and another one is made."
+            hint = "`odf key revoke me --reason superseded` replaces it."
             self._say(f"not signed by {who}", RevokedKey(f"the key {what}", hint=hint if who == "you" else None))
         return end is None
 

@@ -83,8 +83,8 @@ class Storage(WorkspaceFolder):
         if isinstance(ref, str) and "@" in ref:
             raise UsageError(
                 f"{ref} names a dataset at a block, which this command does not take",
-                hint=f"`odf tail`, `log`, `verify`, `export`, `inspect schema` and `sql` do. Else leave out @ and what "
-                f"follows it: {ref.partition('@')[0]}",
+                hint=f"`odf tail`, `log`, `verify`, `export`, `inspect schema` and `sql` do. Otherwise omit @ and the "
+                f"text after it: {ref.partition('@')[0]}",
             )
         parsed = parse_ref(ref) if isinstance(ref, str) else ref
         if isinstance(parsed, DatasetId):
@@ -106,7 +106,7 @@ class Storage(WorkspaceFolder):
         names = [str(dataset.handle) for dataset in datasets]
         hint = did_you_mean_dataset(str(parsed), names, otherwise="`odf list` shows the datasets of the workspace.")
         if nameless:
-            hint = f"{hint} Or has it lost its name? `odf list` shows what is damaged."
+            hint = f"{hint} It may also have lost its name: `odf list` shows damaged datasets."
         raise DatasetNotFound(f"No dataset {str(parsed)!r} in the workspace {self.root}", hint=hint)
 
     def get_at(self, ref: str) -> StoredDataset:
@@ -139,7 +139,7 @@ class Storage(WorkspaceFolder):
                 matching = [dataset for dataset in self.datasets() if pattern.matches(dataset.handle.alias)]
                 if not matching:
                     hint = "`odf list` shows the datasets of the workspace; `%` stands for any text."
-                    raise DatasetNotFound(f"No dataset fits the pattern {text!r}", hint=hint)
+                    raise DatasetNotFound(f"No dataset matches the pattern {text!r}", hint=hint)
             else:
                 matching = [self.get_at(text) if allow_at_block else self.get(text)]
             found.update((dataset.handle.id, dataset) for dataset in matching)
@@ -193,7 +193,7 @@ class Storage(WorkspaceFolder):
             if dataset.handle.id == dataset_id:
                 raise AlreadyExists(
                     f"The dataset {dataset_id} already exists as {str(dataset.handle)!r}",
-                    hint=f"`odf pull {dataset.handle}` brings that up to date, `odf rename` gives it another name.",
+                    hint=f"`odf pull {dataset.handle}` updates it, `odf rename` gives it another name.",
                 )
 
     def rename(self, dataset: StoredDataset, alias: DatasetAlias) -> StoredDataset:
@@ -324,7 +324,7 @@ def lost_name_of(folder: Path) -> DatasetAlias | None:
 def _same_name(dataset: StoredDataset) -> IntegrityError:
     handle = dataset.handle
     return IntegrityError(
-        f"{handle.id} has the name {handle}, and another dataset has it, too",
+        f"{handle.id} has the name {handle}, which another dataset also has",
         hint=f"Give one of them another name: `odf rename {handle.id} NAME`.",
     )
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from odfpy.chain.new_blocks import NewBlocks
 
 _RESTORE = (
-    "`odf verify {} --repair` fetches it from where the dataset was pulled from or pushed to. Or restore the dataset"
-    " from a backup."
+    "`odf verify {} --repair` fetches it from a repository that has the dataset. Or restore the dataset from a backup."
 )
 
 
@@ -68,15 +67,15 @@ class StoredDataset:
             dataset_id = DatasetId.parse(DID_ODF_PREFIX + folder.name)
         except InvalidValue as error:
             raise IntegrityError(
-                f"Damaged workspace: {folder} is not named by the id of a dataset", hint="Move it elsewhere."
+                f"Damaged workspace: {folder} is not named by the id of a dataset", hint="Move it out of the workspace."
             ) from error
         try:
             alias = DatasetAlias.parse(read_regular(path).decode().strip())
         except (OSError, InvalidValue, UnicodeDecodeError) as error:
             raise IntegrityError(
                 f"Damaged workspace: {path} does not hold the name of a dataset",
-                hint=f"`odf rename {dataset_id} NAME` gives it a name again; `odf verify --repair {dataset_id}` the one"
-                " by which it was pulled or pushed last.",
+                hint=f"`odf rename {dataset_id} NAME` gives it a name; `odf verify --repair {dataset_id}` restores"
+                " the name of its last pull or push.",
             ) from error
         return cls(DatasetHandle(dataset_id, alias), folder, workspace_folder)
 
@@ -181,8 +180,8 @@ class StoredDataset:
         """
         if self.block is not None:
             raise UsageError(
-                f"{self.handle} as it was at block {self.block} cannot be changed",
-                hint="Leave out @ and what follows it.",
+                f"{self.handle} as of block {self.block} cannot be changed",
+                hint="Omit @ and the text after it.",
             )
         lock = self.workspace_folder.lock_of(self.folder)
         with writer_lock(lock, f"Dataset {self.handle}", self.workspace_folder.lock_patience) as was_abandoned:

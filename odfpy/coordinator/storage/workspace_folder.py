@@ -72,7 +72,7 @@ class WorkspaceFolder:
         if not os.path.isdir(folder):  # noqa: PTH112  of Path, it fails for names that no folder can have
             raise WorkspaceNotFound(
                 f"There is no folder {str(folder)[:100]!r} that a workspace could be in",
-                hint="Name one that is there. `odf init FOLDER` makes a new one, with a workspace in it.",
+                hint="Name an existing folder. `odf init FOLDER` creates a folder with a workspace.",
             )
         start = folder.resolve()
         for candidate in (start, *start.parents):
@@ -84,7 +84,7 @@ class WorkspaceFolder:
             if version.parent.joinpath("datasets").is_dir():
                 raise version_missing(candidate)
         raise WorkspaceNotFound(
-            f"No workspace in {start} or any folder above it", hint="Make one here with `odf init`."
+            f"No workspace in {start} or any folder above it", hint="Create one here with `odf init`."
         )
 
     @property
@@ -290,7 +290,7 @@ def _check_version(folder: Path, found: str) -> None:
 
 def _mend(version: Path) -> str:
     return (
-        f"If it was made by this release: echo {LAYOUT_VERSION} > {shlex.quote(str(version))}."
+        f"If this release created it: echo {LAYOUT_VERSION} > {shlex.quote(str(version))}."
         " If other files are missing, too, restore the folder from a backup."
     )
 

@@ -61,5 +61,5 @@ def remarks_on(links: LinkedResult) -> list[str]:
     if links.count:
         remarks.append(f"{count_of(links.count, 'file')} ({links.size} byte{'' if links.size == 1 else 's'})")
     if links.elsewhere:
-        remarks.append(f"not there, though rows link to them: {count_of(links.elsewhere, 'file')}")
+        remarks.append(f"missing, although rows link to them: {count_of(links.elsewhere, 'file')}")
     return remarks

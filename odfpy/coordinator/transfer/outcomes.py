@@ -45,15 +45,15 @@ def hint_if_diverged(dataset: StoredDataset, url: str, pull: str) -> Iterator[No
         name = dataset.handle
         if _was_here(dataset, url):
             hint = (
-                "The other place has what was here before a reset or `odf compact`. To have it there as it is here:"
-                f" `odf push {name} --force`. To have it here as it is there: `{pull} --force`."
+                "The remote has the history from before a reset or `odf compact`. To replace it:"
+                f" `odf push {name} --force`. To restore it here: `{pull} --force`."
             )
             raise error.with_message(error.message, hint=hint) from None
         keep = f"`odf branch {name} mine`, `{pull} --force`, `odf merge {name} mine`"
         was_made_here = name.id in dataset.workspace_folder.keys
         if dataset.state.kind is DatasetKind.DERIVATIVE and was_made_here:  # runs of a query cannot be merged
             keep = f"`{pull} --force`, `odf pull {name}`, which derives again what is only here"
-        hint = f"To lose nothing, go on from what is there: {keep}. To lose one side: {error.hint}"
+        hint = f"To lose nothing, rebase on the remote: {keep}. To drop one side: {error.hint}"
         raise error.with_message(error.message, hint=hint) from None
 
 
@@ -84,7 +84,7 @@ def without_memory_of_user(result: PullResult, remote: str) -> PullResult:
     """Add a note to a result if a place is remembered without the credentials in its URL."""
     if result.error is not None or without_user(remote) == remote:
         return result
-    note = "the user and password in the URL are not remembered: the next pull or push needs them again"
+    note = "user and password in the URL are not stored: the next pull or push needs them again"
     return replace(result, notes=(*result.notes, note))
 
 

@@ -31,8 +31,8 @@ def require_place(url: str, name: str) -> None:
     _require_repository(url.rpartition("/")[0])
     if is_writable(url) and not _is_dataset(url) and _is_repository(url):
         raise UsageError(
-            f"{url} is a repository, with datasets of its own in it",
-            hint=f"Push to a place in it: --to {url}/{name}, or, with a slash at the end, --to {url}/",
+            f"{url} is a repository with datasets in it",
+            hint=f"Push to a dataset in it: --to {url}/{name}, or, with a slash at the end, --to {url}/",
         )
 
 
@@ -47,7 +47,7 @@ def _require_repository(url: str) -> None:
             " with them. Remove what is of that dataset alone, the folders blocks, checkpoints, data, info and refs in"
             f" {url}, and push it again with --to {url}/"
         )
-    raise UsageError(f"{url} is the place of a dataset, and no repository for others", hint=hint)
+    raise UsageError(f"{url} is a dataset, not a repository", hint=hint)
 
 
 def _is_dataset(url: str) -> bool:

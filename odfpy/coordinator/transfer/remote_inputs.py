@@ -54,7 +54,7 @@ class InputElsewhere:
         raise DatasetNotFound(
             f"`{self.name}` ({self.dataset_id}), which {without_user(self.copy)} is derived from, is not to be found"
             " beside it",
-            hint="If it has another name, or is elsewhere, pull it from there: odf pull REPOSITORY/NAME",
+            hint="If it has another name or repository, pull it from there: odf pull REPOSITORY/NAME",
         )
 
     def _is_unlike(self, known: ListedDataset) -> bool:

@@ -65,7 +65,7 @@ def _fitting(ref: str, registry: RepositoryRegistry) -> Iterator[str]:
             url = registry.get(place).url
         except RepositoryNotFound as error:
             raise RepositoryNotFound(
-                f"No dataset fits the pattern {ref!r}, and {error.message[0].lower()}{error.message[1:]}",
+                f"No dataset matches the pattern {ref!r}, and {error.message[0].lower()}{error.message[1:]}",
                 hint=error.hint,
             ) from error
     pattern = DatasetPattern(text)

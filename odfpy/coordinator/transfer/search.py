@@ -53,7 +53,7 @@ def search_repositories(
         where = [(f"{item.name}/", item.url) for item in registry.list()]
     if not where:
         raise UsageError(
-            "There are no repositories to look into",
+            "There are no repositories to search",
             hint="Add one with `odf repo add NAME URL`, or name one: --repo URL",
         )
     found: list[FoundDataset] = []

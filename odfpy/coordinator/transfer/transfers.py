@@ -111,7 +111,7 @@ class Transfers(KnownPlaces):
                 result = fetch_dataset(url, dataset.layout, replace(options, force=True), progress=reporter)
         remember_choice(dataset.folder, files.choice)
         seen.remember(url, result.source_head)
-        undo = f"`odf reset {name} {result.old_head}` takes it back there, until `odf gc` has run"
+        undo = f"`odf reset {name} {result.old_head}` restores it, until `odf gc` has run"
         return pull_result(name, result, lambda: dataset.reloaded().state, source=place, if_dropped=undo)
 
     def pull_reference(
@@ -170,7 +170,7 @@ class Transfers(KnownPlaces):
         if layout.refs.get(reference.reference) is None:
             raise ReferenceNotThere(
                 f"{name}: there is no {reference} here",
-                hint=f"`odf {reference.kind.value} {name}` lists what there is.",
+                hint=f"`odf {reference.kind.value} {name}` lists the existing ones.",
             )
         url = resolve_remote(self._target(dataset, to, several=several), self.registry)
         reporter = bytes_reporter(name, f"pushing {reference}", progress)
@@ -216,7 +216,7 @@ class Transfers(KnownPlaces):
         existing = self._existing(alias)
         if existing is not None and expected_id not in (None, existing.handle.id):
             raise AlreadyExists(
-                f"{without_user(ref)} is wanted as {expected_id}, and {alias} is another dataset here",
+                f"{without_user(ref)} should be {expected_id}, but {alias} is another dataset here",
                 hint=f"Pull it under another name: odf pull {without_user(ref)} --as NAME",
             )
         if existing is not None:
@@ -257,7 +257,7 @@ class Transfers(KnownPlaces):
         with dataset.writing() as locked:
             result = self.pull(locked, url, taking, progress=progress)
             if self.pull_url(locked) is None and locked.handle.id in self._storage.keys:
-                note = f"it was made here: `odf pull {dataset.handle}` does not fetch from {without_user(ref)}"
+                note = f"it was created here: `odf pull {dataset.handle}` does not fetch from {without_user(ref)}"
                 return replace(result, notes=(*result.notes, note))
             self.aliases(locked).add("pull", ref)
             return result
@@ -316,7 +316,7 @@ class Transfers(KnownPlaces):
                 aliases.add("push", target)
             heads_seen(dataset.folder).remember(url, result.new_head)
         except OdfError as error:  # the push itself has succeeded
-            notes = (*notes, f"this place could not be remembered for the next time: {error.message}")
+            notes = (*notes, f"the repository could not be remembered for the next time: {error.message}")
         try:
             is_named = not is_url(target) and not is_path(target)
             self._enter(dataset, url, is_in_repository=several or is_named or (to or "").endswith("/"))
@@ -341,17 +341,22 @@ class Transfers(KnownPlaces):
         if to is None:
             latest = next(iter(self.aliases(dataset).list("push")), None)
             if latest is None:
-                raise UsageError("This has not been pushed anywhere yet", hint="Say where with --to.")
+                raise UsageError(
+                    f"{dataset.handle} has not been pushed anywhere yet", hint="Give the repository with --to."
+                )
             return latest
         name = dataset.handle.alias.name
         if is_url(to) or is_path(to):
             return f"{normalize_url(to)}/{name}" if several or to.endswith("/") else to
         if "://" in to:
             raise UsageError(
-                f"Not a place: {to!r}", hint="After :// there is a host, a bucket or a path: s3://bucket/folder/"
+                f"Not a repository, path or URL: {to!r}",
+                hint="After :// there is a host, a bucket or a path: s3://bucket/folder/",
             )
         if not to.strip():
-            raise UsageError("--to must name a place", hint="A repository, repository/name, a path or a URL.")
+            raise UsageError(
+                "--to must name a repository, path or URL", hint="A repository, repository/name, a path or a URL."
+            )
         return to if "/" in to else f"{to}/{name}"
 
     def _existing(self, alias: DatasetAlias) -> StoredDataset | None:

@@ -242,4 +242,4 @@ def _remarks_on_unread(source: Source) -> tuple[str, ...]:
     from odfpy.engine.sql.dialects import translate
 
     _, remarks = translate(source.preprocess.normalized())
-    return (*remarks, "the preprocessing query will be checked when data comes: the source declares no schema")
+    return (*remarks, "the preprocessing query will be checked when data arrives: the source declares no schema")

@@ -19,7 +19,7 @@ from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.sql.dialects import KNOWN
 from odfpy.errors import DatasetNotFound, EngineNotFound, OdfError
 
-_LATER: Final = "the query will be checked when all inputs are there"
+_LATER: Final = "the query will be checked when all inputs exist"
 
 
 def check_sources(state: ChainState, engines: EngineRegistry, storage: Storage) -> tuple[str, ...]:
@@ -49,7 +49,9 @@ def _remarks(source: Source, state: ChainState, engines: EngineRegistry, root: P
     except OdfError as error:
         if state.schema is not None:
             raise
-        return (f"no data can come in like this: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""),)
+        return (
+            f"no data can be ingested like this: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""),
+        )
 
 
 def check_transform(
@@ -122,8 +124,8 @@ def _on_change(state: ChainState, found: AnalyzeResponseSuccess) -> tuple[str, .
     if not state.query_changed:
         return ()
     if all(step.query_class == ROW_BY_ROW for step in found.steps):
-        return ("another query, row by row: it holds for rows to come, those so far stay as they are",)
-    return ("another query: the next pull corrects the rows so far to what it gives",)
+        return ("the query has changed, row by row: it applies to new rows; earlier rows stay",)
+    return ("the query has changed: the next pull corrects the rows so far",)
 
 
 def _without(schema: DataSchema, names: Collection[str]) -> DataSchema:

@@ -40,7 +40,7 @@ def _absolute(storage: Storage, path: str | None) -> str | None:
 def why_unconfined(storage: Storage, config: Config) -> str | None:
     """Return why the engine of a workspace would not be fully sandboxed; None if it would be.
 
-    To find out, a sandbox is built in a process of its own.
+    To find out, a sandbox is built in a separate process.
     """
     from odfpy.sandbox.check import why_not_whole
 

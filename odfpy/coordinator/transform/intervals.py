@@ -36,8 +36,8 @@ def input_of(storage: Storage, item: TransformInput) -> StoredDataset:
     except DatasetNotFound as error:
         raise DatasetNotFound(
             f"The input {item.alias} ({item.dataset_ref}) is not in the workspace",
-            hint="Pull it from a place that has it: `odf pull REPOSITORY/NAME`, or a URL; `odf search` looks. If"
-            f" another dataset {item.alias} was made in its place, `odf add --replace` of this manifest takes that.",
+            hint="Pull it from a repository that has it: `odf pull REPOSITORY/NAME`, or a URL; `odf search` looks. If"
+            f" another dataset {item.alias} replaces it, run `odf add --replace` with this manifest.",
         ) from error
 
 
@@ -112,8 +112,8 @@ def recorded_intervals(
 
 def _diverged(dataset: StoredDataset, source: StoredDataset, block: Multihash) -> InputDiverged:
     return InputDiverged(
-        f"{dataset.handle} cannot go on: its input {source.handle} was compacted, reset or overwritten since, or is an"
-        f" older copy (block {block} is no longer in its history)",
-        hint=f"`odf pull {source.handle}` brings an older copy up to date. Otherwise make the derivative again from the"
+        f"{dataset.handle} cannot continue: its input {source.handle} was compacted, reset or overwritten since, or is"
+        f" an older copy (block {block} is no longer in its history)",
+        hint=f"`odf pull {source.handle}` updates an older copy. Otherwise recompute the derivative from the"
         f" first row: `odf pull {dataset.handle} --reset-derivatives-on-diverged-input`",
     )

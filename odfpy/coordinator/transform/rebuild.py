@@ -50,7 +50,7 @@ def _made_again(storage: Storage, dataset: StoredDataset, engine_for: EngineFor,
     history = {hashed.hash for hashed in after.chain.iter_blocks()}
     dropped = {hashed.hash for hashed in dataset.chain.iter_blocks(made.old_head)} - history
     diverged = ", ".join(map(str, downstream_of(storage, after, dropped).diverged))
-    notes = (f"made again: {reason.message}", *who_keeps_old_history(after, dropped))
+    notes = (f"recomputed: {reason.message}", *who_keeps_old_history(after, dropped))
     return replace(
         result,
         outcome=PullOutcome.UPDATED,
@@ -59,5 +59,5 @@ def _made_again(storage: Storage, dataset: StoredDataset, engine_for: EngineFor,
         num_blocks=after.state.sequence_number - made.new.base.sequence_number,
         num_records=after.state.num_records,
         watermark=after.state.watermark,
-        notes=(*result.notes, *notes, *([f"to be made again too: {diverged}"] if diverged else [])),
+        notes=(*result.notes, *notes, *([f"to be recomputed, too: {diverged}"] if diverged else [])),
     )

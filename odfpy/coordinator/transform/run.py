@@ -117,8 +117,8 @@ def require_transform(dataset: StoredDataset, state: ChainState) -> SetTransform
     """
     if state.set_transform is None:
         raise EngineError(
-            f"{dataset.handle} is derivative, but has no SetTransform in its chain",
-            hint="It was reset to before its query, perhaps: `odf add MANIFEST --replace` gives it one.",
+            f"{dataset.handle} is a derivative, but has no SetTransform in its chain",
+            hint="It may have been reset to a block before its query: `odf add MANIFEST --replace` gives it one.",
         )
     return state.set_transform
 
@@ -220,7 +220,7 @@ def last_checkpoint(dataset: StoredDataset, state: ChainState) -> Path | None:
     if checkpoint_of(path) != recorded:
         raise HashMismatch(
             f"Damaged checkpoint: {path} is not what the chain says",
-            hint="Delete the file: the next pull makes its content again from the history of the inputs.",
+            hint="Delete the file: the next pull recomputes its content from the history of the inputs.",
         )
     return path
 

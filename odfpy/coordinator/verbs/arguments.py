@@ -55,7 +55,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
                 )
                 raise UsageError(
                     f"{name} must be {wanted}, not {value!r:.100} of type {type(value).__name__}",
-                    hint=f"help({method.__qualname__}) tells what it is.",
+                    hint=f"help({method.__qualname__}) describes it.",
                 )
         return method(*args, **kwargs)
 

@@ -213,8 +213,8 @@ class DatasetRegistry:
         if left:
             places = ", ".join(map(str, left))
             raise OdfError(
-                f"What was deleted is gone from the workspace, but some of its files are still in {places}",
-                hint="Nobody here may remove them. Give yourself the right to, and run `odf gc`.",
+                f"The deleted datasets are no longer in the workspace, but some of their files are still in {places}",
+                hint="There is no permission to remove them. Change the permissions, and run `odf gc`.",
             )
         return [dataset.handle for dataset in doomed]
 
@@ -263,7 +263,7 @@ class DatasetRegistry:
             if others:
                 raise UsageError(
                     f"{dataset.handle} is an input of {', '.join(map(str, others))}",
-                    hint="--recursive deletes these too; --force leaves them, but they can no longer be pulled or"
+                    hint="--recursive also deletes these; --force keeps them, but they can no longer be pulled or"
                     " verified.",
                 )
         return lineage.in_order(chosen, with_inputs=False)[::-1]

@@ -79,7 +79,7 @@ class Queries:
         else:
             if request.current or as_at is not None or request.as_of is not None:
                 raise UsageError(
-                    "A query says itself which state of a dataset it reads",
+                    "The query itself selects the state of a dataset",
                     hint="Write odf_current('name') or odf_as_at('name', ...) in it.",
                 )
             query = Query(request.sql or "", dialect_named(engine or "spark").name)
@@ -87,8 +87,8 @@ class Queries:
         target = ExportTarget.of(request.to, is_folder=is_folder)
         if target.to.resolve().is_relative_to(self._storage.odf.resolve()):
             raise UsageError(
-                f"{request.to} is among the workspace's own files, which others would take for damaged then",
-                hint="Export to another place.",
+                f"{request.to} is among the workspace's own files, which would then be damaged",
+                hint="Export to another folder.",
             )
         options = ExportOptions(
             place=target,

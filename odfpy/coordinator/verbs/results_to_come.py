@@ -34,7 +34,7 @@ class ResultsToCome(Iterator[R], Generic[R]):
     def __del__(self) -> None:
         if not self._is_asked:
             warnings.warn(
-                f"{self._verb}() did nothing, since nobody asked for its results: loop over them, or take list(...)",
+                f"{self._verb}() did nothing, since its results were not requested: loop over them, or use list(...)",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -63,7 +63,7 @@ class Updates:
         from odfpy.coordinator.dry_run import DryRun
 
         if request.branch is not None or request.tags:
-            raise UsageError("A plan is of heads", hint="Leave out branch and tags.")
+            raise UsageError("A plan is of heads", hint="Omit branch and tags.")
         puller = self._puller(request, progress)
         refs, nameless = self._chosen(request)
         return DryRun(puller).plan(refs, nameless)
@@ -141,7 +141,7 @@ class Updates:
         from odfpy.coordinator.ingest.watch import INTERVAL, SETTLE, FolderWatcher
 
         if request.files or request.stdin is not None or request.branch is not None:
-            raise UsageError("A folder is watched for the head", hint="Leave out files, a stream, and a branch.")
+            raise UsageError("A folder is watched for the head", hint="Omit files, stream and branch.")
         return FolderWatcher(
             storage=self._storage,
             engines=self._context.engines,

@@ -82,7 +82,7 @@ class RowFolder:
                 )
         rest = [field for field in schema if field.name not in partition_by]
         if not rest:
-            raise CannotExport("All columns are to partition by, and none is left for the files")
+            raise CannotExport("All columns are partition columns, so the files would have none")
         self._folder = folder
         self._only = only
         self._keys = list(dict.fromkeys(partition_by))

@@ -101,7 +101,7 @@ def _to_arrow(data_type: DataType, path: str) -> tuple[pa.DataType, bool]:
     """Arrow type and nullability."""
     if isinstance(data_type, odf.Option):
         if isinstance(data_type.inner, odf.Option):
-            raise SchemaError(f"Option of Option{_at(path)}", hint="Say Option once.")
+            raise SchemaError(f"Option of Option{_at(path)}", hint="Write Option once.")
         return _to_arrow(data_type.inner, path)[0], True
     try:
         return _required_to_arrow(data_type, path), isinstance(data_type, odf.Null)

@@ -17,10 +17,8 @@ from odfpy.data.schemas.schema import DataField, DataSchema, DataType, TimeUnit
 from odfpy.data.schemas.type_text import type_text
 from odfpy.errors import SchemaError
 
-_HINT = "Only optional fields may be added; put data of another shape into a new dataset."
-_QUERY_HINT = (
-    "Give the column the name and the type in the query that it had before, or make a new dataset of the query."
-)
+_HINT = "Only optional fields may be added; put data with another schema into a new dataset."
+_QUERY_HINT = "Keep the name and type of the column in the query, or create a new dataset with the query."
 
 
 def check_evolution(old: DataSchema, new: DataSchema) -> None:
@@ -184,7 +182,7 @@ def _extend_fields(old: Iterable[DataField], new: Iterable[DataField], path: str
         else:
             raise SchemaError(
                 f"Required field {_join(path, name)!r} is missing in the new data",
-                hint="Supply it in the preprocessing query, or put data of another shape into a new dataset.",
+                hint="Supply it in the preprocessing query, or put data with another schema into a new dataset.",
             )
     for name, field in after.items():
         if name in before:
@@ -202,8 +200,8 @@ def _extend_type(old: DataType, new: DataType, path: str) -> DataType:
             return odf.Option(_extend_type(inner, new.inner if isinstance(new, odf.Option) else new, path))
         case _, odf.Option():
             raise SchemaError(
-                f"Field {path!r} is required but may be null in the new data",
-                hint="Leave such rows out in the preprocessing query.",
+                f"Field {path!r} is required but nullable in the new data",
+                hint="Filter such rows out in the preprocessing query.",
             )
         case odf.Struct(fields_old), odf.Struct(fields_new):
             return odf.Struct(_extend_fields(fields_old, fields_new, path))

@@ -81,7 +81,7 @@ def check_footer(path: PathLike, expected: ExpectedSlice, most_unpacked: int = M
         or _in_schema(schema, expected)
     )
     if problem is not None:
-        raise IntegrityError(f"Data file {os.fspath(path)} is not what its block says: {problem}")
+        raise IntegrityError(f"Data file {os.fspath(path)} does not match its block: {problem}")
 
 
 def touch_columns(metadata: pq.FileMetaData) -> None:
@@ -113,7 +113,7 @@ def _in_bytes(path: PathLike, metadata: pq.FileMetaData, most: int) -> str | Non
     if packed > size:
         return f"its columns have {packed} bytes, the file {size}"
     if unpacked > most:
-        return f"{unpacked} bytes come out of it, {most} are allowed"
+        return f"{unpacked} bytes unpacked, {most} are allowed"
     if metadata.num_rows > _ROWS_PER_BYTE * unpacked:
         return f"{metadata.num_rows} rows are not in {unpacked} bytes"
     return None

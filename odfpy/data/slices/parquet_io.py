@@ -16,7 +16,7 @@ from odfpy.errors import IntegrityError, ObjectNotFound, OdfError
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
-UPGRADE: Final = f"pyarrow {pa.__version__} has no code for such columns. A newer one may: pip install -U pyarrow"
+UPGRADE: Final = f"pyarrow {pa.__version__} does not support such columns. Try a newer version: pip install -U pyarrow"
 """What to try where a library is at fault, and not a file."""
 
 # What releases before 24 say of a null among lists of a fixed size, which others write and read.
@@ -46,7 +46,7 @@ def reading(path: PathLike) -> Iterator[None]:
     except MemoryError as error:  # also of pyarrow; a damaged file may ask for any amount
         raise OdfError(
             f"Not enough memory to read data file {os.fspath(path)}: {error}",
-            hint="End other programs. If it asks for more than there is in the file, `odf verify --integrity` tells.",
+            hint="Close other programs. `odf verify --integrity` checks whether the file is damaged.",
         ) from error
     # Of what is not pyarrow's own, its C++ throws ValueError (text that is not UTF-8, for one) and IndexError for bytes
     # that make no sense. A TypeError or KeyError is a fault of the caller.
@@ -58,7 +58,7 @@ def reading(path: PathLike) -> Iterator[None]:
             raise OdfError(f"Cannot read data file {os.fspath(path)}: {error}", hint=UPGRADE) from error
         raise IntegrityError(
             f"Data file {os.fspath(path)} is damaged: {error}",
-            hint="`odf verify --integrity` names what is damaged; pull the dataset again from where it is intact.",
+            hint="`odf verify --integrity` names what is damaged; pull the dataset again from an intact copy.",
         ) from error
 
 

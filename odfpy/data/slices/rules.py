@@ -107,7 +107,7 @@ def _check_required(field: pa.Field, array: pa.Array, nulls_above: int, path: st
     if not field.nullable and array.null_count > nulls_above:
         raise SchemaError(
             f"Column {path!r} is required but has nulls",
-            hint="Leave such rows out, or supply a value with `coalesce` in the query.",
+            hint="Filter such rows out, or supply a value with `coalesce` in the query.",
         )
     if pa.types.is_struct(field.type):
         for child, values in zip(field.type.fields, array.flatten(), strict=True):

@@ -25,7 +25,7 @@ Retry = Callable[[int, int, str], object]
 REFUSED: Final[dict[str, str]] = {
     **dict.fromkeys(("now", "current_timestamp", "current_date", "current_time", "today"), "reads the clock"),
     **dict.fromkeys(("random", "rand", "uuid"), "is random"),
-    **dict.fromkeys(("input_file_name", "file_row_index"), "depends on how the data lies in files"),
+    **dict.fromkeys(("input_file_name", "file_row_index"), "depends on how the data is stored in files"),
     "version": "depends on the environment of the engine",
 }
 """Functions removed from the session; a test compares them with DataFusion's own description of its functions."""
@@ -52,10 +52,10 @@ _OVER: Final = frozenset(
 _MAX_TRIED: Final = 20
 _MAX_LENGTH: Final = 2000
 """Maximum characters of a DataFusion message, which may contain a whole expression."""
-_TYPES: Final = "Bring both to one type by CAST(... AS type)."
+_TYPES: Final = "Convert both to one type with CAST(... AS type)."
 _A_CAST: Final = "Write a value of that type, or try_cast(... AS type), which gives NULL instead."
 _UNGROUPED: Final = "`{dotted}` is neither in GROUP BY nor in an aggregate function"
-_TO_GROUP: Final = "Name it in GROUP BY, or take one value of each group, as max(...) does."
+_TO_GROUP: Final = "Add it to GROUP BY, or aggregate it, for example with max(...)."
 _SIBLINGS: Final = {
     "+": "-",
     "-": "+",
@@ -94,7 +94,7 @@ def _mistake(message: str, says: str | None = None, hint: str | None = None, *ot
 
 
 _MISTAKES: Final = (
-    _mistake(rf"Ambiguous reference to \w+ field (?P<column>{_PATH})", None, "Say of which table, by its alias."),
+    _mistake(rf"Ambiguous reference to \w+ field (?P<column>{_PATH})", None, "Qualify it with the alias of a table."),
     _mistake(rf"No field named (?P<column>{_PATH})", "No field named {column}"),
     _mistake(rf"Invalid qualifier (?P<column>{_PATH})", None, "Name a table of FROM by its name or alias."),
     _mistake(r"(?P<function>COUNT) DISTINCT with multiple", None, "Count the distinct values of one column."),
@@ -107,7 +107,7 @@ _MISTAKES: Final = (
     _mistake(
         r"argument types '(?P<call>(?P<function>\w+)\(.*?\))'",
         "There is no function `{call}`",
-        "Bring its arguments to other types by CAST(... AS type).",
+        "Convert its arguments with CAST(... AS type).",
     ),
     _mistake(r"expression .* (?P<operator>[-+*/%&|]) .* to valid types", None, _TYPES),
     _mistake(r"type for (?:\w+ )*operation .* (?P<operator>[<>=!]+) ", None, _TYPES),
@@ -137,21 +137,23 @@ _MISTAKES: Final = (
     ),
     _mistake(r"(?:Expected|^)\s*(?P<word>LIMIT|OFFSET)", None, "Write a whole number, at least 0."),
     _mistake(r"not allowed in the (?P<word>\w+) clause", None, None),
-    _mistake(r"(?P<word>UNION|INTERSECT|EXCEPT) queries have different", None, "Select as many columns in each."),
+    _mistake(
+        r"(?P<word>UNION|INTERSECT|EXCEPT) queries have different", None, "Select the same number of columns in each."
+    ),
     _mistake(
         r"non-boolean predicate '(?P<dotted>[^']*)' returning (?P<type>.*)",
         "`{dotted}` is not a condition, it is {type}",
-        "Compare it with something.",
+        "Use a comparison.",
         "where",
         "having",
     ),
-    _mistake(r"(?P<word>Join) condition must be boolean type", None, "Compare it with something."),
+    _mistake(r"(?P<word>Join) condition must be boolean type", None, "Use a comparison."),
     _mistake(r"Unary operator '(?P<word>[^']+)'"),
-    _mistake(r"'(?P<function>\w+)\(.*' is nested inside", None, "Take the inner one in a subquery."),
+    _mistake(r"'(?P<function>\w+)\(.*' is nested inside", None, "Compute the inner one in a subquery."),
     _mistake(
         r'expression "(?P<dotted>[^"]*)" at position \d+ and .* same name',
         "Two columns of the result are called `{dotted}`",
-        "Give one of them another name by AS.",
+        "Rename one of them with AS.",
     ),
     _mistake(r"(?P<function>unnest)\(\) can only"),
     _mistake(r"Field (?P<column>\w+) not found in struct"),
@@ -167,7 +169,7 @@ _MISTAKES: Final = (
         r"subquery returned more than one row", None, "Take one of them, as max(...) or LIMIT 1 does.", "( select"
     ),
     _mistake(r"subquery should only return one column", None, "Select one column in it.", "( select"),
-    _mistake(r"logical expression Wildcard", "`*` stands for no value", "Name a column."),
+    _mistake(r"logical expression Wildcard", "`*` is not a value", "Name a column."),
     _mistake(
         r"RecursionLimitExceeded",
         "The query nests too deeply for DataFusion",
@@ -175,10 +177,10 @@ _MISTAKES: Final = (
     ),
     _mistake(
         r"ArrowMemoryError|alloc of size \d+ failed",
-        "The query needs more memory than it may use",
-        "Ask for less: fewer rows or columns, shorter lists and texts.",
+        "The query exceeded its memory limit",
+        "Request less: fewer rows or columns, shorter lists and texts.",
     ),
-    _mistake(r"memory allocation failed|Resources exhausted", None, "Ask for less: shorter lists and texts."),
+    _mistake(r"memory allocation failed|Resources exhausted", None, "Request less: shorter lists and texts."),
     _mistake(r"Divide by zero", None, "Divide by NULLIF(..., 0), which gives NULL instead.", "/", "%"),
     _mistake(r"Overflow happened on: \S+ (?P<operator>[-+*/%]) ", None, "CAST to a wider type first."),
 )
@@ -265,7 +267,7 @@ def _suggestion(text: str, *, is_quoted: bool) -> str | None:
         name, suggested = function.group(1), _SUGGESTED.search(text)
         if name.lower() in _OVER:
             return f"It is of windows: write {name}(...) OVER (ORDER BY ...)."
-        others = "There are the functions of DataFusion; those of Spark SQL are for the engine spark."
+        others = "Only functions of DataFusion are available; functions of Spark SQL need the engine spark."
         return did_you_mean(name, [suggested.group(1)] if suggested else [], otherwise=others)
     candidates = _CANDIDATES.search(text)
     known = [one for one in candidates.group(1).split("\n\t") if "(UserDefined)" not in one] if candidates else []

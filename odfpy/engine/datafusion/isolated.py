@@ -223,12 +223,12 @@ def _ended(how: Breakdown | None, memory: int, *, is_planning: bool) -> QueryEnd
     most = min(memory, PLANNING_MEMORY) if is_planning else memory
     if how is not None and how.message.startswith("SIG") and how.message not in _OF_MEMORY:
         return QueryEnded(
-            f"DataFusion broke down over the query ({how.message}), most likely since it is nested too deeply",
+            f"DataFusion crashed on the query ({how.message}), most likely because it is nested too deeply",
             hint="Write it in several steps, or with fewer operators in a row.",
         )
     return QueryEnded(
-        f"The query was ended, most likely since it took more than {most / 2**30:.2g} GiB of memory",
-        hint="Ask for less: fewer rows or columns, joins with a condition, LIMIT.",
+        f"The query was killed, most likely because it used more than {most / 2**30:.2g} GiB of memory",
+        hint="Request less: fewer rows or columns, joins with a condition, LIMIT.",
     )
 
 

@@ -60,8 +60,8 @@ def check_total_order(plan: Any, source: SourceText) -> None:
     found = [name for name, _ in operators(plan)]
     if "Limit" in found and "Sort" not in found:
         raise NondeterministicQuery(
-            f"LIMIT without a total order does not give the same rows every time{source.whole()}",
-            hint="Add ORDER BY, or leave LIMIT out.",
+            f"LIMIT without a total order does not return the same rows every time{source.whole()}",
+            hint="Add ORDER BY, or omit LIMIT.",
         )
 
 
@@ -84,7 +84,7 @@ def check_row_by_row(plan: Any, tables: Collection[str], source: SourceText) -> 
     found = [name for name, _ in operators(plan)]
     if _NO_INPUT.intersection(found) or not set(scans(plan)) <= set(tables):
         raise UnsupportedQuery(
-            f"The query has rows that come from no input, and would be added again by every pull{source.whole()}",
+            f"The query has rows that come from no input, so every pull would add them again{source.whole()}",
             hint="Select from an input; constants may stand beside its columns.",
         )
     other = next((name for name in found if name not in _ROW_OPERATORS), None)

@@ -112,7 +112,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     else:
         raise ResultTooLarge(
             f"A row has {bytes_of(batch)} bytes, and may have {_ROW_BYTES}",
-            hint="Ask for other columns, or for a part of what is in them.",
+            hint="Request other columns, or a part of their values.",
         )
 
 

@@ -40,8 +40,8 @@ def new_session(*, deterministic: bool) -> SessionContext:
     global _used_in  # noqa: PLW0603  the library keeps its threads in a global, too
     if _used_in not in (None, os.getpid()):
         raise EngineUnavailable(
-            "DataFusion does not work in a process that was forked from one in which it had begun to",
-            hint="Start processes anew: multiprocessing.get_context('spawn').",
+            "DataFusion does not work in a process that was forked after it had started",
+            hint="Use the start method spawn: multiprocessing.get_context('spawn').",
         )
     _used_in = os.getpid()
     from datafusion import SessionConfig, SessionContext

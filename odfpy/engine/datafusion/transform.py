@@ -58,9 +58,9 @@ def query_steps(context: SessionContext, transform: TransformSql) -> Iterator[tu
             frame = run_query(context, step.query)
             if number < len(steps):
                 if step.alias is None:
-                    raise InvalidQuery(f"Step {number} has no alias, so that no later step can use it")
+                    raise InvalidQuery(f"Step {number} has no alias, so no later step can use it")
                 if context.table_exist(quoted(step.alias)):
-                    raise InvalidQuery(f"Step {number} has the alias `{step.alias}`, which is taken already")
+                    raise InvalidQuery(f"Step {number} has the alias `{step.alias}`, which is already used")
                 context.register_view(quoted(step.alias), frame)
         yield frame, source
 
@@ -119,7 +119,7 @@ def analyze(request: AnalyzeRequest) -> AnalyzeResponseSuccess:
     """Return the analysis of a transform's queries, without running them."""
     analysis = analyze_transform(request.transform, request.vocab, request.inputs)
     note = (
-        f"`{request.vocab.operation_type_column}` is not selected, so that every row is appended: corrections and "
+        f"`{request.vocab.operation_type_column}` is not selected, so every row is appended: corrections and "
         "retractions of an input are lost."
     )
     return AnalyzeResponseSuccess(

@@ -32,5 +32,5 @@ def check_no_late_hints(source: SourceText) -> None:
             place = source.at(token.start, token.end + 1)
             raise UnsupportedQuery(
                 f"The hint {found[1].upper()} is not for engine datafusion{place}",
-                hint="Derive with `engine: spark`, or leave the hint out: late rows are passed on.",
+                hint="Use `engine: spark`, or omit the hint: late rows are passed on.",
             )

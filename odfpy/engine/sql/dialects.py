@@ -41,7 +41,7 @@ def translate(transform: TransformSql) -> tuple[TransformSql, tuple[str, ...]]:
         SqlQueryStep(alias=step.alias, query=_to_spark(source, grammar, transform.engine))
         for step, source in zip(transform.steps, step_texts(transform), strict=True)
     )
-    remark = f"the preprocessing query for {transform.engine} was translated to Spark SQL: see that it means the same"
+    remark = f"the preprocessing query for {transform.engine} was translated to Spark SQL: check that it means the same"
     return replace(transform, engine=TARGET, query=None, queries=queries), (remark,)
 
 
@@ -51,7 +51,7 @@ def _grammar(engine: str) -> str:
     name = _GRAMMARS.get(engine.lower(), engine.lower())
     if not name or Dialect.get(name) is None:
         raise EngineNotFound(
-            f"No engine is called {engine!r}, and its SQL is not known, so that it cannot be translated",
+            f"No engine is called {engine!r}, and its SQL is not known, so it cannot be translated",
             hint=f"Preprocess with: {', '.join(NATIVE)}; queries for {', '.join(KNOWN)} and others are translated.",
         )
     return name

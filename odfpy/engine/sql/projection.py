@@ -107,7 +107,7 @@ class DataFusionGrammar(Grammar):
         raise UnsupportedQuery(
             f"To find the current state, DataFusion would have to compare the fractions within the column {name!r}, and"
             " it takes the zeros 0.0 and -0.0 there for two",
-            hint="Ask Spark, or the table of all changes under its own name.",
+            hint="Use Spark, or query the table of all changes.",
         )
 
     def last(self, values: Mapping[str, pa.DataType], by: str) -> None:

@@ -87,8 +87,8 @@ def stop_engine(run_dir: Path, *, force: bool = False, wait_seconds: float = 60.
                 _kill(run)
                 break
             raise EngineUnavailable(
-                f"The engine is still at a job after {wait_seconds:.0f} s; it ends after it",
-                hint="`odf engine stop --force` ends it at once.",
+                f"The engine is still busy after {wait_seconds:.0f} s; it stops after the job",
+                hint="`odf engine stop --force` stops it immediately.",
             )
         time.sleep(POLL_SECONDS)
     reap()

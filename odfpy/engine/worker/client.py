@@ -58,7 +58,9 @@ if TYPE_CHECKING:
     from odfpy.dataset.transform import Transform
     from odfpy.engine.row_stream import RowStream
 
-_SANDBOX_HINT: Final = "See docs/sandbox.md; `odf config set engine.sandbox off` says that it need not be."
+_SANDBOX_HINT: Final = (
+    "See docs/sandbox.md; `odf config set engine.sandbox off` turns the sandbox and this warning off."
+)
 
 ProgressListener = Callable[[JobProgress], None]
 R = TypeVar("R")
@@ -226,7 +228,7 @@ class SparkEngine:
                 nonsense = f"{type(answer).__name__} is not an answer to {type(job).__name__}"
                 raise EngineUnavailable(f"Malformed reply from the engine: {nonsense}", hint=self._see_log)
             self._wait_for_end()
-        raise EngineUnavailable("The engine keeps ending before it takes the request", hint=self._see_log)
+        raise EngineUnavailable("The engine repeatedly exits before it accepts the request", hint=self._see_log)
 
     def _wait_for_end(self) -> None:
         """Wait until a worker that takes no more jobs has ended."""
@@ -268,7 +270,7 @@ class SparkEngine:
                     case result:
                         return result
         except TimeoutError:
-            self._lost(job, f"has said nothing for {SILENCE_SECONDS:.0f} s", "`odf engine stop --force` ends it.")
+            self._lost(job, f"did not respond for {SILENCE_SECONDS:.0f} s", "`odf engine stop --force` stops it.")
         except ConnectionError:
             if control is not None:
                 control.check()
@@ -303,8 +305,8 @@ class SparkEngine:
         is_confined = weakness is None and self.settings.sandbox is not SandboxMode.OFF and not self.settings.is_cluster
         if self._sandboxed_only and not is_confined:
             raise SandboxRequired(
-                "This server answers queries for Spark for its operator only: its Spark engine is not fully sandboxed",
-                hint="Ask in SqlDataFusion, or with a token of the scope admin.",
+                "This server runs Spark queries only for admins: its Spark engine is not fully sandboxed",
+                hint="Use SqlDataFusion, or a token with the scope admin.",
             )
 
     def _open(self, control: CancellationToken | None) -> Channel:
@@ -350,7 +352,7 @@ class SparkEngine:
     def _warn(self, weakness: str | None) -> None:
         """Warn, once per engine, that it is less confined than it should be; the user who started it is told."""
         if weakness and self._has_launched:
-            _LOG.warning("The engine is not in a sandbox as it should be: %s.\n%s", weakness, _SANDBOX_HINT)
+            _LOG.warning("The sandbox of the engine is incomplete: %s.\n%s", weakness, _SANDBOX_HINT)
         self._has_launched = False
 
     def _not_started(self, reason: str) -> NoReturn:

@@ -46,7 +46,9 @@ _WATCH_SECONDS: Final = 1.0
 _END_SECONDS: Final = 15.0
 _DEATH_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 30.0  # the machine may be very busy; a client waits for 60 s
-_HINT: Final = "`odf system diagnose` says what is missing; `odf config set engine.sandbox best-effort` goes without."
+_HINT: Final = (
+    "`odf system diagnose` says what is missing; `odf config set engine.sandbox best-effort` starts without it."
+)
 # Also visible where only files can be confined, and the engine sees the system as it is.
 _SEEN_BY_ALL: Final = ("/proc", "/sys", "/dev", "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf")
 _PARTS_WITH_INPUTS: Final = ("datasets", "cache", "run/scratch", "run/clients")
@@ -116,7 +118,7 @@ class ConfinedHost:
     def _confine(self, work: Callable[[], int], keep: tuple[int, ...]) -> Sandbox | None:
         mode = self._settings.sandbox
         if self._settings.is_cluster:
-            self.sandbox = "off: on a cluster, who runs the cluster confines its executors"
+            self.sandbox = "off: on a cluster, its operator has to confine the executors"
             if mode is SandboxMode.REQUIRED:
                 self._refusal = (
                     "engine.sandbox is `required`, and the executors of a cluster are out of its reach. "
@@ -158,7 +160,7 @@ class ConfinedHost:
             return run_unconfined(work, keep)
         self._reachable, self._writable = (*reads, *folders), folders
         self.sandbox = "Landlock only"
-        self.weakness = f"its queries have the network, and see other processes and all datasets: {why}"
+        self.weakness = f"its queries have network access, and see other processes and all datasets: {why}"
         return sandbox
 
     def _view(self) -> View:
@@ -180,11 +182,11 @@ class ConfinedHost:
         try:
             started = self._jobs.receive(Start)
         except (OSError, MalformedData) as error:
-            raise EngineUnavailable(f"The engine broke down while it was starting: {error}") from error
+            raise EngineUnavailable(f"The engine crashed at its start: {error}") from error
         if not isinstance(started, Started):
             if started is not None:
                 raise started.raised()
-            raise EngineUnavailable(f"The engine broke down while it was starting: {self._end()}")
+            raise EngineUnavailable(f"The engine crashed at its start: {self._end()}")
         self.timings = {part.name: part.millis / 1000 for part in started.parts}
         self.uses_cache = started.uses_cache
         if self.cache is not None and self._had_cache and not self.uses_cache:
@@ -250,7 +252,7 @@ class ConfinedHost:
             answer.take_in()
             answer = self._jobs.receive(Result)
         if answer is None:
-            raise EngineUnavailable(f"The engine broke down: {self._end()}")
+            raise EngineUnavailable(f"The engine crashed: {self._end()}")
         with stage("sandbox", again=True):
             check_answer(files, peculiar, answer)
         return answer
@@ -317,7 +319,7 @@ class ConfinedHost:
         while self._sandbox is not None and self._sandbox.exit_code() is None:
             _keep_short(_LOG)
             if self._settings.sandbox is not SandboxMode.OFF and (words := self._too_much()):
-                self._excess = f"{words}, and has been ended"
+                self._excess = f"{words}, and was stopped"
                 self._sandbox.kill()
                 return
             time.sleep(_WATCH_SECONDS)

@@ -113,7 +113,7 @@ def check_answer(files: RequestFiles, peculiar: set[str], answer: Result) -> Non
         EngineError: the answer refers to other files.
     """
     for path in sorted(peculiar_files(files.folders) - peculiar):
-        raise EngineError(f"The engine has left something that is not a file: {path}")
+        raise EngineError(f"The engine wrote something that is not a file: {path}")
     for described in answer.slices if isinstance(answer, TransformResponseSuccess) else ():
         if _folder_of(described.path) not in files.folders:
             raise EngineError(f"The engine has written somewhere else: {described.path}")

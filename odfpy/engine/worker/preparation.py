@@ -34,13 +34,13 @@ def prepare_engine(settings: EngineSettings) -> tuple[Path, bool]:
     """
     if not settings.startup_cache or settings.is_cluster:
         why = "engine.master is a cluster" if settings.is_cluster else "engine.startupCache is false"
-        raise UsageError(f"The engine would not use a start-up cache: {why}")
+        raise UsageError(f"The engine does not use a start-up cache: {why}")
     java = find_java()
     cache = StartupCache.of(java, spark_home(), os.environ, settings.memory)
     if cache is None:
         if java.feature < CACHE_SINCE:
             raise EngineUnavailable(
-                f"Java {java.version} makes no start-up cache: that takes Java {CACHE_SINCE}",
+                f"Java {java.version} supports no start-up cache: that needs Java {CACHE_SINCE}",
                 hint="Without JAVA_HOME, odf runs on the Java that is installed with it.",
             )
         raise EngineUnavailable("There is no folder for caches", hint=_WHERE)
@@ -57,7 +57,7 @@ def prepare_engine(settings: EngineSettings) -> tuple[Path, bool]:
         )
     while not cache.path.exists():
         if _train(cache, settings.memory):
-            raise EngineUnavailable("The start-up cache could not be made", hint=f"{cache.log} says why.")
+            raise EngineUnavailable("The start-up cache could not be created", hint=f"{cache.log} has the reason.")
         if not cache.path.exists():  # another process is making it
             time.sleep(_POLL_SECONDS)
     return cache.path, True

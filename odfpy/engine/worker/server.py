@@ -185,7 +185,7 @@ class Server:
             ):
                 job = PendingJob(request, channel)
                 if not self.work.submit(job):
-                    channel.send(Refusal("The engine is ending", retry=True))
+                    channel.send(Refusal("The engine is stopping", retry=True))
                 elif not job.follow(self.work.tasks):
                     job.abandon()
                     self.work.cancel(job)

@@ -175,7 +175,7 @@ class SparkHost:
         places |= cluster.places()
         if self._settings.storage is not None:
             places[STORAGE] = self._settings.storage
-        limit, waits_for = self._settings.start_seconds, "to take the engine in"
+        limit, waits_for = self._settings.start_seconds, "to accept the engine"
         gave_up = threading.Event()
 
         def give_up() -> None:
@@ -187,15 +187,15 @@ class SparkHost:
         timer.start()
         try:
             spark = open_session(cluster.master, places, is_cold=not self.uses_cache)
-            waits_for = "to do a first task"
+            waits_for = "to run a first task"
             check_cluster(spark, self._scratch)
         except Exception as error:
             if not gave_up.is_set():
                 raise
             raise EngineUnavailable(
                 f"The cluster at {cluster.master} was asked {waits_for}, and has not done so within {limit} s",
-                hint=f"Does it have workers with free cores and memory (a GB, if spark.executor.memory is not set)? "
-                f"Can they reach this machine at {cluster.host or 'its own address'} (engine.host)? {PAGE}",
+                hint=f"Check that workers have free cores and memory (1 GB if spark.executor.memory is not set), "
+                f"and that they reach this machine at {cluster.host or 'its own address'} (engine.host). {PAGE}",
             ) from error
         finally:
             timer.cancel()

@@ -41,7 +41,7 @@ _TRAINING_AFTER_SECONDS: Final = 5.0
 _CANCEL_SECONDS: Final = 20.0
 _SETTLE_SECONDS: Final = 3.0
 _TOLD_SECONDS: Final = 5.0
-_ENDING: Final = Refusal("The engine is ending", retry=True)
+_ENDING: Final = Refusal("The engine is stopping", retry=True)
 
 
 class _Ended(BaseException):
@@ -139,7 +139,7 @@ class Worker:
             # Send a good answer at once: the host is tidying up, and would answer questions only afterwards.
             is_bad = isinstance(answer, (TransformResponseInternalError, Breakdown))
             if is_bad and (death := self.host.death(suspected=not isinstance(answer, Breakdown))):
-                answer = answer if isinstance(answer, Breakdown) else Breakdown(f"The engine broke down: {death}")
+                answer = answer if isinstance(answer, Breakdown) else Breakdown(f"The engine crashed: {death}")
                 if self.host.cache is not None and self.host.uses_cache and death.endswith(("SIGSEGV", "SIGABRT")):
                     self.host.cache.discard()
         except _Ended:

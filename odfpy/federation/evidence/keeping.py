@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
 _MAX_SQL_LENGTH: Final = 500
-_UNSIGNED: Final = "Ask with signatures: `--into` does, or --later with --signed; in Python, signed=True."
+_UNSIGNED: Final = "Request signatures: with `--into`, or --later and --signed; in Python, signed=True."
 
 
 def check_columns(plan: WebPlan) -> None:
@@ -131,10 +131,10 @@ class _Keeper:
         """
         answer = self._answer
         if sum(len(one.parts) for one in answer.asked.answers.values()) > len(answer.parts):
-            raise UsageError("An explanation cannot be kept", hint="Ask the query itself.")
+            raise UsageError("The result of EXPLAIN cannot be stored", hint="Run the query without EXPLAIN.")
         read = [one for one in answer.parts if one.missing is None]
         if any(one.statement is None for one in read):
-            raise UsageError("The relays have not signed what they have given", hint=_UNSIGNED)
+            raise UsageError("The relays have not signed their rows", hint=_UNSIGNED)
         statements = Statements(self._plan, self._credentials.fingerprint, self._authorities)
         for one in read:
             try:
@@ -208,7 +208,7 @@ class _Keeper:
         if not found.holds:
             raise AnswerNotKept(
                 f"The answer could not be verified afterwards: {'; '.join(found.findings)}",
-                hint="A query has to give the same rows each time: no random(), no now(), no LIMIT without an order. "
+                hint="The query must return the same rows each time: no random(), no now(), no LIMIT without an order. "
                 "The file of authorities needs that of your certificate, too.",
             )
         return found

@@ -138,7 +138,7 @@ class AnswerPlace:
             is_own = self.workspace.storage.keys.get(one.handle.id) is not None
             if not is_own or not _is_of_answer(one) or str(one.handle.id) in used:
                 raise AlreadyExists(
-                    f"A dataset {str(one.handle)!r} already exists, where parts of the answer go",
+                    f"A dataset {str(one.handle)!r} already exists, which is needed for parts of the answer",
                     hint="Choose another name.",
                 )
         return [str(one.handle) for one in found]

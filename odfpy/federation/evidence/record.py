@@ -181,7 +181,7 @@ class SignedRecord:
         """
         signer, claims = authorities.signed(self.signature, AUDIENCE)
         if signer.fingerprint != self.record.requester:
-            raise AuthenticationFailed("The answer record is not signed by whoever asked the query")
+            raise AuthenticationFailed("The answer record is not signed by the requester")
         if claims.get("hash") != self.digest or claims.get("query") != self.record.plan.query:
             raise AuthenticationFailed("The answer record was changed since it was signed")
         return signer, claims["iat"]

@@ -137,7 +137,7 @@ class PartFiles:
         numbers = batch.column(0)
         for number in pc.unique(numbers).to_pylist():
             if number not in open_:
-                raise AuthenticationFailed(f"There are rows of a part {number}, for which no relay has signed")
+                raise AuthenticationFailed(f"There are rows of a part {number} that no relay has signed")
             chosen = batch.filter(pc.equal(numbers, number))
             columns = [
                 _restored(column, field.type) for column, field in zip(chosen.columns[1:], self._schema, strict=True)
@@ -240,7 +240,7 @@ def rows_of(
         for batch in answer:
             offsets = pa.array(range(following, following + batch.num_rows), pa.int64())
             if not batch.column(0).cast(pa.int64()).equals(offsets):
-                raise AuthenticationFailed("The dataset has lost rows, or others have come")
+                raise AuthenticationFailed("The dataset has lost rows, or has additional ones")
             if pc.any(pc.not_equal(batch.column(1), _APPENDED)).as_py():
                 raise AuthenticationFailed("The dataset has rows that were corrected or retracted")
             following += batch.num_rows

@@ -64,14 +64,12 @@ class Statements:
         """
         statement, signer = verified(text, self._authorities)
         if fragment not in self._fragments or statement.question != f"{self._query} {fragment}":
-            raise AuthenticationFailed(
-                f"{statement.relay} has signed for another question than {fragment} of this query"
-            )
+            raise AuthenticationFailed(f"{statement.relay} has signed another query than {fragment} of this query")
         if statement.requester != self._requester:
-            raise AuthenticationFailed(f"{statement.relay} has signed for somebody else who has asked")
+            raise AuthenticationFailed(f"{statement.relay} has signed for another requester")
         one = (signer.fingerprint, statement.question, statement.part)
         if one in self._seen:
-            raise AuthenticationFailed(f"{statement.relay} has signed for these rows once, and they are here twice")
+            raise AuthenticationFailed(f"{statement.relay} has signed these rows once, but they occur twice")
         self._seen.add(one)
         return SignedPart(
             fragment=fragment,
@@ -97,5 +95,5 @@ class Statements:
         """
         found = self.take(fragment, text)
         if size != (found.rows, found.hash):
-            raise AuthenticationFailed(f"{found.relay} has signed for other rows than those that have come")
+            raise AuthenticationFailed(f"{found.relay} has signed other rows than the received ones")
         return found

@@ -34,7 +34,7 @@ from odfpy.federation.relay.requesters import Authorities
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
-HINT: Final = "`odf web sql SQL --into NAME` keeps an answer with what relays have signed."
+HINT: Final = "`odf web sql SQL --into NAME` stores an answer with the signatures of the relays."
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class _Verifier:
             self._found("SQL", error)
             return
         if again.to_json() != plan.to_json():
-            why = f"what was asked of the relays does not follow from it; {self._record.software} has split it"
+            why = f"the fragments do not follow from the query; {self._record.software} has split it"
             self._findings.append(f"SQL: {why}")
 
     def _statements(self) -> dict[int, SignedPart | None]:

@@ -206,7 +206,7 @@ class DeferredQueries:
                 done = sum(not one.is_under_way for one in found.parts)
                 raise ResultNotReady(
                     f"{done} of {len(found.parts)} parts of query {query} are made",
-                    hint="Come back later, or wait longer with --timeout.",
+                    hint="Try again later, or wait longer with --timeout.",
                 )
             control.check()
             time.sleep(pause)
@@ -249,9 +249,9 @@ def _checked(part: ReadPart, schema: pa.Schema) -> ReadPart:
     try:
         is_good = all(pq.read_schema(path).equals(schema) for path in part.paths)
     except pa.ArrowException as error:
-        raise InvalidAnswer("it gives files that are not Parquet") from error
+        raise InvalidAnswer("it returned files that are not Parquet") from error
     if not is_good:
-        raise InvalidAnswer("it gives other columns than those that were asked for")
+        raise InvalidAnswer("it returned other columns than requested")
     return part
 
 
@@ -270,7 +270,7 @@ def _bytes_of(rows: PartRows, received: Received, result: str) -> Iterator[bytes
         if chunk.data is not None:
             batch = received.taken(result, chunk.data)
             if [field.type for field in batch.schema] != [pa.binary()] or batch.column(0).null_count:
-                raise InvalidAnswer("it gives something else than the bytes of a file")
+                raise InvalidAnswer("it did not return the bytes of a file")
             yield from batch.column(0).to_pylist()
 
 

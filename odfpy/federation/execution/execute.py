@@ -265,7 +265,7 @@ def require_complete_answer(missing: Sequence[MissingRelay], *, require_complete
     if missing and require_complete:
         raise IncompleteAnswer(
             f"Rows are missing: {'; '.join(f'{one.relay}: {one.why}' for one in missing)}",
-            hint="Without --require-complete, the answer has the rows of all others.",
+            hint="Without --require-complete, the answer contains the rows of all others.",
         )
 
 

@@ -100,7 +100,7 @@ class PartReader:
         with ExitStack() as stack:
             found = stack.enter_context(self._opened(part))
             if found.schema != schema:
-                raise InvalidAnswer(f"The relay {part.relay} gives other columns than those that were asked for")
+                raise InvalidAnswer(f"The relay {part.relay} returned other columns than requested")
             hasher = stack.enter_context(RowsHasher()) if self.is_signed else None
             writer = stack.enter_context(pq.ParquetWriter(path, schema, compression="lz4"))
             for chunk in found:
@@ -114,7 +114,7 @@ class PartReader:
                     hasher.update(batch)
             digest = None if hasher is None else str(hasher.finish())
         if self.is_signed and statement is None:
-            raise InvalidAnswer(f"The relay {part.relay} has not signed what it has given")
+            raise InvalidAnswer(f"The relay {part.relay} has not signed its rows")
         seconds = time.monotonic() - began
         return ReadPart(fragment, part, (path,), None, rows, size, seconds, digest, statement)
 

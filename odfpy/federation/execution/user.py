@@ -184,13 +184,13 @@ class User(RelayClient):
         """
         found = self._act(self._relay, QUERIES, {}, _PATIENCE)
         if not isinstance(found, list):
-            raise InvalidAnswer("The relay has answered with something that is not a list of queries")
+            raise InvalidAnswer("The relay sent an invalid list of queries")
         return found
 
     def _told(self, location: str, name: str, tree: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
         found = self._act(location, name, tree, _PATIENCE if seconds is None else seconds)
         if not isinstance(found, dict):
-            raise InvalidAnswer(f"The relay {location} has answered with something that is not an answer")
+            raise InvalidAnswer(f"The relay {location} sent an invalid answer")
         return found
 
     def _act(self, location: str, name: str, tree: dict[str, Any], seconds: float) -> Any:

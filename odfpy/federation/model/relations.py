@@ -82,7 +82,7 @@ def _relation(data: LocalData, source: DataSource) -> exp.Expr:
 
 
 def _dataset(connection: DatasetConnection, name: str) -> exp.Expr:
-    """Return a dataset as its connection shows it (docs/query.md, "Datasets as they were")."""
+    """Return a dataset as its connection shows it (docs/query.md, "Time travel")."""
     from sqlglot import exp
 
     at, of = connection.as_at, connection.as_of

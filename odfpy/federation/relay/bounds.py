@@ -87,7 +87,7 @@ class Received:
                 del self._under_way[part]  # its data is discarded
                 raise ResultTooLarge(
                     f"The rows have more than {self._most:,} bytes, with those of the others",
-                    hint="Ask for less: other columns, a condition, a LIMIT.",
+                    hint="Request less: other columns, a condition, a LIMIT.",
                 )
         return batch
 

@@ -22,7 +22,7 @@ class RelayRefused(OdfError, code="E787"):
 
 
 class InvalidAnswer(OdfError, code="E788"):
-    """A relay has answered with something that is not an answer."""
+    """A relay sent an invalid answer."""
 
 
 class IncompleteAnswer(OdfError, code="E789"):

@@ -204,7 +204,7 @@ class Connections:
             (found,) = results
             return json.loads(found)
         except (ValueError, RecursionError) as error:
-            raise InvalidAnswer(f"The relay {location} has answered with something that is not an answer") from error
+            raise InvalidAnswer(f"The relay {location} sent an invalid answer") from error
 
     def entities(self, location: str, seconds: float) -> dict[str, pa.Schema]:
         """Return the entities of a relay, by name.
@@ -282,11 +282,12 @@ def _translated_errors(location: str) -> Iterator[None]:
         raise RelayUnavailable(f"The relay {location} has not answered in time") from error
     except fl.FlightUnavailableError as error:
         raise RelayUnavailable(
-            f"The relay {location} cannot be reached", hint="Is it running, and are both certificates of one authority?"
+            f"The relay {location} cannot be reached",
+            hint="Check that it is running, and that both certificates are from trusted authorities.",
         ) from error
     except (pa.ArrowException, OSError) as error:
         message, hint = _words(error)
-        said = f"refuses: {message}" if message else f"has broken off its answer ({type(error).__name__})"
+        said = f"refuses: {message}" if message else f"has interrupted its answer ({type(error).__name__})"
         raise RelayRefused(f"The relay {location} {said}", hint=hint) from error
 
 
@@ -321,7 +322,7 @@ class FlightPeers(Peers):
         """
         location = self._location_of(peer)
         if location is None:
-            raise RelayUnavailable(f"There is no peer {peer} any more")
+            raise RelayUnavailable(f"The peer {peer} no longer exists")
         return self._connections.ask(location, question)
 
     def cancel(self, peer: str, cancellation: Cancellation) -> None:

@@ -24,7 +24,7 @@ from odfpy.federation.sql.fragment import Fragment, Output
 from odfpy.federation.sql.source import source_sql
 from odfpy.sharing.decisions import View
 
-_GONE = "Ask the question again: what the relay shows has changed."
+_GONE = "Run the query again: the configuration of the relay has changed."
 
 
 class SourceReader:
@@ -75,7 +75,7 @@ class SourceReader:
         """Yield batches as long as the holder of their ticket may see the same cells as at the start."""
         for batch in batches:
             if self.view(ticket) != view:
-                raise TicketRefused("What may be read of the source has changed meanwhile", hint=_GONE)
+                raise TicketRefused("The permissions for the source have changed", hint=_GONE)
             yield batch
 
     def view(self, ticket: Ticket) -> View:
@@ -89,7 +89,7 @@ class SourceReader:
         """
         view = seen_by_all([self._catalog.view(ticket.source, one) for one in ticket.seen_by])
         if view is None:
-            raise TicketRefused("Nothing of the source may be read any more", hint=_GONE)
+            raise TicketRefused("The source may no longer be read", hint=_GONE)
         return view
 
     def _found(self, ticket: Ticket) -> tuple[LocalData, DataSource, LocalRows, pa.Schema]:
@@ -101,7 +101,7 @@ class SourceReader:
         mapped = self._catalog.local(ticket.fragment.entity)
         rows = next((one for one in mapped if one.source == ticket.source), None)
         if data is None or found is None or columns is None or rows is None:
-            raise TicketRefused("The source of the ticket is not there any more", hint=_GONE)
+            raise TicketRefused("The source of the ticket no longer exists", hint=_GONE)
         return data, found, rows, columns
 
     def _source(self, data: LocalData) -> Source:

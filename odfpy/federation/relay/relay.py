@@ -215,9 +215,9 @@ class Relay:
         for rows in self._catalog.remote(fragment.entity):
             name = rows.peer if rows.peer not in found else f"{rows.peer} ({rows.entity})"
             if question.hops <= 0:
-                found[name] = MissingRelay(rows.peer, "the question has gone through as many relays as it may")
+                found[name] = MissingRelay(rows.peer, "the query has reached the maximum number of relays")
             elif question.seconds < _MIN_SECONDS:
-                found[name] = MissingRelay(rows.peer, "no time was left to ask it")
+                found[name] = MissingRelay(rows.peer, "no time was left to query it")
             else:
                 try:
                     asked = _rewritten(further, fragment, rows, rewritings)

@@ -47,7 +47,7 @@ _OPTIONS: Final = {
     "verify_iat": False,
     "verify_nbf": False,
 }
-_WRONG: Final = "The signature of the caller cannot be believed"
+_WRONG: Final = "The signature of the caller is not valid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def identity_of(certificate: bytes) -> Identity:
 
     found = x509.load_der_x509_certificate(certificate)
     if found.not_valid_after_utc.timestamp() < time.time():
-        raise AuthenticationFailed("The certificate of the caller has ended", hint="Connect with a new one.")
+        raise AuthenticationFailed("The certificate of the caller has expired", hint="Connect with a new one.")
     return replace(_identity(found), certificate=certificate)
 
 
@@ -126,9 +126,7 @@ class Credentials:
             ) from error
         form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         if self._chain[0].public_key().public_bytes(*form) != self._key.public_key().public_bytes(*form):
-            raise InvalidCertificate(
-                "The key is not that of the certificate", hint="Name the files that belong together."
-            )
+            raise InvalidCertificate("The key is not that of the certificate", hint="Name matching files.")
         self.certificates = certificates
         self.key = key
         self.fingerprint = facts_of(self._chain[0]).fingerprint
@@ -219,8 +217,8 @@ class Authorities:
             raise AuthenticationFailed(_WRONG)
         if not began - LEEWAY <= at < ends + LEEWAY or ends - began > MAX_LIFE:
             raise AuthenticationFailed(
-                "The token of the requester has ended, or its time has not come",
-                hint="Is a clock wrong, here or there?",
+                "The token of the requester has expired, or is not yet valid",
+                hint="Check the clocks of both machines.",
             )
         return Requester(holder, (holder, *self._vouched_for(claims, at)), query)
 
@@ -294,7 +292,7 @@ class Authorities:
             verifier.verify(leaf, list(between))
         except (VerificationError, ValueError) as error:
             raise AuthenticationFailed(
-                "The certificate of the caller is of no authority that is trusted here, or has ended"
+                "The certificate of the caller is not of a trusted authority, or has expired"
             ) from error
         if any(self._is_revoked(facts_of(one).fingerprint) for one in chain):
             raise AuthenticationFailed("The certificate of the caller was revoked", hint="Ask for a new one.")
@@ -338,6 +336,6 @@ def _algorithm_of(certificate: x509.Certificate) -> str:
     if isinstance(key, rsa.RSAPublicKey) and key.key_size >= 2048:
         return "RS256"
     raise InvalidCertificate(
-        "The kind of the certificate's key is not known here",
+        "The key type of the certificate is not supported",
         hint="Ed25519, P-256, P-384, or RSA of 2048 bits or more.",
     )

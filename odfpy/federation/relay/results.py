@@ -127,7 +127,7 @@ class ResultMaker:
         if len(kept) >= _MAX_RESULTS or size >= self._largest:
             raise ResultTooLarge(
                 f"This relay keeps {len(kept):,} results of you already, of {size:,} bytes",
-                hint="They go after some time. Ask for less, or read the rows at once.",
+                hint="They expire after some time. Request less, or read the rows directly.",
             )
 
     def find(self, name: str, owner: str) -> Result:
@@ -174,7 +174,7 @@ class ResultMaker:
         if found.state is not ResultState.DONE or not 0 <= number < len(files):
             raise WebObjectNotFound("The result has no such file", hint="`odf web status` tells what it has.")
         if self._seen(self._reader.tickets.reopen(found.detail["ticket"])) != found.detail["seen"]:
-            raise TicketRefused("What you may see has changed since the result was made", hint="Ask again.")
+            raise TicketRefused("Your permissions have changed since the result was computed", hint="Ask again.")
         return self._store.get(name).open(ResultFile.parse(files[number]).hash)
 
     def _seen(self, ticket: Ticket | PassedTicket) -> str | None:
@@ -233,7 +233,7 @@ class ResultMaker:
     def _fail(self, result: Result, detail: Mapping[str, Any], error: Exception) -> None:
         if not isinstance(error, OdfError):
             _LOGGER.error("result %s: a bug", result.id, exc_info=error)
-        why = error.message if isinstance(error, OdfError) else "The relay failed to make it"
+        why = error.message if isinstance(error, OdfError) else "The relay failed to compute it"
         with suppress(OdfError):
             self._store.remove(result.id)
         self._results.move(result.id, ResultState.FAILED, {**detail, "why": why})
@@ -284,7 +284,7 @@ class ResultMaker:
 
 def _check_tries(tries: int) -> None:
     if tries > _MAX_ATTEMPTS:
-        raise OdfError("The relay has ended each time that it made this result")
+        raise OdfError("The relay stopped each time that it computed this result")
 
 
 def _bounded(rows: BatchStream, largest: int) -> Iterator[pa.RecordBatch]:

@@ -100,7 +100,7 @@ def verified(text: str, authorities: Authorities) -> tuple[Statement, Identity]:
         raise AuthenticationFailed("A statement about rows is too long")
     signer, claims = authorities.signed(text, AUDIENCE)
     if signer.certificate is None or not is_of_server(signer.certificate):
-        raise AuthenticationFailed("A statement about rows is signed by somebody who is not a relay")
+        raise AuthenticationFailed("A statement about rows is not signed by a relay")
     if any(type(claims.get(name)) is not kind for name, kind in _FIELDS.items()):
         raise AuthenticationFailed("The statement about rows is malformed")
     return Statement(**{name: claims[name] for name in _FIELDS}, at=claims["iat"]), signer

@@ -139,18 +139,16 @@ class Tickets:
         tree = self._opened(text)
         seen_by = tuple(Identity(*one) for one in tree["by"])
         if seen_by[0].fingerprint != caller.fingerprint:
-            raise TicketRefused(
-                "The ticket is bound to another key", hint="Whoever has asked reads it, with the same key."
-            )
+            raise TicketRefused("The ticket is bound to another key", hint="Read it with the key of the requester.")
         if reader != (seen_by[1].fingerprint if len(seen_by) > 1 else ""):
             raise TicketRefused(
-                "The ticket is for somebody else", hint="Whoever has asked reads it, at the relay that they have asked."
+                "The ticket belongs to another requester", hint="Read it through the relay that was queried."
             )
         left = tree["ends"] - self._clock()
         if left <= 0:
-            raise TicketRefused("The ticket has ended", hint="Ask the question again.")
+            raise TicketRefused("The ticket has expired", hint="Run the query again.")
         if tree.get("single") and not self._is_first(f"ticket {text[:_PREFIX]}", left):
-            raise TicketRefused("The ticket was already used; it is valid once", hint="Ask the question again.")
+            raise TicketRefused("The ticket was already used; it is valid once", hint="Run the query again.")
         return _ticket_of(tree)
 
     def reopen(self, text: str) -> Ticket | PassedTicket:
@@ -167,7 +165,7 @@ class Tickets:
     def _opened(self, text: str) -> Mapping[str, Any]:
         tree: Mapping[str, Any] | None = self.seal.open(text, _USE)
         if tree is None:
-            raise TicketRefused("This relay has not given this ticket", hint="Ask the question again.")
+            raise TicketRefused("This relay has not issued this ticket", hint="Run the query again.")
         return tree
 
 

@@ -36,7 +36,7 @@ _OURS: Final = (QueryCancelled, QueryTimedOut, ResultTooLarge, SourceFailed)
 """Errors that reveal nothing confidential about a source."""
 
 _USER_IN_URL: Final = re.compile(r"(\w+://)[^/\s@]+@")
-_HINT: Final = "The operator of the relay finds the reason in its log."
+_HINT: Final = "The log of the relay has the reason."
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class _Reading:
         found, wanted = self._stream.schema.names, self._schema.names
         if [one.lower() for one in found] != [one.lower() for one in wanted]:
             missing = [name for name in wanted if name.lower() not in {one.lower() for one in found}]
-            what = f"it has no column {missing[0]!r}" if missing else "its columns are others than those wanted"
+            what = f"it has no column {missing[0]!r}" if missing else "its columns differ from the expected ones"
             raise self._source.mismatch(what, f"has {found}, wanted are {wanted}")
 
     def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -266,7 +266,7 @@ class _Reading:
             if most is not None and found > most:
                 raise ResultTooLarge(
                     f"Source {self._source.name} gives more than {most:,} {what}",
-                    hint="Ask for less: other columns, a condition, a LIMIT.",
+                    hint="Request less: other columns, a condition, a LIMIT.",
                 )
 
 

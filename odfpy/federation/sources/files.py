@@ -122,7 +122,7 @@ class FilesSource(Source):
             fields = [pa.field(column, parse_dtype(dtype)) for column, dtype in table.columns.items()]
             schema = pa.schema(fields).serialize().to_pybytes()
         if not paths and schema is None:
-            failed = SourceFailed(f"Source {self.name} cannot be read", hint="The operator of the relay can mend it.")
+            failed = SourceFailed(f"Source {self.name} cannot be read", hint="Ask the operator of the relay.")
             failed.detail = f"there are no files {table.location}"
             raise failed
         return FileTable(name, table.kind, paths, schema, table.delimiter, table.header)
@@ -141,7 +141,7 @@ class FilesSource(Source):
     def _local(self, file: Path) -> Path:
         real = file.resolve(strict=True)
         if self._forbidden is not None and real.is_relative_to(self._forbidden):
-            raise OSError(f"{file} is in {self._forbidden}, of which relays show nothing")
+            raise OSError(f"{file} is in {self._forbidden}, which relays cannot share")
         return real
 
     def _copy(self, file: BucketFile, control: CancellationToken) -> Path:

@@ -109,9 +109,7 @@ def _type_of(column: Any) -> pa.DataType:
         1184: pa.timestamp("us", "UTC"),
     }  # fmt: skip
     if column.type_code not in kinds:
-        raise TypeError(
-            f"column {column.name!r} has a type that is not read: {column.type_display}; cast it in source_sql"
-        )
+        raise TypeError(f"column {column.name!r} has an unsupported type: {column.type_display}; cast it in source_sql")
     return kinds[column.type_code]
 
 

@@ -107,7 +107,7 @@ def _type_of(name: str, text: str) -> pa.DataType:
         return pa.timestamp("us", "UTC")
     base = re.sub(r"\(\d+\)$", "", text)
     if base not in plain:
-        raise TypeError(f"column {name!r} has a type that is not read: {text}; cast it in source_sql")
+        raise TypeError(f"column {name!r} has an unsupported type: {text}; cast it in source_sql")
     return plain[base]
 
 

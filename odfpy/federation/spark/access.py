@@ -47,7 +47,7 @@ class Access:
             InvalidCertificate: a file cannot be read, or they do not match.
         """
         if not LOCATION.fullmatch(relay):
-            raise UsageError(f"Not the place of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
+            raise UsageError(f"Not the URL of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
         found = cls(relay, _content("cert", certificate), _content("key", key), _content("ca", authorities))
         Credentials(found.certificates, found.key)
         return found

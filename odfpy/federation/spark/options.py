@@ -100,7 +100,7 @@ def _check_what(options: Mapping[str, str], entity: str | None, query: str | Non
     if not entity and not query:
         raise UsageError("The options say neither an entity nor a query", hint='.load("lineitem")')
     if entity and query:
-        raise UsageError("The options say an entity and a query", hint="Leave one of them out.")
+        raise UsageError("The options say an entity and a query", hint="Omit one of them.")
     for name in _ROWS if query else ():
         if name in options:
             raise UsageError(f"The option {name} cannot be combined with a query", hint="Write it into the query.")

@@ -45,7 +45,7 @@ class Scan:
         try:
             with self.access.user.rows(part, self.seconds) as found:
                 if found.schema != self.sent:
-                    raise InvalidAnswer(f"The relay {part.relay} gives other columns than those that were asked for")
+                    raise InvalidAnswer(f"The relay {part.relay} returned other columns than requested")
                 received = Received()
                 for chunk in found:
                     if chunk.data is not None and chunk.data.num_rows:

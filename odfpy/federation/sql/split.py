@@ -61,7 +61,8 @@ def split(sql: str, entities: Mapping[str, pa.Schema], dialect: str = "datafusio
     """
     if dialect not in QUERIES:
         raise UsageError(
-            f"Questions are not asked in {dialect!r}", hint=did_you_mean(dialect, QUERIES, otherwise=str(list(QUERIES)))
+            f"Queries are not supported in {dialect!r}",
+            hint=did_you_mean(dialect, QUERIES, otherwise=str(list(QUERIES))),
         )
     flavor = QUERIES[dialect]
     tree = query_tree(sql, entities, flavor.sqlglot)

@@ -100,8 +100,8 @@ class Applies:
                 return done
         except ConcurrentChange as error:
             raise ConcurrentApply(
-                "Somebody else has changed the relay at the same time; nothing was changed here",
-                hint="`odf relay log` shows what they did. Try again.",
+                "The relay was changed at the same time; this command changed nothing",
+                hint="`odf relay log` shows the other changes. Try again.",
             ) from error
 
     def remark(self, lines: Iterable[str], *, who: str, action: str) -> None:
@@ -217,7 +217,7 @@ def add_certificate(
         if (known.kind, known.folded) != owner:
             raise InvalidCertificate(
                 f"The certificate {facts.fingerprint[:16]} ({facts.subject}) is that of {known.folded}",
-                hint="Give everybody certificates of their own.",
+                hint="Each user and peer needs different certificates.",
             )
         return
     values = {

@@ -173,7 +173,7 @@ class Certificates:
                     _revoke(connection, one, when, reason)
         except ConcurrentChange as error:
             raise ConcurrentApply(
-                "Somebody else has changed the relay at the same time; nothing was changed here", hint="Try again."
+                "The relay was changed at the same time; this command changed nothing", hint="Try again."
             ) from error
 
 

@@ -97,7 +97,9 @@ class Results:
         with self._database.reading() as connection:
             row = connection.execute(query).first()
         if row is None:
-            raise WebObjectNotFound("There is no such result", hint="Results go after some time; ask again.")
+            raise WebObjectNotFound(
+                "There is no such result", hint="Results expire after some time; run the query again."
+            )
         return _result(row)
 
     def owned_by(self, owner: str) -> list[Result]:

@@ -32,7 +32,7 @@ class OdfCommands(FlightSql):
     def __post_init__(self) -> None:
         if self.current and (self.as_at is not None or self.as_of is not None):
             raise UsageError(
-                "The current state is that of now: it does not go with AS AT or AS OF",
+                "The current state cannot be combined with AS AT or AS OF",
                 hint="`as_of` alone gives the state at an event time; `as_at` the log as it was.",
             )
 

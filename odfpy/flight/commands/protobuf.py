@@ -98,4 +98,4 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
             yield tag >> 3, message[place : place + length]
             place += length
     except IndexError as error:
-        raise FlightFailed("The server sent a malformed Flight SQL message: it ends too early") from error
+        raise FlightFailed("The server sent a malformed Flight SQL message: it is truncated") from error

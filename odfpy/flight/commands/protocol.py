@@ -67,7 +67,7 @@ class Commands(ABC):
         """
         if replace or transaction is not None:
             raise UsageError(
-                "A plain Flight server can only be told to add rows",
+                "A plain Flight server can only append rows",
                 hint="Write with mode append and without transactions; or the server speaks Flight SQL.",
             )
         return self.descriptor(request)
@@ -83,7 +83,7 @@ class Commands(ABC):
             UsageError: the server does not support it.
         """
         raise UsageError(
-            f"The server cannot be asked for the greatest value of {column!r} in {request.what}",
+            f"The protocol cannot request the greatest value of {column!r} in {request.what}",
             hint="Leave arrow-flight.stream-column out: new rows then are new endpoints.",
         )
 
@@ -138,13 +138,13 @@ class JsonCommands(Commands):
 def _path(request: Request) -> list[str]:
     _refuse_more(request)
     if request.table is None:
-        raise UsageError("A path does not say a query", hint="Give `table`, or the protocol flight-sql.")
+        raise UsageError("A path cannot contain a query", hint="Give `table`, or the protocol flight-sql.")
     return request.table.strip("/").split("/")
 
 
 def _refuse_more(request: Request) -> None:
     if request.filters or request.limit is not None:
         raise UsageError(
-            f"The server cannot be told filters or a limit for {request.what}",
-            hint="Filter in Spark, or give a protocol that says them: flight-sql, odf, json, or one of your own.",
+            f"The protocol supports no filters or limit, for {request.what}",
+            hint="Filter in Spark, or use a protocol that supports them: flight-sql, odf, json, or your own.",
         )

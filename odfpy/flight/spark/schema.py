@@ -35,7 +35,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
         except PySparkException as error:
             raise NotForSpark(
                 f"This version of Spark has no type for column {field.name!r} of type {sent.type}",
-                hint="Leave it out (option columns), or CAST it in a query (option query).",
+                hint="Omit it (option columns), or CAST it in a query (option query).",
             ) from error
     return StructType(found)
 

@@ -163,8 +163,8 @@ def _attempt(source: RemoteFile, kept: PendingFile, known: SourceVersion, contex
         except OSError as error:
             kept.clear()
             raise FetchError(
-                f"Cannot write what {source.shown} sends to {kept.path.parent}: {error.strerror}",
-                hint="Make room, or let the folder be written to; then pull again.",
+                f"Cannot write the data of {source.shown} to {kept.path.parent}: {error.strerror}",
+                hint="Free some space, or change the permissions of the folder; then pull again.",
             ) from error
         except FetchInterrupted:
             raise
@@ -198,9 +198,9 @@ def _receive(source: RemoteFile, arriving: PartialFile, kept: PendingFile, conte
             if kept.received > most:
                 raise FetchError(f"{source.shown}: more than the {most} bytes that are allowed", hint=hint)
             if length is not None and kept.received > length:
-                raise FetchError(f"{source.shown}: more than the {length} bytes that were announced")
+                raise FetchError(f"{source.shown}: more than the {length} announced bytes")
             if context.progress is not None:
                 context.progress(kept.received, length)
     if length is not None and kept.received < length:
-        raise FetchInterrupted(f"{source.shown}: broken off after {kept.received} of {length} bytes")
+        raise FetchInterrupted(f"{source.shown}: interrupted after {kept.received} of {length} bytes")
     kept.finish()

@@ -143,8 +143,8 @@ def _event_time(file: FolderFile, step: FetchFilesGlob, context: FetchContext) -
         modified = None
         if isinstance(source, EventTimeFromMetadata):
             raise FetchError(
-                f"File {file.name!r} is gone, and with it the time after which files are new",
-                hint="Put it back, order the files by name, or take the event time from the path.",
+                f"File {file.name!r} was removed, so the time after which files are new is unknown",
+                hint="Restore it, order the files by name, or take the event time from the path.",
             ) from error
     return event_time_of(source, path=file.name, modified=modified, now=context.now)
 
@@ -155,8 +155,8 @@ def _check_readable(folder: Path, shown: str) -> None:
         next(folder.iterdir(), None)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise FetchError(
-            f"The folder of {shown!r} is not there",
-            hint="See that its disk or share is mounted. Paths start from the workspace's folder.",
+            f"The folder of {shown!r} does not exist",
+            hint="Check that its disk or share is mounted. Paths start from the workspace's folder.",
         ) from error
     except OSError as error:
         raise FetchError(

@@ -28,7 +28,7 @@ _MAX_LINES = 10_000  # of a server's messages before a file
 _MODIFIED = re.compile(r"213 ([0-9]{14})(?:\.[0-9]+)?\s*")
 _SIZE = re.compile(r"213 ([0-9]{1,18})\s*")
 _HINTS = {
-    "530": "Give a user and a password that the server knows, as ftp://${{ env.NAME }}:${{ env.PASSWORD }}@host/path.",
+    "530": "Pass valid credentials, as ftp://${{ env.NAME }}:${{ env.PASSWORD }}@host/path.",
     "550": "Check the path, and whether this user may read the file.",
 }
 
@@ -44,7 +44,7 @@ class _Session(ftplib.FTP):
         """Return the next line of an answer."""
         self._lines += 1
         if self._lines > _MAX_LINES:
-            raise ftplib.error_proto("its answers do not end")  # noqa: S321 (plain FTP is what the URL says)
+            raise ftplib.error_proto("its answers are too long")  # noqa: S321 (plain FTP is what the URL says)
         return super().getline()
 
 
@@ -176,7 +176,7 @@ class FtpSource:
             yield
         except (ftplib.error_perm, ftplib.error_reply, ftplib.error_proto) as error:
             code = str(error)[:3]
-            code = code if code.isdecimal() else "with what is not FTP"
+            code = code if code.isdecimal() else "but not over FTP"
             problem = f"{self.shown}: {what}, the server answers {code}"
             raise FetchError(problem, hint=_HINTS.get(code, "Check the URL.")) from None
         except ftplib.error_temp as error:

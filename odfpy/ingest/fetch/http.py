@@ -27,11 +27,11 @@ _MAX_ETAG_LENGTH = 1024
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 _GZIP = ("gzip", "x-gzip")
 _HINTS = {
-    401: "Give the credentials that the server asks for, for example in `headers` with ${{ env.NAME }}.",
-    403: "Check the credentials, and whether this file may be read with them.",
-    404: "Check the URL; perhaps the file has been moved.",
-    410: "The file is gone for good; look for where it is published now.",
-    429: "The server asks for fewer requests; try again later.",
+    401: "Pass the credentials that the server requires, for example in `headers` with ${{ env.NAME }}.",
+    403: "Check the credentials and their permissions.",
+    404: "Check the URL; the file may have moved.",
+    410: "The file was permanently removed; find its new URL.",
+    429: "The server limits requests; try again later.",
 }
 
 
@@ -121,7 +121,7 @@ class HttpSource:
         try:
             phrase = HTTPStatus(answer.status).phrase
         except ValueError:
-            phrase = "for a reason that only it knows"
+            phrase = "without a reason"
         message = f"{self.shown}: the server answers {answer.status}, {phrase}"
         otherwise = (
             "The server has a problem; try again later." if answer.status >= 500 else "Check the URL and the headers."

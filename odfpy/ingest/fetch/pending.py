@@ -139,7 +139,7 @@ class PendingFile:
         size = self.path.stat().st_size
         received, is_complete = int(note["received"]), bool(note["isComplete"])
         if note["source"] != self._source or not 0 <= received <= size or (is_complete and size != received):
-            raise ValueError("not the file that is meant, or not as it was left")
+            raise ValueError("not the expected file, or it was changed")
         etag, modified, proof, place = (
             None if note[key] is None else str(note[key]) for key in ("etag", "modified", "proof", "place")
         )

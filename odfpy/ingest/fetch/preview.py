@@ -83,9 +83,9 @@ def _(step: FetchUrl, context: FetchContext) -> Preview:
     if url.scheme == "file":
         return Preview(_on_disk(fetch_url(step, context)))
     if step.cache is not None and context.known_state is not None:
-        return Preview((), "fetched once and for ever (cache: Forever)")
+        return Preview((), "fetched only once (cache: Forever)")
     if context.is_uncacheable:
-        return Preview((), "the server does not tell versions apart: fetched again only with --fetch-uncacheable")
+        return Preview((), "the server reports no versions: fetched again only with --fetch-uncacheable")
     from odfpy.ingest.fetch.download import asked, kept_for
     from odfpy.ingest.fetch.http import request_headers
 
@@ -114,7 +114,7 @@ def _(step: FetchContainer | FetchMqtt | FetchEthereumLogs, context: FetchContex
         FetchMqtt.KIND: "the broker would be asked for messages",
         FetchEthereumLogs.KIND: "the node would be asked for logs",
     }[step.KIND]
-    return Preview(None, f"{what}, {since}; only that tells what is new")
+    return Preview(None, f"{what}, {since}; only a pull shows what is new")
 
 
 def _on_disk(files: Iterable[FetchedFile]) -> tuple[UpcomingInput, ...]:

@@ -33,5 +33,5 @@ def wait_or_give_up(error: FetchInterrupted, failures: int, shown: str, context:
     elif error.retry_after <= MAX_WAIT:
         context.pause(error.retry_after)
     else:
-        hint = f"{shown} asks to try again in {error.retry_after:.0f} seconds."
+        hint = f"{shown} requests a retry after {error.retry_after:.0f} seconds."
         raise FetchError(error.message, hint=hint) from error

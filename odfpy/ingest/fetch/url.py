@@ -117,7 +117,7 @@ def _unknown_scheme(scheme: str, shown: str) -> FetchError:
 
     known = ("file", *_DOWNLOADED, *STORES)
     otherwise = f"These can be fetched: {', '.join(known)}."
-    return FetchError(f"{shown}: nothing is known of the scheme {scheme}:", hint=otherwise)
+    return FetchError(f"{shown}: unknown scheme {scheme}:", hint=otherwise)
 
 
 def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: PendingFile, context: FetchContext) -> FetchedFile:
@@ -129,7 +129,7 @@ def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: PendingFile, co
         state = last_modified_state(now)  # any state will do, to know that there is no need to fetch again
     remark = None
     if kept.fetched_at != context.now and not version.is_known:
-        remark = f"read what was fetched at {now} and not committed; --fetch-uncacheable fetches it again"
+        remark = f"read the uncommitted download of {now}; --fetch-uncacheable fetches it again"
     return FetchedFile(path=kept.path, name=shown, state=state, event_time=event_time, is_temporary=True, remark=remark)
 
 
@@ -168,7 +168,7 @@ def _fetch_file(step: FetchUrl, url: SplitResult, shown: str, context: FetchCont
     except OSError as error:
         raise FetchError(f"Cannot read {shown}: {error.strerror}", hint=f"It stands for {path}.") from error
     if not path.is_file():
-        raise FetchError(f"{shown} is not a file", hint="Use FilesGlob to take in the files of a folder.")
+        raise FetchError(f"{shown} is not a file", hint="Use FilesGlob to ingest the files of a folder.")
     # Rounded as the reference does: states that it wrote must be recognized.
     modified = Timestamp.from_millis((nanos + NANOS_PER_MILLI // 2) // NANOS_PER_MILLI)
     if known_last_modified(context.known_state) == modified:

@@ -78,14 +78,14 @@ def find_format(sample: Sample, scratch: Path) -> FoundFormat:
     """
     head = sample.head(SAMPLE_BYTES + 1)
     if not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
-        raise IngestError(f"{sample.name} is empty, so that nothing can be inferred")
+        raise IngestError(f"{sample.name} is empty, so nothing can be inferred")
     if head.startswith(b"PAR1"):
         return FoundFormat(ReadParquet(), sample)
     if head.startswith(b"PK\x03\x04"):
         return FoundFormat(ReadEsriShapefile(), sample)
     for magic, what in _OTHERS:
         if head.lstrip(b"\xef\xbb\xbf \t\r\n")[: len(magic)].lower() == magic.lower():
-            raise IngestError(f"{sample.name} is {what}, which odf does not read", hint=_KNOWN)
+            raise IngestError(f"{sample.name} is {what}, which odf cannot read", hint=_KNOWN)
     return _text_format(sample, head, scratch)
 
 
@@ -104,7 +104,7 @@ def _text_format(sample: Sample, head: bytes, scratch: Path) -> FoundFormat:
     if not cut:
         raise IngestError(
             f"{sample.name} has no whole record in its first {SAMPLE_BYTES >> 20} MiB",
-            hint="Write the manifest by hand: `odf new NAME` shows one.",
+            hint="Write the manifest manually: `odf new NAME` writes a template.",
         )
     target.write_bytes(cut if encoding is None else cut.decode().encode(encoding))
     return FoundFormat(step, replace(sample, path=target, is_whole=False), remarks)

@@ -153,7 +153,7 @@ def _remarks_on_last(read: ReadStep, fetched: Sample, context: FetchContext, lim
         if sample.path.stat().st_size <= _MAX_LAST_SIZE:
             read_part(read, sample.path, WHOLE, name=sample.name)
     except OdfError as error:
-        return (f"the last file does not fit what follows from the first: {error.message}",)
+        return (f"the last file does not match the first: {error.message}",)
     return ()
 
 

@@ -95,7 +95,7 @@ def take_sample(step: FetchUrl | FetchFilesGlob, context: FetchContext) -> Sampl
     if found:
         first, *others = (Sample(one.path, one.name, one.event_time) for one in found)
         return replace(first, names=tuple(one.name for one in found), last=others[-1] if others else None)
-    raise FetchError(f"There is nothing at {without_secrets(step.url if isinstance(step, FetchUrl) else step.path)}")
+    raise FetchError(f"No data at {without_secrets(step.url if isinstance(step, FetchUrl) else step.path)}")
 
 
 def _scheme(step: FetchUrl, context: FetchContext) -> str:
@@ -129,7 +129,7 @@ def _fetch_beginning(step: FetchUrl, context: FetchContext) -> Sample | None:
                 failures += 1
                 wait_or_give_up(error, failures, shown, context)
             except OSError as error:
-                raise FetchError(f"Cannot write what {shown} sends to {target.parent}: {error.strerror}") from error
+                raise FetchError(f"Cannot write the data of {shown} to {target.parent}: {error.strerror}") from error
 
 
 def _receive(read: Callable[[int], bytes], file: BinaryIO) -> bool | None:
@@ -186,14 +186,14 @@ def _is_for_a_reader(sample: Sample) -> bool:
         return True
     if _WORKBOOK in names:
         raise PrepareError(
-            f"{sample.name} is a workbook of a spreadsheet, which odf does not read",
-            hint="Save the sheet as CSV, and take that.",
+            f"{sample.name} is a workbook of a spreadsheet, which odf cannot read",
+            hint="Save the sheet as CSV, and use that.",
         )
     if len(names) != 1:
         shown = _some(names)
         raise PrepareError(
             f"{sample.name} is an archive of {len(names)} files{shown}, and a dataset reads one of them",
-            hint="Unpack it and take one, or write the manifest by hand: `subPath` of `Decompress` names the file.",
+            hint="Unpack it and use one file, or write the manifest: `subPath` of `Decompress` names the file.",
         )
     return False
 

@@ -26,5 +26,5 @@ class Failure:
     def raised(self) -> OdfError:
         """Return the error again."""
         if self.error is None:
-            return OdfError("A part of the input ends within a record")
+            return OdfError("A part of the input ends in the middle of a record")
         return error_of(self.error)

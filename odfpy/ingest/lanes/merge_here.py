@@ -84,7 +84,7 @@ class MergeHere:
         return MergedPlaces((path,), (int(counts.sum()),), counts=(appended, retracted, corrected_from, corrected_to))
 
     def warn_conflicting_rows(self, places: MergedPlaces) -> tuple[DataWarning, ...]:
-        """Return the warning on keys that a ledger knows with other values; reads its history and the dropped rows."""
+        """Return the warning on keys that a ledger knows with different values; reads history and the dropped rows."""
         taken = places.between(0, places.rows).column("pos").to_numpy() if places.rows else np.empty(0, np.int64)
         left_out = others(taken, sum(run.rows for run in self.runs))
         state = ScannedState([Path(path) for path in self.request.slices], self.schema, self.request.vocab)

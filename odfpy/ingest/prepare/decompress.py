@@ -21,7 +21,7 @@ def check_decompress(step: PrepDecompress) -> None:
     if step.format is CompressionFormat.GZIP and step.sub_path is not None:
         raise PrepareError(
             "Prepare step Decompress has a `subPath`, but a Gzip file is a single file",
-            hint="Leave out `subPath`, or say `format: Zip`.",
+            hint="Omit `subPath`, or set `format: Zip`.",
         )
 
 
@@ -48,7 +48,7 @@ def decompress(step: PrepDecompress, source: Path, target: Path, name: str, limi
         if magic != _GZIP:
             raise PrepareError(
                 f"{name} is not a gzip file",
-                hint="It is a zip file; say `format: Zip`."
+                hint="It is a zip file; set `format: Zip`."
                 if magic == b"PK"
                 else "Perhaps it is not compressed, or the server has already decompressed it.",
             )

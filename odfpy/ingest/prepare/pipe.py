@@ -44,7 +44,7 @@ def check_pipe(step: PrepPipe) -> None:
     if is_relative or shutil.which(program, path=os.environ.get("PATH", os.defpath)) is None:
         raise PrepareError(
             f"Prepare step Pipe runs {step.command[0]!r}, and there is no such program",
-            hint="Install it, so that it is found through PATH. Names with a / are only found if they begin with one.",
+            hint="Install it, so that it is in PATH. A name with a / must be an absolute path.",
         )
 
 
@@ -163,7 +163,7 @@ class _Command:
             patience = min(patience, _GRACE)
         ready = [key for key, _ in selector.select(None if patience == float("inf") else max(0.0, patience))]
         if time.monotonic() > deadline:
-            raise self._failure(f"takes more than {timeout:g} seconds", _TIME_HINT)
+            raise self._failure(f"took more than {timeout:g} seconds", _TIME_HINT)
         if not ready and self._has_ended:
             for key in list(selector.get_map().values()):
                 selector.unregister(key.fileobj)
@@ -172,7 +172,7 @@ class _Command:
     def _check(self) -> None:
         code = self._process.wait()
         if code < 0:
-            raise self._failure(f"was ended by the signal {signal.Signals(-code).name}", _FAILURE_HINT)
+            raise self._failure(f"was terminated by the signal {signal.Signals(-code).name}", _FAILURE_HINT)
         if code > 0:
             raise self._failure(f"failed with exit code {code}", _FAILURE_HINT)
 
@@ -181,11 +181,11 @@ class _Command:
         return PrepareError(f"{self.title}, {what}" + (f"\n{words}" if words else ""), hint=hint)
 
 
-_TIME_HINT = "`odf config set prepare.timeout` allows more; perhaps the command waits for something that never comes."
-_SIZE_HINT = "`odf config set prepare.maxSize` allows more; perhaps the command never ends."
+_TIME_HINT = "`odf config set prepare.timeout` allows more; the command may wait for input that never arrives."
+_SIZE_HINT = "`odf config set prepare.maxSize` allows more; the command may never end."
 _FAILURE_HINT = (
-    "Try the command on the fetched file by hand. It sees no variables but PATH, only files that it names, and mostly"
-    " has no network."
+    "Run the command on the fetched file manually. It sees only the variable PATH and the files that it names, and"
+    " usually has no network."
 )
 
 

@@ -164,7 +164,7 @@ def _without_nested(schema: pa.Schema) -> pa.Schema:
         if pa.types.is_nested(field.type):
             raise SchemaError(
                 f"Column {field.name!r} cannot be read from CSV, which has no lists and structs",
-                hint="Read the column as String and take it apart in the preprocessing query.",
+                hint="Read the column as String, and parse it in the preprocessing query.",
             )
     return schema
 
@@ -219,10 +219,10 @@ def _check_places(header: Sequence[str], names: Sequence[str], name: str) -> Non
         unknown = [text for text in header if text not in names]
         raise IngestError(
             f"The header of {name} has {shorten(header[other])} as column {other + 1}, and {shorten(header[at])} as"
-            f" column {at + 1}, which is {shorten(wanted)} in the schema; taken by position, they would be mixed up"
+            f" column {at + 1}, which is {shorten(wanted)} in the schema; matched by position, they would be mixed up"
             + (f"; not in the schema: {_some(unknown)}" if unknown else ""),
-            hint="Call the columns in the schema as the header does, in any order, and rename them in the preprocessing"
-            " query; or put the schema into the order of the header.",
+            hint="Use the names of the header in the schema, in any order, and rename columns in the preprocessing"
+            " query; or use the order of the header in the schema.",
         )
 
 

@@ -23,7 +23,7 @@ from odfpy.ingest.read.csv_text import Dialect
 from odfpy.ingest.read.files import TextFile
 from odfpy.ingest.read.text import CastFailed, TimeFormats, parse_texts
 
-_HINT = "See whether the file is whole; one that never has a header is read with `header: false`."
+_HINT = "Check that the file is complete; for files without a header, set `header: false`."
 _OF_JSON = "A file with a JSON object on each line is read with `--input-format ndjson`, or by a source of kind NdJson."
 _DIGIT = re.compile(r"[0-9]")
 _YEAR = re.compile(r"[12][0-9]{3}")

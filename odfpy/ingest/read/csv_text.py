@@ -46,9 +46,7 @@ class Dialect:
         escape = _character("escape", step.escape, "\\")
         if separator in (b"", quote, escape):
             taken = "`quote`" if separator == quote else "`escape`"
-            hint = (
-                f"It is the {taken} too: give one of them another character." if separator else "Leave it out for `,`."
-            )
+            hint = f"It is the {taken} too: give one of them another character." if separator else "Omit it for `,`."
             raise InvalidValue(f"CSV option `separator` cannot be {separator.decode()!r}", hint=hint)
         return cls(
             separator=separator,
@@ -163,7 +161,7 @@ def problem_in(piece: Piece, dialect: Dialect, width: int) -> BadValue:
                 raise Incomplete
             return BadValue(
                 f"{piece.place(record.start)}: a value begins with {dialect.quote.decode()} and is never closed",
-                hint="Close the quotes, or set `quote` to an empty text if they have no meaning in this file.",
+                hint="Close the quotes, or set `quote` to an empty text if they are not quotes in this file.",
             )
         num_cells = len(record.cells)
         if num_cells != width:

@@ -108,7 +108,7 @@ def not_encoded(place: str, raw: bytes, at: int, codec: str, head: bytes) -> Bad
     if not codec.startswith(encoding):
         message += f"; the file begins with the mark of {encoding}"
         how = f"`encoding: {encoding}`"
-    return BadValue(message, hint=f"Say the encoding of the file in the read step, {how}.")
+    return BadValue(message, hint=f"Set the encoding of the file in the read step, {how}.")
 
 
 def codec_of(encoding: str | None) -> str:

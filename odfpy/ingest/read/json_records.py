@@ -206,7 +206,7 @@ class Parser:
             raise Incomplete
         return BadValue(
             f"{self._place(at)}: {what}",
-            hint=hint or "Check the file with a JSON tool; perhaps it was cut off while being written or downloaded.",
+            hint=hint or "Check the file with a JSON tool; it may be truncated.",
         )
 
 

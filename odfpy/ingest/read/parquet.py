@@ -123,10 +123,10 @@ def _opened(path: Path, name: str) -> Iterator[pq.ParquetFile | None]:
         except MemoryError as error:  # also raised by pyarrow; a damaged file may request any amount
             raise IngestError(
                 f"Not enough memory to read {name}: {error}",
-                hint="End other programs. If it asks for more than there is in the file, the file is damaged.",
+                hint="Close other programs. The file may also be damaged.",
             ) from error
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise IngestError(
-                f"{name} is not a Parquet file that can be read: {error}",
-                hint="If the file is being written or downloaded, try again when it is complete.",
+                f"{name} is not a readable Parquet file: {error}",
+                hint="If the file is still being written or downloaded, try again when it is complete.",
             ) from error

@@ -19,7 +19,7 @@ from odfpy.errors import IntegrityError
 
 
 class InvalidCommitment(IntegrityError, code="E720"):
-    """A commitment does not belong to the request beside it, or is not signed by whom it says.
+    """A commitment does not belong to the request beside it, or is not signed by the key that it names.
 
     Attributes:
         kind: which, in the words of the reference's node.
@@ -30,7 +30,7 @@ class InvalidCommitment(IntegrityError, code="E720"):
     def __init__(self, kind: str, problem: str) -> None:
         super().__init__(
             f"The commitment is invalid and cannot be disputed: {problem}",
-            hint="This is not what was signed: somebody has changed it since. Ask for the original document.",
+            hint="It was changed after signing. Ask for the original document.",
         )
         self.kind = f"InvalidRequest::{kind}"
 

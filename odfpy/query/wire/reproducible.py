@@ -68,7 +68,7 @@ def check_reproducible(service: QueryService, request: QueryRequest) -> None:
     """Check that a question has one answer.
 
     Raises:
-        NotReproducible: it may have several; the message says why.
+        NotReproducible: it may have several; the message has the reason.
         OdfError: as `QueryService.run`.
     """
     planned = plan(service.resolver, request.to_query())
@@ -86,21 +86,21 @@ def depends_on_more(planned: QueryPlan) -> bool:
 
 def _problems(planned: QueryPlan) -> Iterator[tuple[str, str]]:
     if planned.is_explained:
-        yield "it is a plan, not data", "Leave out EXPLAIN."
+        yield "it is a plan, not data", "Omit EXPLAIN."
     yield from _of_something_else(planned)
     for reference, _ in planned.tables:
         if "@" in reference.dataset or _may_move(reference.at):
             block = reference.at.text if isinstance(reference.at, AtBlock) else None
             where = planned.place(reference)
             yield (
-                f"{block or reference.dataset} may be another block tomorrow{where}",
+                f"{block or reference.dataset} may become another block{where}",
                 "Write the whole hash of the block in odf_as_at or VERSION AS OF.",
             )
     if planned.path in ("chain", "slices"):
         return  # by offset, always
     tree = planned.dialect.tree(planned.text)
     if tree is None:
-        yield "it cannot be told whether its rows have an order", "Write it in simpler terms."
+        yield "the order of its rows cannot be determined", "Simplify the query."
         return
     yield from _Reader(planned).problems(tree)
 
@@ -117,7 +117,7 @@ def _of_something_else(planned: QueryPlan) -> Iterator[tuple[str, str]]:
     try:
         tokens = planned.dialect.tokens(planned.text)
     except TokenError:
-        yield "it cannot be told what it is of", "Write it in simpler terms."
+        yield "its dataset cannot be determined", "Simplify the query."
         return
     hint = "Take the value from a column, or write it as a constant."
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
@@ -125,7 +125,7 @@ def _of_something_else(planned: QueryPlan) -> Iterator[tuple[str, str]]:
         is_word = token.token_type.name != "STRING" and (is_call or token.token_type.name != "IDENTIFIER")
         is_moving = token.token_type.name == "STRING" and word.strip() in _MOVING_WORDS and _is_time(before)
         if is_moving or (is_word and word in (_ELSEWHERE if is_call else _WITHOUT_PARENTHESES)):
-            yield f"{token.text} is not the same each time{_place(planned, token)}", hint
+            yield f"{token.text} is not deterministic{_place(planned, token)}", hint
 
 
 def _is_time(token: Token | None) -> bool:
@@ -148,19 +148,19 @@ class _Reader:
 
         outermost = tree.unnest() if isinstance(tree, exp.Subquery) else tree
         if not isinstance(outermost, exp.Query):
-            yield "it cannot be told whether its rows have an order", "Write a SELECT."
+            yield "the order of its rows cannot be determined", "Write a SELECT."
             return
         for query in tree.find_all(exp.Query):
             picks = any(query.args.get(part) for part in ("limit", "offset")) or _has_distinct_on(query)
             if picks and query is not outermost and not self._is_ordered(query):
                 yield (
-                    "which rows LIMIT or DISTINCT ON takes in a subquery is open",
+                    "the rows of LIMIT or DISTINCT ON in a subquery are undefined",
                     'Give the subquery an ORDER BY "offset" of its dataset.',
                 )
         for window in tree.find_all(exp.Window):
             if not self._is_settled(window):
                 yield (
-                    f"rows of a window have no order of their own: {window.sql(comments=False)}",
+                    f"rows of a window have no complete order: {window.sql(comments=False)}",
                     "Add the offset of the dataset to its ORDER BY.",
                 )
         for call in tree.find_all(exp.Func):
@@ -169,10 +169,10 @@ class _Reader:
             if depends and not call.find_ancestor(exp.Window):
                 yield (
                     f"{call.sql(comments=False)} depends on the order of rows",
-                    "Leave it out, or use an aggregate such as min, max, sum or count.",
+                    "Omit it, or use an aggregate such as min, max, sum or count.",
                 )
         if not self._is_ordered(outermost) or _has_distinct_on(outermost):
-            yield "its rows have no order, or one that leaves ties open", _ORDER
+            yield "its rows have no order, or an order with ties", _ORDER
         if self.planned.path == "spark":
             yield from self._sums_of_fractions(tree)
 
@@ -244,7 +244,7 @@ class _Reader:
         from sqlglot import exp
 
         calls = [*tree.find_all(exp.AggFunc), *tree.find_all(exp.Anonymous)]
-        hint = "Make it CAST(... AS DECIMAL(38, 9)) before it is summed up, or ask DataFusion (SqlDataFusion)."
+        hint = "Make it CAST(... AS DECIMAL(38, 9)) before the sum, or use DataFusion (SqlDataFusion)."
         for call in calls:
             name = type(call).__name__
             if isinstance(call, exp.Anonymous) and not _ADDS.match(call.name):
@@ -252,7 +252,7 @@ class _Reader:
             if name in ("Count", "Min", "Max", "CountIf", *_PEERS, "RowNumber", "Lag", "Lead", "Ntile"):
                 continue
             if name not in _FRACTIONS or not self._is_exact(call):
-                yield f"Spark adds fractions in no certain order: {call.sql(comments=False)}", hint
+                yield f"Spark adds fractions in an undefined order: {call.sql(comments=False)}", hint
 
     def _is_exact(self, call: exp.Expr) -> bool:
         """Return whether what is summed up has no fractions of floating point, as far as that can be told."""

@@ -117,7 +117,7 @@ def too_many_rows(most: int) -> ResultTooLarge:
     """The error of an answer that has more rows than there may be."""
     return ResultTooLarge(
         f"The answer has more than {most} rows",
-        hint="Ask for it page by page, with skip and limit, or over Flight SQL.",
+        hint="Request it page by page, with skip and limit, or over Flight SQL.",
     )
 
 

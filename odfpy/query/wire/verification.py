@@ -30,7 +30,7 @@ VERSION: Final = 1
 
 _PARTS: Final = ("input", "subQueries", "commitment", "proof")
 _OPTIONAL: Final = ("version", "output")
-_GONE: Final = "Pull the dataset, or ask somebody who has it."
+_GONE: Final = "Pull the dataset."
 
 
 class MalformedAnswer(MalformedData, code="E721"):
@@ -65,8 +65,8 @@ class EndedKey(VerificationFailed, code="E726"):
         """
         super().__init__(
             "EndedKey",
-            f"The answer is signed with the key {key}, which {how}. Nothing shows that it was signed before.",
-            "Ask for the answer once more, signed with another key.",
+            f"The answer is signed with the key {key}, which {how}. Nothing proves that it was signed before.",
+            "Request the answer again, signed with another key.",
             key=key,
         )
 
@@ -110,7 +110,7 @@ class CommittedAnswer:
         except AmbiguousJson as error:
             raise MalformedAnswer(f"This is not an answer with a proof: {error}", hint=_expected()) from error
         except (ValueError, RecursionError) as error:
-            what = "it ends too early" if _is_cut(data, error) else "it is not JSON"
+            what = "it is truncated" if _is_cut(data, error) else "it is not JSON"
             raise MalformedAnswer(f"This is not an answer with a proof: {what}", hint="Get the file again.") from error
         if sub_queries is not None and isinstance(tree, dict):
             tree.setdefault("subQueries", sub_queries)
@@ -162,7 +162,7 @@ class CommittedAnswer:
         if signer is not None and self.proof.signer != signer:
             raise WrongSigner(
                 f"The answer is signed by {self.proof.signer}, not by {signer}",
-                hint="Ask whoever gave it to you for their key.",
+                hint="Ask its sender for their key.",
             )
         if self.output is not None and hash_of(self.output) != self.commitment.output_hash:
             raise InvalidCommitment("OutputHash", "commitment.outputHash doesn't match the hash of output object")
@@ -217,8 +217,8 @@ def verify_answer(
     for state in answer.request.datasets or ():
         if (state.id, state.block_hash) not in pinned:
             raise MalformedAnswer(
-                f"The signed question does not say as of which block it reads {state.alias}",
-                hint="Such an answer binds nobody: ask for one with a proof.",
+                f"The signed query does not name the block of {state.alias}",
+                hint="Such an answer proves nothing: request one with a proof.",
             )
     actual, expected = hash_of(answer.output()), document.commitment.output_hash
     if actual != expected:
@@ -226,7 +226,7 @@ def verify_answer(
             "OutputMismatch",
             "Query was reproduced but resulted in output hash different from expected. This means that the output was"
             " either falsified, or the query reproducibility was not guaranteed by the system.",
-            "Whoever has signed it is bound to it: the file is evidence.",
+            "The file is evidence against its signer.",
             expected_hash=str(expected),
             actual_hash=str(actual),
         )

@@ -238,8 +238,8 @@ class Bucket:
     def refused_change(self, key: str) -> TransferError:
         """Return the error for a store that rejects a change, although no condition was set."""
         return TransferError(
-            f"{self.where(key)}: the store refuses to change this",
-            hint="Is another change of it under way, or does a rule of the bucket keep it?",
+            f"{self.where(key)}: the store refuses to change the object",
+            hint="Another change of it may be running, or a rule of the bucket may protect it.",
         )
 
     def list(self, folder: str) -> Listing:
@@ -302,30 +302,34 @@ class Bucket:
             case Cause.NO_BUCKET:
                 return self._no_bucket()
             case Cause.NO_CREDENTIALS:
-                return StoreRefuses(f"{where}: there are no credentials for this place", hint=self._hint)
+                return StoreRefuses(f"{where}: there are no credentials for this store", hint=self._hint)
             case Cause.DENIED:
-                return StoreRefuses(f"{where}: access denied ({word})", hint=f"May you do this there? {self._hint}")
+                return StoreRefuses(
+                    f"{where}: access denied ({word})", hint=f"Check your permissions there. {self._hint}"
+                )
             case Cause.UNREACHABLE:
                 return StoreUnreachable(
                     f"{where}: the store cannot be reached ({word})",
-                    hint="Is the address right, and is there a network connection?",
+                    hint="Check the address and the network connection.",
                 )
             case Cause.PASSING:
                 return StoreUnreachable(
-                    f"{where}: the store does not answer as it should ({word})",
-                    hint="Try again later; what was copied whole is not sent again.",
+                    f"{where}: the store sent an unexpected answer ({word})",
+                    hint="Try again later; complete objects are not sent again.",
                 )
-        return TransferError(f"{where}: the store cannot do this ({word})", hint=f"Check the address. {self._hint}")
+        return TransferError(
+            f"{where}: the store does not support this ({word})", hint=f"Check the address. {self._hint}"
+        )
 
     def _no_bucket(self) -> BucketNotFound:
         return BucketNotFound(
             f"There is no bucket {self.url}",
-            hint="Check its name. Buckets are made with the tools of the store, datasets in them by `odf push`.",
+            hint="Check its name. Create buckets with the tools of the store; `odf push` creates datasets in them.",
         )
 
 
 def required_word(value: Any) -> str:
     """Return a required string of a library's response."""
     if not isinstance(value, str) or not value:
-        raise TransferError("The store gives its objects no versions", hint="It cannot be used to push to.")
+        raise TransferError("The store gives its objects no versions", hint="You cannot push to it.")
     return value

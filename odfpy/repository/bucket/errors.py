@@ -37,14 +37,14 @@ class Cause(Enum):
 
     NO_OBJECT = "there is no such object"
     NO_BUCKET = "there is no such bucket"
-    CONFLICT = "the object is not what the condition asks for"
+    CONFLICT = "the object does not meet the condition"
     PAST_END = "the range begins after the end of the object"
     NO_CREDENTIALS = "no credentials were found"
     DENIED = "access denied"
-    UNSUPPORTED = "the store cannot do that"
-    PASSING = "another try may succeed"
-    UNREACHABLE = "nobody answers"
-    OTHER = "something else"
+    UNSUPPORTED = "the store does not support that"
+    PASSING = "a retry may succeed"
+    UNREACHABLE = "no answer"
+    OTHER = "another error"
 
 
 # Codes of the stores come first, then exception classes of their libraries, then HTTP statuses.

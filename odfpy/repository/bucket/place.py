@@ -62,11 +62,11 @@ def parse_place(url: str) -> BucketPlace:
         parts = urlsplit(url)
         parts.port  # noqa: B018 (checks it)
     except ValueError:
-        raise InvalidValue(f"Not a URL of a place in a bucket: {scheme}://...") from None
+        raise InvalidValue(f"Not a URL of a bucket or a folder in it: {scheme}://...") from None
     if "@" in parts.netloc:
         raise InvalidValue(
-            f"Keys do not belong into the URL: {scheme}://...@{parts.netloc.rpartition('@')[2]}",
-            hint="It would be remembered. Give them in the environment, as docs/repositories.md says.",
+            f"The URL must not contain keys: {scheme}://...@{parts.netloc.rpartition('@')[2]}",
+            hint="odf stores URLs. Pass keys in the environment, see docs/repositories.md.",
         )
     names = rest.rstrip("/").split("/")
     server = names.pop(0) if scheme.startswith("s3+") else ""
@@ -78,7 +78,9 @@ def parse_place(url: str) -> BucketPlace:
         or (scheme.startswith("s3+") and not parts.hostname)
     ):
         form = f"{scheme}://host:port/bucket/folder" if scheme.startswith("s3+") else f"{scheme}://bucket/folder"
-        raise InvalidValue(f"Not a URL of a place in a bucket: {url!r}", hint=f"Its form is {form}, with no ? or #.")
+        raise InvalidValue(
+            f"Not a URL of a bucket or a folder in it: {url!r}", hint=f"Its form is {form}, with no ? or #."
+        )
     bucket, *folders = names
     return BucketPlace(scheme, server, bucket, "".join(f"{name}/" for name in folders))
 
@@ -118,7 +120,7 @@ def _bucket(scheme: str, endpoint: str | None, bucket: str, url: str, context: o
             raise (error.__cause__ or error) from None
         except Exception as error:  # noqa: BLE001 (each library has errors of its own, whose texts may hold keys)
             message = f"{url} cannot be used ({type(error).__name__})"
-            raise TransferError(message, hint=f"Are the settings complete? {hint}") from None
+            raise TransferError(message, hint=f"Check that the settings are complete. {hint}") from None
 
 
 def _kind(scheme: str, endpoint: str | None) -> tuple[Callable[[str], BucketClient], str, str]:

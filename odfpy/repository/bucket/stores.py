@@ -103,7 +103,7 @@ class BucketObjectStore(ObjectStore):
                 self.insert_stream(stream, name)
             path.unlink()
         except OSError as error:
-            raise OdfError(f"Cannot take in {path}: {error.strerror}") from error
+            raise OdfError(f"Cannot store {path}: {error.strerror}") from error
 
     def delete(self, name: Multihash) -> None:
         key = self._key(name)

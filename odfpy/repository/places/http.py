@@ -78,7 +78,7 @@ class HttpRefStore(RefStore):
             try:
                 return parse_reference(answer.readall(), answer.shown)
             except IntegrityError as error:
-                raise IntegrityError(error.message, hint="Is it the URL of a dataset?") from error
+                raise IntegrityError(error.message, hint="Check that it is the URL of a dataset.") from error
 
     def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
         del expected, new
@@ -91,7 +91,7 @@ class HttpRefStore(RefStore):
     def names(self) -> Iterator[str]:
         raise TransferError(
             f"{without_user(self._base)}: a static file server cannot list its references",
-            hint="Name the one you want.",
+            hint="Give its name.",
         )
 
     def describe(self, name: str) -> str:
@@ -237,5 +237,5 @@ def _require_ok(answer: HttpResponse) -> None:
 def _refuse_write(where: str) -> NoReturn:
     raise TransferError(
         f"{where}: repositories over plain http and https are read-only",
-        hint="Where `odf serve` runs, push to odf+https://... instead; else to a folder that the server serves.",
+        hint="Where `odf serve` runs, push to odf+https://... instead; otherwise to a folder that the server serves.",
     )

@@ -131,7 +131,7 @@ def _enter_in_bucket(url: str, entry: IndexEntry) -> None:
         except Conflict:
             continue  # another push has added a dataset in the meantime, which must be kept
         return
-    raise OdfError(f"{without_user(url)}/{INDEX_FILE}: others keep writing to it")
+    raise OdfError(f"{without_user(url)}/{INDEX_FILE}: other processes keep writing to it")
 
 
 def _folder_at(url: str) -> Path:

@@ -199,7 +199,7 @@ def _in_folder(url: str) -> Iterator[DatasetAlias]:
                 ]
                 yield from _aliases(inner, name)
     except FileNotFoundError:
-        raise NotFound(f"There is no folder {folder}", hint="A repository comes to be with the first push.") from None
+        raise NotFound(f"There is no folder {folder}", hint="The first push creates a repository.") from None
     except OSError as error:
         raise TransferError(f"Cannot read {error.filename or folder}: {error.strerror}") from error
 
@@ -271,15 +271,15 @@ def _on_node(url: str, text: str) -> list[ListedDataset]:
                 )
             if answer.status != 200:
                 raise NotListable(
-                    f"{without_user(base)} does not say what it has (status {answer.status})",
-                    hint="Plain file servers do if `odf push` has written an index; nodes, folders and buckets do.",
+                    f"{without_user(base)} cannot list its datasets (status {answer.status})",
+                    hint="Plain web servers can if `odf push` has written an index; nodes, folders and buckets can.",
                 )
             try:
                 page = [_from_node(item, url) for item in _list(json.loads(answer.readall()))]
             except (ValueError, TypeError, KeyError, OverflowError, RecursionError, InvalidValue) as error:
                 raise NotListable(
-                    f"{without_user(base)} does not say what it has: its list of datasets cannot be understood",
-                    hint="Is it a node (`odf serve`)?",
+                    f"{without_user(base)} cannot list its datasets: the list is not valid",
+                    hint="Check that it is a node (`odf serve`).",
                 ) from error
         known = len(found)
         found |= {one.alias: one for one in page}
@@ -288,8 +288,8 @@ def _on_node(url: str, text: str) -> list[ListedDataset]:
             return list(found.values())
         if len(found) == known:
             raise NotListable(
-                f"{without_user(base)} tells the same datasets again and again",
-                hint="Is there a cache between, which takes no notice of `offset`?",
+                f"{without_user(base)} lists the same datasets repeatedly",
+                hint="A cache in between may ignore `offset`.",
             )
 
 

@@ -203,7 +203,7 @@ def _require_ok(answer: HttpResponse) -> None:
         return
     said = _refusal_text(answer)
     if answer.status in _REFUSED:
-        raise AccessRefused(f"{answer.shown}: {said}", hint="Has the token the scope for this?")
+        raise AccessRefused(f"{answer.shown}: {said}", hint="Check the scope of the token.")
     raise TransferError(f"{answer.shown}: the node refuses: {said}", hint="Run the command again.")
 
 

@@ -46,7 +46,7 @@ def normalize_url(text: str) -> str:
     if scheme not in _OPENERS:
         known = list(_OPENERS)
         raise InvalidValue(
-            f"Not a kind of place where datasets are: {scheme}:// in {without_user(text)!r}",
+            f"Unsupported URL scheme: {scheme}:// in {without_user(text)!r}",
             hint=did_you_mean(scheme, known, otherwise=f"Kinds: {', '.join(known)}"),
         )
     if in_bucket(text):
@@ -57,7 +57,7 @@ def normalize_url(text: str) -> str:
     parts = split_url(text)
     if parts.query or parts.fragment or not parts.hostname:
         raise InvalidValue(
-            f"Not a URL of a dataset or repository: {without_user(text)!r}", hint="It has a host, and no ? or #."
+            f"Not a URL of a dataset or repository: {without_user(text)!r}", hint="It needs a host, and no ? or #."
         )
     return text.rstrip("/")
 

@@ -70,7 +70,7 @@ def unpack(batch: BlocksBatch, limits: ArchiveLimits) -> list[tuple[Multihash, b
         ProtocolViolation: it is not such an archive, or exceeds the limits.
     """
     if (batch.media_type, batch.encoding) != (MEDIA_TYPE, ENCODING):
-        raise ProtocolViolation(f"Blocks come as {batch.media_type[:80]!r}, {batch.encoding[:80]!r}: not known here")
+        raise ProtocolViolation(f"Blocks come as {batch.media_type[:80]!r}, {batch.encoding[:80]!r}: not supported")
     if batch.num_blocks > limits.blocks:
         raise ProtocolViolation(f"{batch.num_blocks} blocks at once, {limits.blocks} are allowed")
     blocks: list[tuple[Multihash, bytes]] = []

@@ -101,7 +101,7 @@ def place(
     if dropped and not force:
         raise DatasetsDiverged(
             f"{len(dropped)} blocks after block {common - 1} ({base.head}) would be lost",
-            hint="--force lets what is there be overwritten.",
+            hint="--force overwrites the copy there.",
         )
     objects = objects_of_blocks(block.hashed for block in blocks)
     for item in objects:

@@ -84,7 +84,7 @@ class LocatedObjects(ObjectStore):
         place = self._files[name].url
         origin = parse_url(place.url, ProtocolViolation, "where the server says an object is").origin
         if self._is_safe and origin.scheme != "https":
-            raise ProtocolViolation(f"The server leads from https to {origin} for object {name}, which is not safe")
+            raise ProtocolViolation(f"The server redirects from https to {origin} for object {name}, which is not safe")
         return place.url, _headers_of(place)
 
     def _problem(self, name: Multihash, answer: HttpResponse) -> str:
@@ -190,7 +190,7 @@ class _Measured(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         if self._stopped.is_set():
-            raise TransferError("Stopped, since the conversation is over")
+            raise TransferError("Stopped, since the connection was closed")
         view = memoryview(buffer).cast("B")
         data = self._stream.read(len(view))
         self._left -= len(data)

@@ -136,7 +136,7 @@ def pull(
 def _refusal(error: object, old_head: Multihash | None) -> Exception:
     match error:
         case InvalidInterval():
-            return IntervalRefused(f"The server's chain, which ends in {error.head}, does not have block {error.tail}")
+            return IntervalRefused(f"The server's chain, which ends at {error.head}, lacks block {error.tail}")
         case SeedBlockOverwriteRestricted():
             return ForeignDataset(f"The dataset there is another one than that which ends in {old_head}")
     return refusal_error(error)  # type: ignore[arg-type]
@@ -148,7 +148,7 @@ def _fetch(objects: list[ObjectOfBlock]) -> Conversation[None]:
     reply = yield from receive(ObjectsReply)
     found = {strategy.object_file: strategy.download_from for strategy in reply.object_transfer_strategies}
     if found.keys() != set(files) or len(reply.object_transfer_strategies) != len(files):
-        raise ProtocolViolation("The server does not say where the objects are that it was asked for")
+        raise ProtocolViolation("The server does not provide locations for the requested objects")
     yield Fetch(tuple(Located(item, found[file_of(item)]) for item in objects))
 
 

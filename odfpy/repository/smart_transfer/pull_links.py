@@ -78,7 +78,7 @@ def _fetch(items: list[ObjectOfBlock], missing: HashSet) -> Conversation[Fetched
     reply = yield from receive(ObjectsReply)
     located = {one.object_file.physical_hash: one for one in reply.object_transfer_strategies}
     if len(located) != len(reply.object_transfer_strategies) or not located.keys() <= {item.name for item in items}:
-        raise ProtocolViolation("The server says where objects are that it was not asked for")
+        raise ProtocolViolation("The server provides locations for objects that were not requested")
     there = tuple(_sized(item, located[item.name]) for item in items if item.name in located)
     missing.add_hashes(item.name for item in items if item.name not in located)
     found = yield FetchLinked(there, {name: one.download_from for name, one in located.items()})

@@ -159,7 +159,7 @@ def push_missing(
         OdfError: as `push`.
     """
     if TAKES_LINKS not in (yield FetchCapabilities()):
-        raise TransferError("The server takes no files that rows link to", hint="Push to a folder or a bucket instead.")
+        raise TransferError("The server does not accept linked files", hint="Push to a folder or a bucket instead.")
     return (yield from push(source, blocks, remote_head, is_head=is_head, files=files))
 
 
@@ -207,13 +207,13 @@ def _where_to(objects: list[ObjectOfBlock], *, is_truncated: bool) -> Conversati
         raise refusal_error(error)
     found = {strategy.object_file: strategy for strategy in reply.object_transfer_strategies}
     if found.keys() != set(files) or len(reply.object_transfer_strategies) != len(files):
-        raise ProtocolViolation("The server does not say where the objects go that it was offered")
+        raise ProtocolViolation("The server does not provide upload locations for the offered objects")
     located = []
     for item in objects:
         strategy = found[file_of(item)]
         if strategy.push_strategy is PushStrategy.HTTP_UPLOAD:
             if strategy.upload_to is None:
-                raise ProtocolViolation(f"The server wants the object {item.name}, but does not say where")
+                raise ProtocolViolation(f"The server requests the object {item.name}, but provides no location")
             located.append(Located(item, strategy.upload_to))
     return tuple(located)
 

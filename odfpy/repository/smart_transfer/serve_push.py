@@ -213,7 +213,7 @@ def _take_objects(
         if text is None:
             silent += 1
             if silent > _MAX_SILENT_PINGS:
-                raise ConnectionLost("The client does not say how its uploads go")
+                raise ConnectionLost("The client does not report its progress")
             yield from send(Ping())
         elif isinstance(decode(Progress, text).details, AllUploaded):
             return request.is_truncated
@@ -252,5 +252,5 @@ def _public(error: OdfError, *, may_force: bool) -> str:
     if isinstance(error, DatasetsDiverged):
         return f"{name}: force is needed" if may_force else f"{name}: needs the scope admin"
     if isinstance(error, DatasetLocked):
-        return f"{name}: somebody else is writing"
+        return f"{name}: another process is writing"
     return name if "/" in error.message else f"{name}: {error.message}"

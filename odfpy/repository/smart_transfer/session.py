@@ -185,7 +185,7 @@ class PeerClosed(ConnectionLost, code="E627"):
 
     def __init__(self, close_code: int, reason: str = "", *, hint: str | None = None) -> None:
         said = f": {reason[:200]}" if reason.isprintable() and reason else ""
-        super().__init__(f"The other side has closed the connection (code {close_code}){said}", hint=hint or _AGAIN)
+        super().__init__(f"The other side closed the connection (code {close_code}){said}", hint=hint or _AGAIN)
         self.close_code = close_code
         self.reason = reason
 
@@ -210,16 +210,16 @@ class Refusal(PeerFailed, code="E628"):
         return found
 
 
-_AGAIN = "Run the command again: what has arrived whole is not sent again."
-_LOOK = "Its log says more. Is there something to correct here? `odf verify` checks a dataset."
+_AGAIN = "Run the command again: complete objects are not sent again."
+_LOOK = "Its log has details. `odf verify` checks the dataset here."
 _ENDED = (
-    "Make another key and commit once more with it: `odf key revoke me --reason superseded`. Nothing was changed there."
+    "Create another key, and commit again with it: `odf key revoke me --reason superseded`. Nothing was changed there."
 )
 _HINTS = {
     RevokedKey.code: _ENDED,
     ExpiredKey.code: _ENDED,
     DatasetLocked.code: "Run the command again in a moment. Nothing was changed there.",
-    DatasetsDiverged.code: "Who may overwrite what is there decides whoever runs the server: `odf token new --scope`.",
+    DatasetsDiverged.code: "The operator of the server decides who may overwrite datasets: `odf token new --scope`.",
 }
 """Hints, by the error code at the beginning of a reason from an odfpy server."""
 
@@ -295,13 +295,13 @@ def refusal_error(error: AnyError | None) -> Exception:
         case Internal():
             place = error.phase.value
             return PeerFailed(
-                f"The server has given up in the phase {place}: {error.error_message[:1000]}",
+                f"The server failed in the phase {place}: {error.error_message[:1000]}",
                 hint=_HINTS.get(error.error_message.partition(" ")[0], _LOOK),
             )
         case RefCollision():
             return RemoteCollision(
                 f"The server has the dataset {error.dataset_id} under another name",
-                hint="Push it to the name that it has there.",
+                hint="Push it under its name there.",
             )
         case NameCollision():
             return RemoteCollision(

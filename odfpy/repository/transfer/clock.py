@@ -48,7 +48,7 @@ def require_past(time: Timestamp | None, known: Timestamp | None, clock: Timesta
     difference = Duration.between(clock, time)
     if difference > MAX_AHEAD:
         raise FromTheFuture(
-            f"{where}: the last block is of {time}, which is {difference.in_words} ahead of the clock here ({clock})",
-            hint="See which of the clocks is wrong; `date` shows this one. --allow-future takes such blocks: all that"
-            " follows them has their time, until the clocks have caught up.",
+            f"{where}: the last block is of {time}, which is {difference.in_words} ahead of the local clock ({clock})",
+            hint="Check which of the clocks is wrong; `date` shows the local one. --allow-future accepts such blocks:"
+            " all later blocks get their time, until the clocks have caught up.",
         )

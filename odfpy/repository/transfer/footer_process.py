@@ -74,8 +74,8 @@ def first_problem(footers: Sequence[FooterOf]) -> tuple[int, RaisedError] | None
             reader.end()
     if code == 0:  # its idle time ended just before the request
         return first_problem(footers)
-    why = "takes too long to read" if code is None else "breaks the reader of Parquet files"
-    message = f"Data file {footers[len(answers)].path} is not what its block says: its footer {why}"
+    why = "took too long to read" if code is None else "crashes the Parquet reader"
+    message = f"Data file {footers[len(answers)].path} does not match its block: its footer {why}"
     return len(answers), as_value(IntegrityError(message))
 
 

@@ -124,7 +124,9 @@ class IncomingSignatures:
         there = set(side.names(revocations.FOLDER)) if self._statements else set()
         new = {revocations.path_of(one.actor).rpartition("/")[2] for one in self._statements}
         if len(there | new) > MAX_KEYS:
-            raise MalformedSignature(f"Revocations of more than {MAX_KEYS} keys", hint="Ask whoever runs the server.")
+            raise MalformedSignature(
+                f"Revocations of more than {MAX_KEYS} keys", hint="Ask the operator of the server."
+            )
 
     def _there(self, side: SideFiles, path: str, kind: str, hashed: HashedBlock) -> SignedBlock | None:
         """Return existing signatures; damaged ones, or those of an earlier head, are ignored."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PORTION: Final = 1000
 """Objects that are copied together, and flushed to disk together."""
 
-WITHOUT: Final = "`--files none` takes the rows alone, `--files available` what is there."
+WITHOUT: Final = "`--files none` copies only the rows, `--files available` the existing files."
 
 
 def linked_in(

@@ -221,7 +221,7 @@ def _require_writable(target: DatasetLayout) -> None:
         if place.startswith(("http://", "https://")):
             node = f"odf+{place.removesuffix(f'/refs/{HEAD}')}"
             hint = f"To a node, push with --to {node}; for a static server, push to the folder that it serves."
-        raise TransferError(f"{place}: this place is read-only, nothing can be pushed to it", hint=hint)
+        raise TransferError(f"{place}: this repository is read-only", hint=hint)
 
 
 def head_of_source(source: DatasetLayout) -> Multihash:
@@ -293,10 +293,10 @@ def _require_what_was_there(
     if gone is not None:
         lost, dropped = gone.number - found.ancestor_number, count_of(len(found.target), "block")
         raise HistoryRewritten(
-            f"{source.refs.describe(HEAD)} was at block {gone.number} ({seen}) when it was last looked at, and is at"
-            f" {source_head} now: {count_of(lost, 'block')} that {'was' if lost == 1 else 'were'} there"
-            f" {'has' if lost == 1 else 'have'} been taken back",
-            hint=f"Ask those who publish it why. --force follows, which drops {dropped} here.",
+            f"{source.refs.describe(HEAD)} was at block {gone.number} ({seen}) at the last check, and is now at"
+            f" {source_head}: {count_of(lost, 'block')} that {'was' if lost == 1 else 'were'} there"
+            f" {'has' if lost == 1 else 'have'} been removed",
+            hint=f"Ask its publishers for the reason. --force follows it, and drops {dropped} here.",
         )
 
 
@@ -319,7 +319,7 @@ def _diverged(
 ) -> DatasetsDiverged:
     since = f"after block {found.ancestor_number} ({found.ancestor})" if found.ancestor else "from the first block on"
     return DatasetsDiverged(
-        f"The two copies have different histories {since}: {source.refs.describe(HEAD)} goes on with"
+        f"The two copies have diverged {since}: {source.refs.describe(HEAD)} goes on with"
         f" {count_of(len(found.source), 'block')} (to {source_head}), {target.refs.describe(HEAD)} with"
         f" {count_of(len(found.target), 'block')} (to {target_head})",
         hint=f"--force replaces the second by the first, and drops {count_of(len(found.target), 'block')} there.",

@@ -13,7 +13,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError
 from odfpy.http.limits import limits_in_force
 
-_ASK = "Whoever publishes the dataset has to say how that came about; nothing of it was taken."
+_ASK = "Ask the publisher of the dataset for the reason; nothing of it was copied."
 
 
 def check_slices(

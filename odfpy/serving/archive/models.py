@@ -203,17 +203,17 @@ def tree_of(record: FileRecord, url: str) -> dict[str, Any]:
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the error responses for the OpenAPI."""
     why = {
-        400: "The question is invalid: NoArgs, NoWhat, NoWorkInterval, InvalidWorkInterval, InvalidTime,"
+        400: "The request is invalid: NoArgs, NoWhat, NoWorkInterval, InvalidWorkInterval, InvalidTime,"
         " InvalidCursor or InvalidLookback.",
         401: "An access token is needed.",
         403: "Not allowed for this token.",
         404: "NoSuchFile: there is none, or its bytes have been removed; or there is no such archive for this token.",
         408: "Timed out waiting for the request body.",
-        409: "Somebody else sends the file or writes to the archive, or the offset is another one.",
+        409: "Another client sends the file or writes to the archive, or the offset is wrong.",
         413: "This is too large.",
-        415: "Nothing reads what comes in this type.",
+        415: "The content type is not supported.",
         416: "The file is shorter than that.",
-        422: "These are not the bytes that were announced, or the request does not have the form described here.",
-        507: "The server has no room.",
+        422: "These are not the announced bytes, or the request does not have the form described here.",
+        507: "The server has no disk space left.",
     }
     return {one: {"description": why[one], "model": RefusalModel} for one in statuses}

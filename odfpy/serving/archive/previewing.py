@@ -207,9 +207,9 @@ def _of_parquet(archive: LocalArchive, record: FileRecord, folder: Path, control
             table, num_columns = _first_rows_of(path, limited)
     except (QueryCancelled, QueryTimedOut):
         control.check()  # the request may have been cancelled
-        return _nothing("It takes too long to read")
+        return _nothing("It took too long to read")
     except QueryEnded:
-        return _nothing("It breaks the reader of Parquet files, or takes too much memory")
+        return _nothing("It crashes the Parquet reader, or takes too much memory")
     except (ResultTooLarge, InvalidQuery, MalformedData, EngineError) as error:
         is_large = isinstance(error, ResultTooLarge)
         return _nothing("Its rows are too large for a page" if is_large else "It is not a readable Parquet file")

@@ -163,7 +163,7 @@ class Uploads:
         except OSError as error:
             raise _cannot_write(error) from error
         if free < count:
-            raise CannotCopy(f"The server has no room for the file: {count} bytes come, {free} are free")
+            raise CannotCopy(f"The server has no disk space for the file: it has {count} bytes, {free} are free")
 
     def drop_part(self, name: Multihash) -> None:
         """Discard the received part of a file: the client has to start again.
@@ -241,7 +241,7 @@ class Uploads:
                 raise _cannot_write(error) from error
             with os.fdopen(descriptor, "r+b", buffering=0) as file:
                 if not try_lock(file):
-                    raise UploadBusy(f"{name} is being sent by somebody else")
+                    raise UploadBusy(f"{name} is being sent by another client")
                 if not still_named(file, part):
                     continue  # the previous owner has completed or discarded it
                 try:
@@ -328,5 +328,5 @@ def _state_of(file: FileIO) -> _State:
 
 def _cannot_write(error: OSError) -> CannotCopy:
     if error.errno in FULL:
-        return CannotCopy("The server has no room for the file; nothing of it was kept")
+        return CannotCopy("The server has no disk space for the file; nothing of it was kept")
     return CannotCopy(f"The server cannot write the file: {error.strerror}")

@@ -222,7 +222,7 @@ def _as_refusals() -> Iterator[None]:
     except UploadBusy as error:
         raise refusal(409, "Busy", f"{error}\nTry again in a moment.", BUSY) from error
     except DatasetLocked as error:
-        raise refusal(409, "Busy", "Somebody else is writing to the archive; try again in a moment", BUSY) from error
+        raise refusal(409, "Busy", "Another process is writing to the archive; try again later", BUSY) from error
     except UploadTooLarge as error:
         raise refusal(413, "TooLarge", str(error)) from error
     except WrongContent as error:
@@ -235,7 +235,9 @@ def _as_refusals() -> Iterator[None]:
         raise bad_request("InvalidUpload", "The request body ended early") from error
     except (OdfError, OSError) as error:
         if is_full(error):
-            raise refusal(507, "NoRoom", "The server has no room for the files; none of them was archived") from error
+            raise refusal(
+                507, "NoRoom", "The server has no disk space for the files; none of them was archived"
+            ) from error
         raise
 
 

@@ -52,5 +52,5 @@ def warning(workspace: Workspace) -> str | None:
     if why is None:
         return None
     if workspace.config.section(EngineSection).serve_unconfined:
-        return f"queries of strangers for Spark run without a whole sandbox ({why}), as {UNCONFINED} says"
-    return f"queries for Spark need a token of the scope admin: the engine is not fully sandboxed ({why})"
+        return f"untrusted Spark queries run without a full sandbox ({why}), as {UNCONFINED} says"
+    return f"Spark queries need a token with the scope admin: the engine is not fully sandboxed ({why})"

@@ -73,8 +73,8 @@ class CallerResolver:
     def listing(self) -> str:
         """Implement `DatasetResolver`."""
         if self.caller.token is None:
-            return "Without an access token, only public datasets are here"
-        return "Public datasets are here, and those of the workspace that the access token is for"
+            return "Without an access token, only public datasets are available"
+        return "Only public datasets and those of the workspace of the access token are available"
 
     def scratch(self) -> AbstractContextManager[Path]:
         """Implement `DatasetResolver`."""
@@ -112,6 +112,4 @@ class CallerResolver:
 
     def _require(self, dataset: StoredDataset, block: Multihash) -> None:
         if not self._has(dataset, block):
-            raise BlockNotFound(
-                f"{dataset.handle} has no block {block}", hint="Its references lead to none of that name."
-            )
+            raise BlockNotFound(f"{dataset.handle} has no block {block}", hint="No reference reaches such a block.")

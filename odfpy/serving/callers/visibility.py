@@ -49,7 +49,7 @@ def visibility_of(folder: Path) -> Visibility:
     try:
         return Visibility.parse(text)
     except InvalidValue as error:
-        raise IntegrityError(f"{path} says neither public nor private", hint="Run `odf set-visibility`.") from error
+        raise IntegrityError(f"{path} contains neither public nor private", hint="Run `odf set-visibility`.") from error
 
 
 def set_visibility(folder: Path, visibility: Visibility) -> None:

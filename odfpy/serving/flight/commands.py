@@ -38,7 +38,9 @@ def refuse_transaction(request: Any) -> None:
         NotSupported: it is part of one.
     """
     if request.HasField("transaction_id") and request.transaction_id:
-        raise NotSupported("There are no transactions here", hint="Queries only read, each for itself.")
+        raise NotSupported(
+            "Transactions are not supported", hint="Only read-only queries are supported, without transactions."
+        )
 
 
 def no_rows(command: Any, hint: str) -> NotSupported | ReadOnly:
@@ -49,7 +51,7 @@ def no_rows(command: Any, hint: str) -> NotSupported | ReadOnly:
         hint: hint for clients that want to write.
     """
     if name_of(command) == "CommandStatementSubstraitPlan":
-        return NotSupported("Substrait plans are not read here", hint="Ask in SQL.")
+        return NotSupported("Substrait plans are not supported", hint="Ask in SQL.")
     return ReadOnly(f"{_words(command)} gives no rows", hint=hint)
 
 
@@ -69,7 +71,11 @@ def no_action(name: str) -> NotSupported:
     Args:
         name: name of the action.
     """
-    hint = "Queries only read, each for itself; connect with autocommit." if name in _WRITING else None
+    hint = (
+        "Only read-only queries are supported, without transactions; connect with autocommit."
+        if name in _WRITING
+        else None
+    )
     return NotSupported(f"There is no action {name[:100]!r} here", hint=hint)
 
 

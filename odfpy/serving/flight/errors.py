@@ -147,7 +147,7 @@ def guarded(call: _Call) -> _Call:
 
 def as_flight(error: BaseException) -> Exception:
     """Return the client's view of an error; server errors are logged, and reported without details."""
-    status, text = fl.FlightInternalError, "The server could not do that; its log says why"
+    status, text = fl.FlightInternalError, "Internal error; the server's log has the details"
     if isinstance(error, OdfError):
         found = next((one for kind, one in _STATUSES if isinstance(error, kind)), status)
         if type(error) is EngineError:  # the data does not match the query

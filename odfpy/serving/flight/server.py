@@ -52,7 +52,7 @@ from odfpy.serving.http.logs import log
 from odfpy.serving.http.tls import Tls
 from odfpy.serving.settings import ServeSettings
 
-_READ_ONLY: Final = "Use `odf ingest` or `odf pull`: SQL only reads."
+_READ_ONLY: Final = "Use `odf ingest` or `odf pull`: SQL is read-only."
 
 
 class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
@@ -163,7 +163,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             with self.running.working():
                 return fl.RecordBatchStream(metadata(command, DatasetTables(call.resolver), call.dialect))
         if name_of(command) != "TicketStatementQuery":
-            raise WrongMessage(f"{name_of(command)} is not a ticket", hint="Take tickets as GetFlightInfo gives them.")
+            raise WrongMessage(f"{name_of(command)} is not a ticket", hint="Use tickets as GetFlightInfo returns them.")
         batches = self._run(context, call, Ticket.parse(command.statement_handle))
         return fl.GeneratorStream(batches.schema, batches)
 

@@ -37,7 +37,7 @@ _PREFIX: Final = "odfs_"
 _IDLE_SECONDS: Final = 86400.0
 _MAX_SESSIONS: Final = 20_000
 _INVALID_NAME, _INVALID_VALUE, _CANNOT = 1, 2, 3
-_HINT: Final = "`odf token new` makes tokens: send one as bearer token, or as password."
+_HINT: Final = "`odf token new` creates tokens: send one as bearer token, or as password."
 
 
 @dataclass
@@ -153,7 +153,7 @@ class Sessions:
         with self._lock:
             session = self._known.get(name)
             if session is None:
-                raise Unauthenticated("This session is over", hint="Connect again.")
+                raise Unauthenticated("This session has ended", hint="Connect again.")
             session.used = self._clock()
             self._known.move_to_end(name)
         if session.caller.token is not None:

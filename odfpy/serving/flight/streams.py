@@ -67,9 +67,7 @@ class RunningQueries:
             TooBusy: none becomes free in time.
         """
         if not self._slots.acquire(timeout=self._patience):
-            raise TooBusy(
-                f"The server is busy: nothing came to an end for {self._patience:g} s", hint="Try again later."
-            )
+            raise TooBusy(f"The server is busy: no query finished for {self._patience:g} s", hint="Try again later.")
         try:
             yield
         finally:

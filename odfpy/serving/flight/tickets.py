@@ -111,7 +111,7 @@ class Ticket:
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidValue) as error:
             raise WrongMessage(
-                "This is not a ticket of this server", hint="Take tickets as GetFlightInfo gives them."
+                "This is not a ticket of this server", hint="Use tickets as GetFlightInfo returns them."
             ) from error
 
 

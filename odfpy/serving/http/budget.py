@@ -102,7 +102,7 @@ class MemoryBudget:
         with self._lock:
             if size > 0 and self._taken[who] + size > limit.each:
                 raise OverBudget(
-                    f"You send more than the {limit.each} bytes that one caller may have under way",
+                    f"You are sending more than the {limit.each} bytes allowed for one caller",
                     hint="Send less at the same time.",
                     is_own=True,
                 )

@@ -127,5 +127,5 @@ def _answer(connection: HTTPConnection, error: Exception) -> Response:
         if isinstance(error, kind):
             return JSONResponse({"detail": kind.__doc__, "message": kind.__doc__, "code": error.code}, status)
     log("failed", level=logging.ERROR, path=connection.scope["path"], code=error.code, problem=error.message)
-    message = "The server could not do that; its log says why"
+    message = "Internal error; the server's log has the details"
     return JSONResponse({"detail": message, "message": message, "code": error.code}, 500)

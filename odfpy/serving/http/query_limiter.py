@@ -116,9 +116,9 @@ class QueryGate:
     def _entered(self, who: BudgetHolder) -> Iterator[None]:
         settings = self._settings
         if self._here.total() >= settings.max_queries:
-            raise Refused(503, "The server has as many queries as it can take; try again in a moment", _BUSY)
+            raise Refused(503, "The server has reached its limit of queries; try again later", _BUSY)
         if self._here[who] >= settings.max_queries_each:
-            message = f"You have {settings.max_queries_each} queries under way, which is as many as one may have"
+            message = f"You have {settings.max_queries_each} running queries, which is the limit"
             raise Refused(429, message, _BUSY)
         self._here[who] += 1
         try:
@@ -140,7 +140,7 @@ class QueryGate:
             control.on_stop(stop)
             await self._room.acquire()
         if waiting.cancelled_caught:
-            message = f"The server has too much to do: the query has waited for {self._settings.query_timeout:g} s"
+            message = f"The server is busy: the query has waited for {self._settings.query_timeout:g} s"
             raise Refused(503, f"{message}\nTry again later.", _BUSY)
         try:
             yield

@@ -69,7 +69,7 @@ def open_session(request: Request, ticket: Annotated[str, Query(max_length=200)]
     """Begin the session of a ticket, and go to the front page."""
     token = request.app.state.tickets.redeem(ticket)
     if token is None:
-        raise HTTPException(403, "This link has been used, or is over: run `odf ui` again")
+        raise HTTPException(403, "This link was used or has expired: run `odf ui` again")
     response = RedirectResponse(_base(request), 303, {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"})
     begin_session(request, response, token, is_secure=_base_url(request).startswith("https:"))
     return response

@@ -62,7 +62,7 @@ MAX_SIZE: Final = 8 << 30
 _PLANNING: Final = 30.0
 """Maximum seconds for planning an answer."""
 
-_READ_ONLY: Final = "Relays only read: data changes where it is kept."
+_READ_ONLY: Final = "Relays are read-only."
 _INVALID_NAME, _INVALID_VALUE, _CANNOT = 1, 2, 3
 _SET: Final = {"catalog": CATALOG, "schema": DB_SCHEMA, "dialect": DEFAULT_DIALECT}
 """Options set by tools, each with its only value."""
@@ -183,7 +183,7 @@ class FlightSql:
                     metadata(command, EntityTables(self._client(caller).entities(_PLANNING)), DEFAULT_DIALECT)
                 )
         if name_of(command) != "TicketStatementQuery":
-            raise WrongMessage(f"{name_of(command)} is not a ticket", hint="Take tickets as GetFlightInfo gives them.")
+            raise WrongMessage(f"{name_of(command)} is not a ticket", hint="Use tickets as GetFlightInfo returns them.")
         return self._run(context, caller, self._tickets.open(command.statement_handle, caller))
 
     def _run(self, context: Any, caller: Identity, ticket: SqlTicket) -> Any:
@@ -242,7 +242,7 @@ class FlightSql:
     def _statement(self, caller: Identity, handle: bytes) -> Statement:
         found = self._statements.get(handle)
         if found.who != _who(caller):
-            raise UnknownStatement("There is no such prepared statement of yours", hint="Prepare it again.")
+            raise UnknownStatement("You have no such prepared statement", hint="Prepare it again.")
         return found
 
     def _prepare(self, caller: Identity, body: bytes) -> bytes:
@@ -301,7 +301,7 @@ class FlightSql:
 
 
 _HOW_TO_PERMIT: Final = (
-    f"Ask again later, or permit answers without them by the header {ALLOW_INCOMPLETE}: true. ADBC: the option"
+    f"Try again later, or allow answers without them with the header {ALLOW_INCOMPLETE}: true. ADBC: the option"
     f" adbc.flight.sql.rpc.call_header.{ALLOW_INCOMPLETE}; JDBC: {ALLOW_INCOMPLETE}=true in the URL;"
     f" Spark: the option arrow-flight.header.{ALLOW_INCOMPLETE}."
 )

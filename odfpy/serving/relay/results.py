@@ -121,7 +121,7 @@ class ResultCalls:
         except WebObjectNotFound as error:
             raise error.with_message(
                 f"This relay remembers no query {query[:_MAX_QUERY_LENGTH]} of yours",
-                hint="`odf web status` lists those that it does. They go after some time.",
+                hint="`odf web status` lists the stored ones. They expire after some time.",
             ) from None
         return body_of(_record_of(found))
 

@@ -186,7 +186,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         """
         caller = self._caller(context)
         if not _is_sql(descriptor):
-            raise NotSupported("Nothing is written here", hint="Relays only read.")
+            raise NotSupported("Nothing is written here", hint="Relays are read-only.")
         self._sql.bind(caller, descriptor, reader, writer)
 
     @guarded
@@ -200,7 +200,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             writer: the stream to the client.
         """
         del context, descriptor, reader, writer
-        raise NotSupported("Nothing is exchanged here", hint="Relays only read.")
+        raise NotSupported("Nothing is exchanged here", hint="Relays are read-only.")
 
     @guarded
     def list_actions(self, context: Any) -> list[tuple[str, str]]:

@@ -69,12 +69,10 @@ class SqlTickets:
         """
         tree = self._seal.open(handle.decode("ascii", "replace"), _USE)
         if tree is None:
-            raise TicketRefused("This relay has not given this ticket", hint=_AGAIN)
+            raise TicketRefused("This relay has not issued this ticket", hint=_AGAIN)
         name, sql, allows_incomplete, fingerprint, ends = tree
         if fingerprint != caller.fingerprint:
-            raise TicketRefused(
-                "The ticket is bound to another key", hint="Whoever has asked reads it, with the same key."
-            )
+            raise TicketRefused("The ticket is bound to another key", hint="Read it with the key of the requester.")
         if ends <= self._clock():
-            raise TicketRefused("The ticket has ended", hint=_AGAIN)
+            raise TicketRefused("The ticket has expired", hint=_AGAIN)
         return SqlTicket(name, sql, allows_incomplete)

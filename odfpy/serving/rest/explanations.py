@@ -18,7 +18,7 @@ router = APIRouter(prefix="/platform", tags=["server"])
 class ExplanationModel(BaseModel):
     """The meaning of a code, as `odf help` gives it; the text is Markdown."""
 
-    title: Annotated[str, Field(examples=["bytes do not have the hash that they are named by"])]
+    title: Annotated[str, Field(examples=["a hash does not match"])]
     text: str
 
 

@@ -188,7 +188,7 @@ def _take_in(ingests: Ingests, dataset: StoredDataset, given: Ingest, key: str |
         raise Refused.of(422, error) from error
     except DatasetLocked as error:
         raise Refused(
-            409, "Somebody else is writing to the dataset; try again in a moment", {"Retry-After": "1"}
+            409, "Another process is writing to the dataset; try again later", {"Retry-After": "1"}
         ) from error
     except IngestError as error:
         raise Refused.of(400, error) from error

@@ -49,7 +49,7 @@ class EdgeModel(BaseModel):
     input: str
     output: str
     takenIn: Annotated[  # noqa: N815
-        str | None, Field(description="The watermark of the input up to which the output has taken it in.")
+        str | None, Field(description="The watermark of the input up to which the output has accepted it in.")
     ] = None
     holdsBack: Annotated[  # noqa: N815
         bool, Field(description="Whether the watermark of the output stays where it is because of this input.")

@@ -138,7 +138,7 @@ def new_token(
     if caller.token is None:
         raise unauthorized_error("This needs the token of an admin")
     if not is_admin(caller, storage):
-        raise HTTPException(403, "Only admins make tokens for others")
+        raise HTTPException(403, "Only admins can create tokens for others")
     sharing = sharing_of(storage)
     if sharing is None or not name.isprintable():
         raise HTTPException(404, _NOBODY)
@@ -164,7 +164,7 @@ def is_admin(caller: Caller, storage: Storage) -> bool:
 
 def _credentials(body: LoginModel) -> tuple[str, str]:
     if body.loginMethod != PASSWORD:
-        raise HTTPException(400, f"People log in here by {PASSWORD} only")
+        raise HTTPException(400, f"The only login method is {PASSWORD}")
     try:
         tree: Any = json.loads(body.loginCredentialsJson)
         name, password = tree["login"], tree["password"]

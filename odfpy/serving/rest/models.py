@@ -161,17 +161,17 @@ class RefusalModel(BaseModel):
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return error responses for the OpenAPI."""
     why = {
-        400: "The question is invalid; the message says why.",
-        401: "An access token is needed, or this one has ended.",
+        400: "The request is invalid; the message has the reason.",
+        401: "An access token is needed, or the token has expired.",
         403: "Not allowed for this token.",
         404: "Dataset or block not found, or this token may not read it.",
         408: "Timed out waiting for the request body.",
-        409: "Somebody else is writing to the dataset.",
+        409: "Another process is writing to the dataset.",
         413: "This is too large.",
-        415: "Nothing reads what comes in this type or packing.",
-        422: "The request does not have the form that is described here, or the key has been used for something else.",
-        429: "You have too many queries under way.",
-        503: "The server has too much to do, or the query took too long.",
+        415: "The content type or encoding is not supported.",
+        422: "The request is not valid, or the idempotency key was used for other data.",
+        429: "You have too many running queries.",
+        503: "The server is busy, or the query took too long.",
     }
     found: dict[int | str, dict[str, Any]] = {one: {"description": why[one], "model": RefusalModel} for one in statuses}
     return found

@@ -9,17 +9,17 @@ from fastapi import FastAPI
 
 from odfpy import __version__
 
-_DESCRIPTION: Final = """A node of the Open Data Fabric: datasets to pull, push and ask questions of.
+_DESCRIPTION: Final = """A node of the Open Data Fabric: datasets to pull, push and query.
 
 Errors are JSON, `{"message": ...}`: what is wrong, and what to try. Public datasets need no token; what a caller may
 not read does not exist for them."""
 
 _TAGS: Final = [
     {"name": "server", "description": "The server, and what it has."},
-    {"name": "queries", "description": "Questions in SQL, answers with proofs, data in."},
+    {"name": "queries", "description": "SQL queries, answers with proofs, ingests."},
     {"name": "archives", "description": "Archives of files: the paths of datalake's API, and files in."},
     {"name": "Simple Transfer Protocol", "description": "Blocks, slices, references and signatures of a dataset."},
-    {"name": "Smart Transfer Protocol", "description": "Objects at URLs that were given out in such a conversation."},
+    {"name": "Smart Transfer Protocol", "description": "Objects at URLs of this protocol."},
     {"name": "events", "description": "Heads as they move."},
     {"name": "datasets", "description": "A dataset in short, and who may read it."},
     {"name": "automation", "description": "Schedules, and runs of the scheduler."},

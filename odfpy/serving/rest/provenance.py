@@ -56,7 +56,7 @@ class TracedRowModel(BaseModel):
     becauseOf: Annotated[_Cited, Field(description="Of a correction, the rows that caused it.")]  # noqa: N815
     takesBack: Annotated[int | None, Field(description="The row of the same dataset that it takes back.")]  # noqa: N815
     ways: Annotated[int, Field(description="In how many ways the same row is made; this is one of them.")]
-    problem: Annotated[str | None, Field(description="Why it is not known what it is made of.")]
+    problem: Annotated[str | None, Field(description="Why its provenance is unknown.")]
     origin: OriginModel | None = None
 
 

@@ -105,7 +105,7 @@ async def verify(
     body: VerifyModel,
     include: Annotated[str, Query(max_length=100, description="Signer: also tell whom the proof names.")] = "",
 ) -> Response:
-    """Check an answer with a proof, of this node or another one: that it is what was signed, and comes out again."""
+    """Check an answer with a proof, of this node or another one: its signature, and the answer of the query."""
     del body  # only declared for the OpenAPI; the body is parsed like on the command line
     text = await request.body()
     service, limits = _service(request, caller), limits_of(request)

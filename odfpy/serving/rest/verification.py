@@ -144,9 +144,9 @@ def start(request: Request, caller: AnyCaller, place: Writable, wanted: Verifica
             dataset, name, engines, integrity_only=wanted.integrityOnly, recursive=wanted.recursive
         )
     except AlreadyUnderWay as error:
-        raise Refused(409, "A verification of this dataset is under way") from error
+        raise Refused(409, "A verification of this dataset is running") from error
     except TooManyUnderWay as error:
-        raise Refused(503, "The server has as many verifications under way as it can take", _LATER) from error
+        raise Refused(503, "The server has reached its limit of running verifications", _LATER) from error
     return _status(request, caller, dataset)
 
 
@@ -155,7 +155,7 @@ def cancel(request: Request, caller: AnyCaller, place: Writable) -> Verification
     """Stop the verification that is under way; needs the scope write. What it has found is not kept."""
     dataset = _there(place)
     if not _verifications(request).cancel(dataset):
-        raise Refused(404, "No verification of this dataset is under way")
+        raise Refused(404, "No verification of this dataset is running")
     return _status(request, caller, dataset)
 
 

@@ -164,7 +164,7 @@ def _run(workspace: Workspace, job: VerificationJob, engines: EngineRegistry) ->
         job.problem = error
     except Exception as error:  # noqa: BLE001 - nobody else would see errors of a thread
         log("failed", level=logging.ERROR, error=error, path="verification")
-        job.problem = OdfError("The server could not do that; its log says why")
+        job.problem = OdfError("Internal error; the server's log has the details")
     finally:
         job.ended_at = Timestamp.now()
 

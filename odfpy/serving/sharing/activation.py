@@ -56,7 +56,7 @@ def activate(request: Request, secret: _Secret) -> Response:
     state = state_of(request)
     found = state.sharing.principals.activate(secret)
     if found is None:
-        raise SharingError(404, "This link was used, or it has ended; ask whoever has sent it for a new one")
+        raise SharingError(404, "This link was used or has expired; ask its sender for a new one")
     who, text, token = found
     request.scope.setdefault("state", {})["token_name"] = who.name
     note(request.scope, action="activate")

@@ -264,7 +264,7 @@ def feed(
         NoSuchVersion: a version does not exist.
     """
     if not question.table.has_changes:
-        raise SharingError(400, "This table keeps no changes; read its newest version")
+        raise SharingError(400, "This table has no change data; read its newest version")
     latest = question.table.latest
     last = last if page.version is None else page.version
     start = question.table.version(first)

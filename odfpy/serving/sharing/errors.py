@@ -31,8 +31,8 @@ _CODES: Final = {
     429: "REQUEST_LIMIT_EXCEEDED",
     503: "TEMPORARILY_UNAVAILABLE",
 }
-_UNREADABLE: Final = "The data of this table is not there at the moment; its publisher has been told"
-_MISSING: Final = "There is no such share, schema or table, or not for you"
+_UNREADABLE: Final = "The data of this table is not available at the moment; the log of the server has the reason"
+_MISSING: Final = "There is no such share, schema or table, or you have no access to it"
 
 
 class SharingError(Exception):
@@ -81,7 +81,7 @@ def in_protocol(error: OdfError) -> SharingError:
     log("failed", level=logging.ERROR, code=error.code, problem=error.message)
     if isinstance(error, (CannotShare, NotFound, MalformedData, IntegrityError)):
         return SharingError(404, _UNREADABLE)
-    return SharingError(500, "The server could not do that; its log says why")
+    return SharingError(500, "Internal error; the server's log has the details")
 
 
 def _answer(status: int, message: str, more: Mapping[str, str] | None = None) -> Response:
@@ -121,7 +121,7 @@ def _unreadable(connection: HTTPConnection, error: Exception) -> Response:
 
 def _bug(connection: HTTPConnection, error: Exception) -> Response:
     del connection, error  # it is in the server's log
-    return _answer(500, "The server could not do that; its log says why")
+    return _answer(500, "Internal error; the server's log has the details")
 
 
 def _ours(connection: HTTPConnection, error: Exception) -> Response:

@@ -35,7 +35,7 @@ SIGNATURE: Final = "X-Amz-Signature"
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")  # for several ranges, the complete file is returned
 _PIECE: Final = 1 << 20
 _BYTES: Final = "application/octet-stream"
-_OVER: Final = "This url is not one of this server's, or it has ended; ask for the table again"
+_OVER: Final = "This URL is not from this server, or has expired; request the table again"
 
 
 class FileUrls:

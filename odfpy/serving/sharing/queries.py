@@ -24,7 +24,7 @@ _MAX_COUNT: Final = 1000
 _MAX_OF_ONE: Final = 50
 _AT_ONCE: Final = 2
 _SECONDS: Final = 3600.0
-_UNKNOWN: Final = "There is no such query, or it has ended; ask the table again"
+_UNKNOWN: Final = "There is no such query, or it has expired; query the table again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,9 @@ class PendingQuery:
         if problem is None:
             return None
         error = in_protocol(problem) if isinstance(problem, OdfError) else problem
-        message = error.message if isinstance(error, SharingError) else "The server could not do that; its log says why"
+        message = (
+            error.message if isinstance(error, SharingError) else "Internal error; the server's log has the details"
+        )
         return {"queryStatus": {"queryId": self.id, "status": "failed", "errorMessage": message}}
 
     def is_same(self, other: GivenQuery) -> bool:
@@ -114,7 +116,7 @@ class PendingQueries:
             if known is not None:
                 return known
             if sum(not query.work.done() for query in mine) >= _MAX_OF_ONE or len(self._kept) >= _MAX_COUNT:
-                raise SharingError(429, "Too many queries are pending; come back for them first", retry_after=10)
+                raise SharingError(429, "Too many queries are pending; fetch their results first", retry_after=10)
             key = secrets.token_urlsafe(18)
             self._kept[key] = PendingQuery(key, given, self._clock(), self._pool.submit(self._run, lines))
             return self._kept[key]

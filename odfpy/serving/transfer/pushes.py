@@ -195,7 +195,7 @@ class ServedTarget:
         is_there = refs.get(name.reference) is not None
         made = name if is_there else name.other
         if self._must_be_new if is_there else refs.get(made.reference) is not None:
-            raise ConcurrentUpdate(f"{made} was made by somebody else in the meantime")
+            raise ConcurrentUpdate(f"{made} was created by another client in the meantime")
 
     def _refuse_known(self, dataset_id: DatasetId) -> None:
         try:

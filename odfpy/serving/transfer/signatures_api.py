@@ -36,11 +36,11 @@ from odfpy.serving.rest.models import HASH, with_example
 router = APIRouter(tags=["Simple Transfer Protocol"])
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "This is not what it should be; the answer says why."},
+    400: {"description": "This is not what it should be; the answer has the reason."},
     401: {"description": "An access token is needed."},
     403: {"description": "Not allowed for this token."},
     404: {"description": "There is no such dataset, or no such block in it."},
-    409: {"description": "Somebody else is writing to the dataset."},
+    409: {"description": "Another process is writing to the dataset."},
 }
 
 
@@ -133,7 +133,7 @@ def move_reference(
         try:
             layout.refs.compare_and_swap(ref, expected, target)
         except ConcurrentUpdate as error:
-            raise HTTPException(412, f"{name} has been moved by somebody else") from error
+            raise HTTPException(412, f"{name} was moved by another client") from error
     return {"block": str(target)}
 
 

@@ -38,7 +38,7 @@ def kinds_of(column: pa.Array, *, is_whole: bool) -> npt.NDArray[np.int32]:
     if numbers.null_count:
         raise MalformedData(
             "A file of changes says of a row neither insert, update nor delete",
-            hint="Repair the table where it is written.",
+            hint="Repair the table at its origin.",
         )
     found = np.array(numbers.to_numpy(zero_copy_only=False), np.int32)
     if not is_whole:

@@ -113,8 +113,8 @@ class Database:
             yield
         except sa.exc.IntegrityError as error:
             raise ConcurrentChange(
-                "Somebody else has changed shares, users or grants at the same time; nothing was changed here",
-                hint="Look at what is there now, and try again.",
+                "Shares, users or grants were changed at the same time; this command changed nothing",
+                hint="Check the current state, and try again.",
             ) from error
         except sa.exc.SQLAlchemyError as error:
             reason = getattr(error, "orig", None) or error

@@ -64,9 +64,7 @@ class Grants:
             InvalidCondition: it is not a valid row condition.
         """
         if columns is not None and not columns:
-            raise InvalidValue(
-                "A grant without columns lets nobody read anything", hint="Name columns, or leave them out."
-            )
+            raise InvalidValue("A grant without columns allows nothing", hint="Name columns, or omit the option.")
         if rows is not None:
             check_condition(rows)
         who = self._principals.get(principal)

@@ -42,12 +42,12 @@ def check_password(name: str, password: str) -> None:
     if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
         raise InvalidValue(
             f"A password has {MIN_LENGTH} to {MAX_LENGTH} characters, and this one has {len(password)}",
-            hint="A few words are easier to remember than signs.",
+            hint="A few words are easy to remember.",
         )
     if not password.isprintable():
-        raise InvalidValue("The password has characters that nobody can type", hint="Is it text, in one line?")
+        raise InvalidValue("The password has characters that cannot be typed", hint="Use text in one line.")
     if folded(password) == folded(name):
-        raise InvalidValue("The password is the user's name, which is the first guess", hint="Take another one.")
+        raise InvalidValue("The password equals the user name", hint="Choose another one.")
 
 
 class Passwords:

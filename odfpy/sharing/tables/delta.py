@@ -43,7 +43,7 @@ _PHYSICAL: Final = "delta.columnMapping.physicalName"
 _CHANGE_TYPE: Final = "_change_type"
 _HAS_VECTORS: Final = "deletionVectors"
 _ELSEWHERE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
-_REPAIR: Final = "Repair the table where it is written, or share a copy of it."
+_REPAIR: Final = "Repair the table at its origin, or share a copy of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class DeltaTable(NumberedTable):
             raise CannotShare(
                 f"The Delta table {self._folder} stores the column {field.get('name')!r} under another name, "
                 f"{stored!r} (column mapping)",
-                hint="Write it anew without column mapping, and share that.",
+                hint="Rewrite it without column mapping, and share that.",
             )
         for inner in (field.get("type"), field.get("elementType"), field.get("keyType"), field.get("valueType")):
             self._check_name(inner)

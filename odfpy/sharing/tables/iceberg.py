@@ -51,7 +51,7 @@ _NAMED: Final = re.compile(r"([^:/]+):([^:/]+\.[^:/]+)")
 _FIELD_ID: Final = b"PARQUET:field_id"
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _MAX_GAPS: Final = 100_000
-_REPAIR: Final = "Repair the table where it is written, or share another metadata file of it."
+_REPAIR: Final = "Repair the table at its origin, or share another metadata file of it."
 _REWRITE: Final = "Rewrite its data files (in Spark: `CALL catalog.system.rewrite_data_files(...)`), and try again."
 
 

@@ -76,7 +76,7 @@ class LocalFolder:
         except (OSError, RuntimeError, ValueError) as error:  # cycles of links, names with NUL
             raise CannotShare(
                 f"The table in {self.path} has a file {os.fspath(name)!r} that cannot be read: {reason(error)}",
-                hint="Repair the table where it is written.",
+                hint="Repair the table at its origin.",
             ) from error
         if stamp is None:
             raise CannotShare(

@@ -35,10 +35,10 @@ class NumberedTable(ReadableTable):
             first, last = self._numbers[0], self._numbers[-1]
             if number < self.base:
                 raise NoSuchVersion(
-                    f"The table has no version {number} any more: its history was written anew, and its versions are"
+                    f"The table has no version {number} any more: its history was rewritten, and its versions are"
                     f" {self.base} to {last}",
-                    hint="Whoever follows its changes has to begin again: first read version"
-                    f" {last} as a whole, then follow the changes from version {last + 1} on.",
+                    hint="To follow its changes again, first read version"
+                    f" {last} as a whole, then the changes from version {last + 1} on.",
                 )
             hint = f"Its versions are {first} to {last}." if first < last else f"Its only version is {last}."
             raise NoSuchVersion(f"The table has no version {number}", hint=hint)

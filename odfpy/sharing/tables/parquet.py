@@ -70,7 +70,7 @@ class ParquetTable(NumberedTable):
         if len(set(columns.names)) < len(columns.names):
             raise CannotShare(
                 f"A file in {self._folder} has several columns of one name",
-                hint="Give each column a name of its own.",
+                hint="Give each column a different name.",
             )
         stored = [column for column in columns if column.name not in self._types]
         return pa.schema([*stored, *(pa.field(name, kind) for name, kind in self._types.items())])
@@ -105,7 +105,7 @@ class ParquetTable(NumberedTable):
 
     def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
         del first, last
-        raise UsageError("This table keeps no changes", hint="Read its newest version.")
+        raise UsageError("This table has no change data", hint="Read its newest version.")
 
     # --- Content ---
 

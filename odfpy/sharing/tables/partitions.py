@@ -52,5 +52,5 @@ def _scalar(name: str, text: str | None, kind: pa.DataType) -> pa.Scalar:
     except (pa.ArrowException, ValueError) as error:
         raise CannotShare(
             f"The partition column {name!r} has the value {text!r}, which is not a valid {kind}",
-            hint="Repair the table where it is written.",
+            hint="Repair the table at its origin.",
         ) from error

@@ -172,7 +172,7 @@ class BucketFolder:
         if last not in listing.objects:
             raise CannotShare(
                 f"The table in {self.url} has a file {name!r} that is not there",
-                hint="Repair the table where it is written.",
+                hint="Repair the table at its origin.",
             )
         return self._found(path, last, listing)
 

@@ -73,7 +73,7 @@ def test_members_without_content_end_somewhere(size: int) -> None:
 def test_of_what_is_cut_off_that_much_is_given(number: int) -> None:
     packed = gzip.compress(b"x" * 100)
     found = begun(packed[:-number])
-    assert (found.is_whole, found.packing, found.problem) == (False, "gzip", "it ends too early")
+    assert (found.is_whole, found.packing, found.problem) == (False, "gzip", "it is truncated")
     assert found.data == b"x" * 100 or number > 8
 
 

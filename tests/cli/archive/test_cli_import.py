@@ -87,7 +87,7 @@ def test_a_copy_of_a_bucket_is_imported_by_its_records(odf: Odf, place: Path, tm
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("{}",), "nothing says what is in it"),
+        (("{}",), "whose files have no metadata"),
         (("{}", "--what", "x", "--where", "y"), "--start is missing"),
         (("{}", "--what", "x", "--start", "now"), "--where is missing"),
         (("{}", "--what", "(~x", "--where", "y", "--start", "now"), "not a regular expression"),

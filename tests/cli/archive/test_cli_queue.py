@@ -53,7 +53,7 @@ def test_what_is_enqueued_is_brought_into_the_archive(odf: Odf, place: Path) -> 
     assert {line.split(" to ")[0] for line in done.out.splitlines()} == {
         f"Pushed {place / name}" for name in ("a.log", "b.log")
     }
-    assert "2 files pushed, 0 already there, 0 refused" in done.err
+    assert "2 files pushed, 0 already archived, 0 refused" in done.err
     assert sorted(archived()) == [(str(place / name), name.encode()) for name in ("a.log", "b.log")]
     assert odf("archive", "queue", "-o", "json").json["files"] == 0
 
@@ -155,7 +155,7 @@ def test_a_push_that_cannot_be_recorded_is_one_all_the_same(odf: Odf, place: Pat
     (place / ".odf" / "archive").write_bytes(b"")
     done = odf("archive", "push", "a.log", *WORDS)
     assert (done.code, done.out.count("Pushed")) == (0, 1)
-    assert "warning: the push was not recorded" in done.err
+    assert "warning: the report of the push was not recorded" in done.err
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_replace_changes_the_schedule_and_a_manifest_without_one_leaves_it(polle
         ("maxAge: 2d", "maxAge: 0s", "it must be at least a second at `schedule.maxAge`"),
         ("schedule:", "shedule:", "unknown key in a manifest at `shedule`"),
         ('pull: {cron: "15 6 * * mon-fri", timezone: Europe/Berlin, jitter: 5m}', "pull: {rows: 5}",
-         "nobody knows how many rows its source has before it is asked at `schedule.pull.rows`"),
+         "the number of rows of its source is unknown until it is fetched at `schedule.pull.rows`"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_schedule_is_told_with_its_place(
@@ -178,7 +178,7 @@ def test_set_changes_single_times_of_a_job(odf: Odf, workspace: Path) -> None:
     ("words", "told"),
     [
         ([RATES, "--job", "verify", "--jitter", "1m"], "it has no time"),
-        ([RATES, "--every", "1h"], "the dataset has nothing to pull from"),
+        ([RATES, "--every", "1h"], "the dataset has no source to pull from"),
         ([RATES, "--job", "compact"], "A job needs a time"),
         ([RATES, "--job", "clean", "--every", "1h"], "No such job: 'clean'"),
         ([RATES, "--job", "verify", "--cron", "* * *"], "verify.cron: Not a cron expression: '* * *' has 3 fields"),
@@ -186,7 +186,7 @@ def test_set_changes_single_times_of_a_job(odf: Odf, workspace: Path) -> None:
         ([RATES, "--job", "verify", "--rows", "0"], "--rows must be a whole number, at least 1"),
         ([RATES, "--job", "compact", "--every", "1h", "--to", "x"], "--to is for --job push"),
         ([UPPER, "--job", "compact", "--every", "1h"], "a derivative is not compacted"),
-        (["trades", "--rows", "5"], "nobody knows how many rows another place has"),
+        (["trades", "--rows", "5"], "the number of rows of its origin is unknown"),
         (["trades", "--job", "compact", "--every", "1h"], "a copy is not compacted"),
         ([RATES], "nothing is scheduled"),
         (["com.example.nothing", "--every", "1h"], "No dataset"),
@@ -288,7 +288,7 @@ def test_status_says_which_scheduled_jobs_fail(odf: Odf, workspace: Path) -> Non
 
 def test_status_says_what_is_late_and_that_nothing_runs(odf: Odf, workspace: Path) -> None:
     calm = odf("status", RATES)
-    assert (calm.code, "nothing runs" in calm.err) == (0, False)
+    assert (calm.code, "no scheduler is running" in calm.err) == (0, False)
     odf("schedule", "set", RATES, "--max-age", "1w")
     assert odf("status", RATES, "-o", "json").json == []
     path = dataset_folder(workspace, RATES) / "info" / "schedule.yaml"
@@ -297,12 +297,12 @@ def test_status_says_what_is_late_and_that_nothing_runs(odf: Odf, workspace: Pat
     late = odf("status", RATES)
     assert late.code == 1
     assert "late" in late.out
-    assert "nothing runs: start `odf run`" in late.err
+    assert "no scheduler is running: start `odf run`" in late.err
     odf("schedule", "pause", RATES)
     assert odf("status", RATES).code == 0, "nothing is promised"
     lock = SchedulerLock(workspace / ".odf" / "automation")
     assert lock.take()
-    assert "nothing runs" not in odf("status", RATES).err
+    assert "no scheduler is running" not in odf("status", RATES).err
     lock.free()
 
 

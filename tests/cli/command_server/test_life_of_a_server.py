@@ -92,7 +92,7 @@ def test_a_server_that_failed_is_not_tried_again_at_once(own_servers: CommandSer
 
 def test_nobody_starts_it_by_hand(own_servers: CommandServers, workspace: Path) -> None:
     done = own_servers.run(ORDINARY, "command-server", "600", cwd=workspace)
-    assert done == Done(1, "", "error: only odf itself starts a command server; see the setting commands.server\n")
+    assert done == Done(1, "", "error: only odf can start a command server; see the setting commands.server\n")
 
 
 def test_it_can_be_found(own_servers: CommandServers, workspace: Path) -> None:

@@ -202,7 +202,7 @@ def test_ctrl_z_stops_nothing_that_nobody_could_continue(own_servers: CommandSer
 def test_a_password_is_typed_unseen(shell: Shell) -> None:
     shell.run("served user add ann --url https://data.example.com >ann.share")
     shell.type("served user password ann\n", until="New password for ann: ")
-    shell.type("never shown\n", until="The same again: ")
+    shell.type("never shown\n", until="Repeat it: ")
     shell.type("never shown\n", until=PROMPT)
     assert "never shown" not in shell.terminal.screen
     assert shell.run("echo $?") == "0\n"

@@ -12,7 +12,7 @@ from support.chains.circles import chained, rederive
 from support.chains.workspaces import derivative, feed, root, workspace_with
 
 QUERY = "select op, event_time, id, name from source"
-TOLD = "Datasets are derived from each other in a circle: a -> b -> a"
+TOLD = "Circular dependency: a -> b -> a"
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_one_circle_fails_alone(odf: Odf, tmp_path: Path):
         done = odf(*command, "--all")
         assert done.code == 1
         assert TOLD in done.out + done.err
-        assert "`odf reset a 1` takes a back to the query that it had before" in done.out + done.err
+        assert "`odf reset a 1` resets a to its previous query" in done.out + done.err
     assert {path.name for path in (tmp_path / "there").iterdir() if path.is_dir()} == {"c", "e", "r"}
     assert odf("list", "--wide").code == 0
     assert odf("show", "a").code == 0
@@ -44,7 +44,7 @@ def test_lineage_draws_the_circle_and_tells_the_way_out(odf: Odf):
     shown = odf("inspect", "lineage", "a")
     assert shown.code == 1
     assert [line.split()[:2] for line in shown.out.splitlines()] == [["a", "derivative,"], ["└─", "b"], ["└─", "a"]]
-    assert shown.out.splitlines()[-1].endswith(", as above: a circle")
+    assert shown.out.splitlines()[-1].endswith(", as above: a cycle")
     assert TOLD in shown.says
     tree = odf("inspect", "lineage", "c", "-o", "json").json
     assert tree["inputs"][0]["inputs"][0]["inputs"][0] == {

@@ -29,18 +29,18 @@ def early(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_log_marks_them(odf: Odf, early: Path) -> None:
     lines = [line for line in odf("log", NAME).out.splitlines() if line.startswith("time")]
-    assert lines[0].endswith("  (3 days ahead of the clock here)")
+    assert lines[0].endswith("  (3 days ahead of the local clock)")
     assert not any("ahead" in line for line in lines[1:])
     newest, before, *_ = odf("log", NAME, "-o", "json").json
     assert newest["aheadOfClock"] == pytest.approx((3 * 24 + 1) * 3600, abs=600)
     assert "aheadOfClock" not in before
-    assert "(3 days ahead of the clock here)\n" in odf("log", NAME, "-o", "yaml").out
+    assert "(3 days ahead of the local clock)\n" in odf("log", NAME, "-o", "yaml").out
 
 
 def test_verification_remarks_on_them(odf: Odf, early: Path) -> None:
     told = odf("verify", NAME)
     assert told.code == 0
-    assert "  warning: The block is of the future: 3 days ahead of the clock here (E661)\n" in told.out
+    assert "  warning: The block has a time in the future: 3 days ahead of the local clock (E661)\n" in told.out
 
 
 def test_a_copy_wants_a_word(odf: Odf, early: Path, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_copy_wants_a_word(odf: Odf, early: Path, tmp_path: Path) -> None:
     assert odf("push", NAME, "--to", mirror).code == 0
     told = odf("pull", mirror)
     assert told.code == 1
-    assert "which is 3 days ahead of the clock here" in told.says
+    assert "which is 3 days ahead of the local clock" in told.says
     assert "(E661)" in told.says
     assert odf("clone", mirror, str(tmp_path / "refused")).code == 1
     (tree,) = odf("clone", mirror, str(tmp_path / "copy"), "--allow-future", "-o", "json").json
@@ -59,4 +59,4 @@ def test_a_commit_after_them_says_that_it_has_their_time(odf: Odf, early: Path) 
     rows = b'{"event_time":"2024-01-05","id":8,"name":"y"}\n'
     told = odf("ingest", NAME, "--stdin", stdin=rows)
     assert "  warning: the last block is of " in told.err
-    assert "what is written until then has the same time" in told.err
+    assert "blocks that are written until then get the same time" in told.err

@@ -124,10 +124,10 @@ def test_a_dataset_that_lost_its_name(case: str, odf: Odf, workspace: Path) -> N
     listed = odf("list")
     assert listed.code == 1
     assert f"{folder / 'info' / 'alias'} does not hold the name" in listed.says
-    assert "gives it a name again" in listed.says
+    assert "gives it a name" in listed.says
     assert f"{folder.name}  damaged" in listed.out
     assert len(listed.out.splitlines()) == 7
-    assert "has it lost its name?" in odf("tail", NAME).says
+    assert "have lost its name" in odf("tail", NAME).says
     for command in (["pull", "--all"], ["verify", "--all", "--integrity"], ["push", "--all", "--to", "./x/"]):
         done = odf(*command)
         assert done.code == 1
@@ -330,7 +330,7 @@ def test_who_may_only_read_can_read_and_is_told_of_the_rest(odf: Odf, workspace:
         assert f"{command}\n0\n" in told, told
     for command in talking:
         assert told.partition(f"{command}\n")[2].partition("\n0\n")[1], told
-    assert "note: this place could not be remembered for the next time: Cannot write" in told
+    assert "note: the repository could not be remembered for the next time: Cannot write" in told
     for command, words in REFUSED.items():
         message = told.partition(f"{command}\n")[2].partition("\n1\n")[0]
         assert message.startswith("error: "), told

@@ -108,7 +108,7 @@ def test_a_key_may_be_given(odf: Odf, changed: Path) -> None:
         ([NAME, "0", "2020-01-01"], "did not exist yet at 2020-01-01T00:00:00Z"),
         ([NAME, "0", "2020-13-01"], "Not a time: '2020-13-01'"),
         ([NAME, "0", "head", "--key", "idd"], "Did you mean id?"),
-        ([NAME, "staging", "--key", "id"], "--key needs two moments"),
+        ([NAME, "staging", "--key", "id"], "--key needs two versions to compare"),
         (["com.example.empty", "0", "head"], "no data yet"),
     ],
 )

@@ -34,7 +34,7 @@ def test_a_dataset_is_compacted_and_what_is_derived_made_again(odf: Odf, grown: 
     planned = odf("compact", NAME, "--dry-run")
     assert planned.code == 0
     assert planned.err.startswith(f"{NAME}: what was 3 data files in 6 blocks would become 1 data file in 4 blocks\n")
-    assert f"  derived from the old history: {DERIVED}; `odf pull --all {AGAIN}` makes them again\n" in planned.err
+    assert f"  derived from the old history: {DERIVED}; `odf pull --all {AGAIN}` recomputes them\n" in planned.err
     unasked = odf("compact", NAME)
     assert unasked.code == 2
     assert f"Compact {NAME}, with a new history?" in unasked.err
@@ -47,7 +47,7 @@ def test_a_dataset_is_compacted_and_what_is_derived_made_again(odf: Odf, grown: 
 
     stopped = odf("pull", DERIVED)
     assert stopped.code == 1
-    assert f"{DERIVED} cannot go on: its input {NAME} was compacted, reset or overwritten" in stopped.says
+    assert f"{DERIVED} cannot continue: its input {NAME} was compacted, reset or overwritten" in stopped.says
     assert AGAIN in stopped.says
     assert odf("pull", DERIVED, AGAIN).code == 0
     assert odf("gc").err.endswith(" freed\n")

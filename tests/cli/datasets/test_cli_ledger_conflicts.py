@@ -13,7 +13,7 @@ ROWS = b'{"event_time":"2024-01-01","id":1,"name":"A"}\n{"event_time":"2024-01-0
 
 def test_keys_that_are_known_with_other_values(odf: Odf, workspace: Path) -> None:
     told = odf("ingest", "com.example.rates", "--stdin", stdin=ROWS)
-    line = "  warning: 1 key is known with other values, which a ledger leaves as they are (-v lists it, "
+    line = "  warning: 1 key is known with different values, which a ledger leaves as they are (-v lists it, "
     assert line in told.err
     assert "id = 1" not in told.err
     assert "    id = 1\n" in odf("ingest", "com.example.rates", "--stdin", "-v", stdin=ROWS).err

@@ -209,7 +209,7 @@ def test_the_last_of_several_files_is_looked_at_too(odf: Odf, folder: Path):
     (folder / "in" / "2.csv").write_bytes(b"id,v\n3,three\n")
     made = odf("new", "--from", "in")
     assert made.code == 0
-    words = "the last file does not fit what follows from the first: 2.csv, line 2: column 'v' has 'three'"
+    words = "the last file does not match the first: 2.csv, line 2: column 'v' has 'three'"
     assert words in made.err
     assert words in " ".join(line.removeprefix("# ") for line in (folder / "in.yaml").read_text().splitlines())
 
@@ -218,15 +218,15 @@ def test_what_is_not_certain_is_said_on_the_screen(odf: Odf, folder: Path):
     (folder / "a.csv").write_bytes(b"id,name\n1,\xe9\n")
     assert "note: line 2 is not UTF-8; windows-1252 is a guess" in odf("new", "--from", "a.csv").err
     (folder / "b.json").write_bytes(b'[{"id": 1, "lines": [{"a": 1}]}]')
-    assert "note: left out, since no column can hold it: 'lines'" in odf("new", "--from", "b.json").err
+    assert "note: omitted, since no column type supports it: 'lines'" in odf("new", "--from", "b.json").err
     with static_server(folder) as server:
         server.special["token=s3cr3t"] = lambda handler: send(handler, PEOPLE)
         made = odf("new", "--from", f"{server.url}/c.csv?token=s3cr3t")
-    assert "note: the URL may have a secret in it" in made.err
+    assert "note: the URL may contain a secret" in made.err
 
 
 def test_the_example_of_the_page_is_what_comes_of_its_file(odf: Odf, folder: Path):
-    page = (REPOSITORY / "docs" / "sources.md").read_text(encoding="utf-8").partition("## A manifest from data\n")[2]
+    page = (REPOSITORY / "docs" / "sources.md").read_text(encoding="utf-8").partition("## Inferring a manifest\n")[2]
     data, screen, manifest = re.findall(r"^```[a-z]+\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:3]
     (folder / "rates-2024.csv").write_text(data)
     made = odf("new", "--from", "rates-2024.csv")
@@ -262,5 +262,5 @@ def test_of_a_large_file_the_screen_says_so(odf: Odf, folder: Path, monkeypatch:
     monkeypatch.setattr("odfpy.ingest.inference.formats.SAMPLE_BYTES", 100)
     (folder / "a.csv").write_bytes(b"id\n" + b"".join(b"%d\n" % number for number in range(10, 100)))
     made = odf("new", "--from", "a.csv")
-    assert "note: only the first 32 rows were looked at; later ones may not fit" in made.err
+    assert "note: only the first 32 rows were looked at; later rows may not fit" in made.err
     assert len(made.out.splitlines()) == 11

@@ -69,7 +69,7 @@ def test_a_dry_run_sees_a_file_without_anything_in_it(odf: Odf, workspace: Path)
     file.write_text("".join(f'{{"id":{number}}}\n' for number in range(12)))
     assert odf("add", "state.yaml").code == odf("pull", "com.example.state").code == 0
     file.write_text("")
-    assert "  warning: file:state.csv has nothing in it: as a state, that retracts all rows that are there\n" in (
+    assert "  warning: file:state.csv is empty: as a state, this retracts all current rows\n" in (
         odf("pull", "com.example.state", "--dry-run").out
     )
     (tree,) = odf("pull", "com.example.state", "--dry-run", "-o", "json").json

@@ -32,7 +32,7 @@ def test_nothing_to_do(odf: Odf, workspace: Path) -> None:
     shown = odf("status")
     assert (shown.code, shown.out, shown.err) == (0, "", "6 datasets, 6 with nothing to do\n")
     assert odf("status", "-o", "json").out == "[]\n"
-    assert "No dataset fits the pattern" in odf("status", "org.%").says
+    assert "No dataset matches the pattern" in odf("status", "org.%").says
 
 
 def test_what_is_behind_and_what_waits_for_it(odf: Odf, workspace: Path) -> None:

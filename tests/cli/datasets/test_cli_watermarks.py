@@ -73,7 +73,7 @@ def test_the_lineage_shows_which_input_holds_the_watermark_back(odf: Odf, levels
 
 def test_an_input_that_is_further_already_only_needs_a_pull(odf: Odf, levels: Workspace) -> None:
     assert odf("pull", "slow", "--set-watermark", "2024-01-10").code == 0
-    told = "slow  root, watermark 2024-01-10T00:00:00Z, taken in up to 2024-01-02T00:00:00Z  <- holds it back"
+    told = "slow  root, watermark 2024-01-10T00:00:00Z, ingested up to 2024-01-02T00:00:00Z  <- holds it back"
     assert lineage(odf, "both")[2] == f"└─ {told}"
     assert [result.num_blocks for result in levels.pull(["both"])] == [1]
     assert odf("show", "deep", "-o", "json").json["heldBackBy"] == ["both"], "it is that which is further now"
@@ -182,11 +182,11 @@ def test_settings_of_a_dataset(odf: Odf, levels: Workspace) -> None:
         ),
         (["set", "-d", "slow", "watermark.lag", "-1d"], "No such option"),
         (["set", "-d", "slow", "watermark.lagg", "1d"], "Did you mean watermark.lag?"),
-        (["set", "-d", "slow", "engine.memory", "1g"], "Leave out --dataset."),
-        (["set", "watermark.lag", "1d"], "Say of which: --dataset NAME."),
-        (["set", "-d", "slow", "watermark.lag", "1d", "--user"], "Leave out --user, or --dataset."),
+        (["set", "-d", "slow", "engine.memory", "1g"], "Omit --dataset."),
+        (["set", "watermark.lag", "1d"], "Add --dataset NAME."),
+        (["set", "-d", "slow", "watermark.lag", "1d", "--user"], "Omit --user or --dataset."),
         (["set", "-d", "both", "watermark.lag", "1d"], "both is derivative: its watermark follows from its inputs"),
-        (["list", "-d", "both"], "`odf inspect lineage both` shows which of them holds it back."),
+        (["list", "-d", "both"], "`odf inspect lineage both` shows which input holds it back."),
         (["unset", "-d", "slow", "nothing"], "`odf config list --dataset NAME` shows all of them."),
     ],
 )
@@ -212,7 +212,7 @@ def test_moving_a_watermark_by_hand(odf: Odf, levels: Workspace) -> None:
     assert len(moved.err.splitlines()) == 1
     assert (back.code, "at 2024-01-10T10:00:00Z already and cannot go back to 2024-01-09" in back.says) == (1, True)
     far = odf("pull", "slow", "--set-watermark", "9999-01-01")
-    assert far.err.splitlines()[1] == "  note: it is later than now: until then, all rows will count as late"
+    assert far.err.splitlines()[1] == "  note: it is in the future: until then, all rows will be late"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_a_folder_named_for_the_dataset(odf, tmp_path: Path) -> None:
     done = odf("clone", STOCK)
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("stock: updated")
-    assert done.err.endswith("The workspace is stock\n")
+    assert done.err.endswith("Created the workspace stock\n")
     assert odf("-w", "stock", "verify", "stock").code == 0
     assert odf("-w", "stock", "pull", "stock").err.startswith("stock: up to date"), "it knows where it came from"
 
@@ -54,7 +54,7 @@ def test_from_a_repository_of_this_workspace(odf, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["stock"], "Not a URL or path: 'stock'"),
-        (["golden/stock"], "names of repositories"),
+        (["golden/stock"], "named repositories"),
         (["./nowhere"], "No dataset there"),
         (["http://127.0.0.1:9/stock"], "Cannot read http://127.0.0.1:9/stock/refs/head"),
         ([STOCK, "--as", "no name"], "no name"),

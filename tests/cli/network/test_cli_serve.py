@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StaticServer]:
 
 
 def test_a_token_is_printed_once_and_listed_without_itself(odf: Odf, workspace: Path) -> None:
-    assert odf("token", "list").err.startswith("No tokens; make one")
+    assert odf("token", "list").err.startswith("No tokens; create one")
     made = odf("token", "new", "ci", "--scope", "write", "--expires", "90d")
     assert made.out.startswith("odf_")
     assert "cannot be shown again" in made.err
@@ -78,7 +78,7 @@ def test_datasets_are_made_public_by_name_and_pattern(odf: Odf, workspace: Path)
     [
         (("com.example.rates", "pubic"), "Did you mean public?"),
         (("com.example.raets", "public"), "Did you mean com.example.rates?"),
-        (("nothing.%", "public"), "No dataset fits"),
+        (("nothing.%", "public"), "No dataset matches"),
         (("com.example.rates",), "Missing argument"),
     ],
 )
@@ -144,9 +144,9 @@ def test_a_token_is_tried_before_it_is_kept(odf: Odf, site: StaticServer, monkey
     [
         (("login", "example.com", "--token", "x"), b"", "Not an http or https URL"),
         (("login", "https://"), b"x", "Not an http or https URL"),
-        (("login", "http://127.0.0.1:1"), b"", "does not hold an access token"),
-        (("login", "http://127.0.0.1:1"), b"two words", "does not hold an access token"),
-        (("login", "http://127.0.0.1:1", "--token", ""), b"", "does not hold an access token"),
+        (("login", "http://127.0.0.1:1"), b"", "does not contain an access token"),
+        (("login", "http://127.0.0.1:1"), b"two words", "does not contain an access token"),
+        (("login", "http://127.0.0.1:1", "--token", ""), b"", "does not contain an access token"),
         (("login", "http://127.0.0.1:1", "--token", "x"), b"", "Cannot read http://127.0.0.1:1/token"),
         (("login",), b"", "Missing argument"),
         (("logout",), b"", "No server given"),

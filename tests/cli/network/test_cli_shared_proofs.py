@@ -45,7 +45,7 @@ def test_by_a_profile_and_later_from_the_saved_proof(odf: Odf, profile: Path) ->
     done = odf("verify-result", table, "--rows", "rows.parquet", "--save", "proof.json")
     assert done.code == 0, done.err
     assert "sales.eu.folder for acme, 2 rows, signed by me" in done.out
-    assert "rows.parquet has the rows that were signed" in done.out
+    assert "rows.parquet matches the signed rows" in done.out
     found = odf("verify-result", "proof.json", "--rows", "rows.parquet", "--key", "me", "-o", "json").json
     assert (found["ok"], found["table"], found["rows"], found["comparedDataset"]) == (True, "sales.eu.folder", 2, False)
     for file in (table, "proof.json"):
@@ -57,7 +57,7 @@ def test_by_a_profile_and_later_from_the_saved_proof(odf: Odf, profile: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["acme.share#sales.eu.folder"], 2, "nothing here to compare"),
+        (["acme.share#sales.eu.folder"], 2, "no rows to compare"),
         (["acme.share#sales.eu"], 2, "not a table"),
         (["acme.share#sales.eu.else"], 2, "no such share, schema or table"),
         (["acme.share#sales.eu.folder", "--version", "7"], 2, "no version 7"),

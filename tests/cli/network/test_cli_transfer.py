@@ -74,7 +74,7 @@ def test_a_pattern_over_a_repository(
     monkeypatch.chdir(tmp_path / "copies")
     refused = odf("pull", "mirror/com.%")
     assert refused.code == 1
-    assert "No dataset fits the pattern 'mirror/com.%', and no repository is called 'mirror'" in refused.says
+    assert "No dataset matches the pattern 'mirror/com.%', and no repository is called 'mirror'" in refused.says
     assert odf("repo", "add", "mirror", str(mirror)).code == 0
     planned = odf("pull", "mirror/com.%", "--dry-run")
     assert all(name in planned.out + planned.err for name in there)
@@ -100,7 +100,7 @@ def test_a_place_has_one_name(odf: Odf, workspace: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("place", ["s3://", "https://", "odf+http://"])
 def test_a_scheme_alone_is_no_place(place: str, odf: Odf, workspace: Path) -> None:
     refused = odf("push", NAME, "--to", place)
-    assert f"Not a place: {place!r}" in refused.says
+    assert f"Not a repository, path or URL: {place!r}" in refused.says
     assert "s3://bucket/folder" in refused.err
 
 
@@ -120,7 +120,7 @@ def test_no_dataset_comes_to_be_within_another(place: str, odf: Odf, workspace: 
     several = ["com.example.stock"] if place == "{0}" else []
     refused = odf("push", "com.example.cities", *several, "--to", place.format(outer))
     assert refused.code in (1, 2)
-    assert f"file://{outer} is the place of a dataset, and no repository for others (E100)" in refused.err
+    assert f"file://{outer} is a dataset, not a repository (E100)" in refused.err
     assert f"--to file://{tmp_path}/mirror/" in refused.err
     assert sorted(tmp_path.joinpath("mirror").rglob("*")) == before
     assert odf("push", "com.example.cities", *several, "--to", f"{tmp_path}/mirror/").code == 0
@@ -135,7 +135,7 @@ def test_a_password_in_a_url_is_used_and_neither_shown_nor_kept(
     with static_server(tmp_path / "mirror") as server:
         url = server.url.replace("//", "//bob:s3cret@")
         pulled = odf("pull", f"{url}/com.example.upper", "--recursive")
-        assert (pulled.code, "the user and password in the URL are not remembered" in pulled.err) == (0, True)
+        assert (pulled.code, "user and password in the URL are not stored" in pulled.err) == (0, True)
         assert all("Authorization" in asked for asked in server.headers)
         told = [pulled, odf("pull", f"{url}/{NAME}"), odf("pull", f"{url}/{NAME}", "-o", "json")]
         told += [odf("pull", f"{url}/{NAME}", "--dry-run"), odf("pull", f"{url}/com.%"), odf("search", "--repo", url)]
@@ -161,7 +161,7 @@ def test_a_dataset_that_was_made_here_stays_at_home(odf: Odf, workspace: Path, t
     assert odf("push", "com.example.%", "--to", "mirror", "--tag", "v1").code == 0
     for place in (f"mirror/{name}", "mirror/%upper", f"{tmp_path}/mirror/{name}"):
         pulled = odf("pull", place)
-        assert (pulled.code, f"it was made here: `odf pull {name}` does not fetch from" in pulled.err) == (0, True)
+        assert (pulled.code, f"it was created here: `odf pull {name}` does not fetch from" in pulled.err) == (0, True)
     assert "pulledFrom" not in odf("show", name, "-o", "json").json
     tagged = odf("pull", f"mirror/{name}", "--tag", "v1")
     assert (tagged.code, f"{name} tag v1: up to date" in tagged.err) == (0, True)
@@ -173,11 +173,11 @@ def test_a_place_that_was_remembered_can_be_forgotten(odf: Odf, workspace: Path,
     assert odf("push", NAME, "--to", "mirror").code == 0
     Aliases(dataset_folder(workspace, NAME) / "info" / "aliases.yaml").add("pull", place)  # as earlier releases did
     told = odf("pull", NAME).err
-    assert f"`odf repo forget {NAME} {place} --pull` lets its own source or query run again" in told
+    assert f"`odf repo forget {NAME} {place} --pull` restores its own source or query" in told
     assert odf("repo", "forget", NAME, place, "--pull").err == f"Forgot that {NAME} is pulled from {place}\n"
     shown = odf("show", NAME, "-o", "json").json
     assert ("pulledFrom" in shown, shown["pushedTo"]) == (False, [place])
-    assert "it was made here" not in odf("pull", NAME).err
+    assert "it was created here" not in odf("pull", NAME).err
     assert f"No pull alias {place}" in odf("repo", "forget", NAME, place, "--pull").says
     assert odf("repo", "forget", NAME, place).code == 0
     assert "pushedTo" not in odf("show", NAME, "-o", "json").json
@@ -234,7 +234,7 @@ def test_a_forced_pull_says_what_it_has_dropped(
     assert odf("pull", f"{tmp_path}/mirror/{NAME}").code == 1
     (pulled,) = odf("pull", f"{tmp_path}/mirror/{NAME}", "--force", "-o", "json").json
     assert (pulled["droppedBlocks"], pulled["droppedRecords"], pulled["oldHead"]) == (2, 3, here)
-    lost = f"it has lost 2 blocks with 3 records; the head was {here}; `odf reset {NAME} {here}` takes it back"
+    lost = f"it has lost 2 blocks with 3 records; the head was {here}; `odf reset {NAME} {here}` restores it"
     assert any(note.startswith(lost) for note in pulled["notes"])
     assert head(odf) == there
     assert odf("reset", NAME, here, "--yes").code == 0
@@ -257,7 +257,7 @@ def test_a_forced_pull_follows_a_place_that_has_taken_back_what_it_had(
     assert odf("reset", NAME, before, "--yes").code == 0
     assert "has lost 1 block with 1 record" in odf("push", NAME, "--force").err
     monkeypatch.chdir(workspace)
-    assert "taken back (E660)" in odf("pull", f"{tmp_path}/mirror/{NAME}").err
+    assert "removed (E660)" in odf("pull", f"{tmp_path}/mirror/{NAME}").err
     assert "has lost 1 block with 1 record" in odf("pull", f"{tmp_path}/mirror/{NAME}", "--force").err
     assert head(odf) == before
 
@@ -273,7 +273,7 @@ def test_no_dataset_is_put_beside_those_of_a_repository(
     before = sorted(mirror.rglob("*"))
     refused = odf("push", "com.example.cities", "--to", str(mirror))
     assert (refused.code, sorted(mirror.rglob("*"))) == (2, before)
-    assert f"file://{mirror} is a repository, with datasets of its own in it (E100)" in refused.says
+    assert f"file://{mirror} is a repository with datasets in it (E100)" in refused.says
     assert (
         f"--to file://{mirror}/com.example.cities, or, with a slash at the end, --to file://{mirror}/\n" in refused.err
     )
@@ -289,7 +289,7 @@ def test_a_repository_that_has_a_dataset_beside_its_own_can_be_mended(
     shutil.copytree(mirror, mirror / NAME)  # as earlier releases let it be
     assert odf("push", NAME, "--to", str(mirror)).code == 0
     refused = odf("push", "com.example.cities", "--to", f"{mirror}/")
-    assert "and no repository for others (E100)" in refused.says
+    assert "not a repository (E100)" in refused.says
     assert f"the folders blocks, checkpoints, data, info and refs in file://{mirror}, and push it" in refused.err
     for name in own:
         shutil.rmtree(mirror / name)
@@ -310,7 +310,7 @@ def test_the_hint_for_copies_that_have_diverged_keeps_the_blocks_of_both(
     hint = refused.err.partition("hint: ")[2]
     assert hint.index("odf merge") < hint.index("--force replaces"), "what drops blocks comes last"
     assert odf("status", NAME, "--remote", "-o", "json").json[0]["command"] == "odf help E601"
-    commands = [words.split() for words in hint.partition(". To lose one side")[0].split("`")[1::2]]
+    commands = [words.split() for words in hint.partition(". To drop one side")[0].split("`")[1::2]]
     assert [words[:2] for words in commands] == [["odf", verb] for verb in ("branch", "pull", "merge")]
     for words in commands:
         assert odf(*words[1:]).code == 0

@@ -219,7 +219,7 @@ def test_a_folder_with_more_than_an_export_is_not_replaced(name: str, odf: Odf, 
     before = sorted(str(path) for path in Path("folder").rglob("*"))
     refused = odf(*cut, "--overwrite")
     assert (refused.code, "(E116)" in refused.says) == (1, True)
-    assert f"folder has what was not exported: {name}" in refused.says
+    assert f"folder has files that are not part of an export: {name}" in refused.says
     assert sorted(str(path) for path in Path("folder").rglob("*")) == before
     assert left_over(workspace) == []
     mine.unlink()
@@ -274,7 +274,7 @@ def test_exported_files_are_checked(odf: Odf, workspace: Path) -> None:
         ([NAME], "Missing option --to"),
         (["--to", "x"], "A dataset cannot be combined with a query"),
         ([NAME, "-c", "select 1", "--to", "x"], "A dataset cannot be combined with a query"),
-        (["-c", "select 1", "--current", "--to", "x"], "A query says itself"),
+        (["-c", "select 1", "--current", "--to", "x"], "The query itself selects"),
         ([NAME, "--current", "--as-of", "2024-01-01", "--to", "x"], "Either the current state or an earlier one"),
         ([NAME, "--as-at", "v9", "--to", "x"], "has no block, tag or branch 'v9'"),
         ([NAME, "--as-of", "soon", "--to", "x"], "Not a time: 'soon'"),
@@ -285,20 +285,23 @@ def test_exported_files_are_checked(odf: Odf, workspace: Path) -> None:
         ([NAME, "--to", "x.csv", "--compression-level", "3"], "--compression-level is for Parquet"),
         ([NAME, "--to", "x.csv", "--row-group-size", "3"], "--row-group-size is for Parquet"),
         ([NAME, "--to", "x.parquet", "--no-header"], "are for CSV, not for parquet"),
-        ([NAME, "--to", "x.csv", "--delimiter", "ab"], "--delimiter must be one character that no number has"),
+        (
+            [NAME, "--to", "x.csv", "--delimiter", "ab"],
+            "--delimiter must be one character that is not part of a number",
+        ),
         ([NAME, "--to", "x", "--partition-by", "nam"], "Did you mean name?"),
-        ([*DF, "-c", "select 1 as a", "--to", "x", "--partition-by", "a"], "none is left for the files"),
+        ([*DF, "-c", "select 1 as a", "--to", "x", "--partition-by", "a"], "so the files would have none"),
         ([NAME, "--to", "nowhere/x.csv"], "Cannot write nowhere/x.csv: No such file or directory"),
         ([NAME, "--to", ""], "Missing option --to"),
         ([NAME, "--to", "-", "--partition-by", "name"], "Standard output takes a single file"),
         ([NAME, "--to", "-", "-o", "json"], "Standard output takes a single file"),
         ([NAME, "--to", "x/"], "x/ would be a folder"),
-        ([NAME, "--to", "s3://bucket/x.csv"], "s3://bucket/x.csv is not a place on this machine"),
+        ([NAME, "--to", "s3://bucket/x.csv"], "s3://bucket/x.csv is not a path on this machine"),
         ([NAME, "--to", "/dev/null", "--overwrite"], "/dev/null is a device"),
         ([NAME, "--to", "x.json"], "x.json is not a name of a Parquet, CSV or NDJSON file"),
         ([NAME, "--to", "x.csv.bz2"], "x.csv.bz2 is not a name of a Parquet"),
         ([NAME, "--to", "x.parquet.gz"], "x.parquet.gz is not a name of a Parquet"),
-        ([NAME, "--to", "x.csv", "--delimiter", "e"], "--delimiter must be one character that no number has"),
+        ([NAME, "--to", "x.csv", "--delimiter", "e"], "--delimiter must be one character that is not part of a number"),
         (
             [*DF, "-c", "select 1 as a, [1] as b", "--to", "x", "--partition-by", "b"],
             "cannot be names of folders: b is",

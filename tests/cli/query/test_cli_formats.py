@@ -165,7 +165,7 @@ def test_tail_takes_what_is_wanted(odf: Odf, workspace: Path) -> None:
 def test_a_template_can_be_added_as_it_is(odf: Odf, workspace: Path) -> None:
     assert (
         odf("new", "com.example.fresh").err
-        == "Wrote com.example.fresh.yaml; change it, then run `odf add com.example.fresh.yaml`\n"
+        == "Wrote com.example.fresh.yaml; edit it, then run `odf add com.example.fresh.yaml`\n"
     )
     assert odf("add", "com.example.fresh.yaml").err == "com.example.fresh: root dataset created\n"
     again = odf("new", "com.example.fresh")
@@ -211,7 +211,7 @@ def test_the_summary_of_an_ingest_accounts_for_every_row(odf: Odf, workspace: Pa
     )
     assert summary("com.example.stock", "3 c", "4 D", "5 e", "5 E") == (
         "updated, 3 records in 1 block, watermark 2024-02-01T00:00:00Z"
-        " (4 rows read: 1 new, 1 corrected, 1 changed nothing, 1 overtaken by later rows, 2 late;"
+        " (4 rows read: 1 new, 1 corrected, 1 changed nothing, 1 superseded by later rows, 2 late;"
     )
     assert summary("com.example.stock", "3 c") == "up to date (1 row read: 1 changed nothing;"
     assert summary("com.example.cities", "2 B", "9 z") == (

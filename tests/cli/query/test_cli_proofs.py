@@ -51,7 +51,7 @@ def change(file: Path, *path: str | int, to: Any) -> None:
 def test_an_answer_can_be_checked(answer: Path, odf: Odf) -> None:
     done = odf("verify-result", "answer.json")
     assert done.code == 0, done.err
-    assert done.out.splitlines()[0] == "answer.json: the answer is as it was signed by me, and comes out again"
+    assert done.out.splitlines()[0] == "answer.json: the answer was signed by me, and the query gives the same answer"
     found = odf("verify-result", "answer.json", "--key", "me", "-o", "json").json
     assert found["ok"]
     assert found["query"] == QUERY
@@ -101,7 +101,7 @@ def test_an_answer_signed_with_a_revoked_key_is_refused(answer: Path, odf: Odf, 
     assert odf("key", "revoke", "--reason", reason, "--yes").code == 0
     says = refused(odf)
     assert f"signed with the key {key}, which was revoked at" in says
-    assert f"({reason}), by itself. Nothing shows that it was signed before." in says
+    assert f"({reason}), by itself. Nothing proves that it was signed before." in says
     assert odf("verify-result", "answer.json", "--key", str(key)).code == 1
     assert odf("sql", "--engine", "datafusion", "-c", QUERY, "--commit", "answer.json").code == 0
     assert odf("verify-result", "answer.json").code == 0, "there is a new key"
@@ -220,7 +220,7 @@ def test_a_file_that_ends_too_early(answer: Path, odf: Odf) -> None:
         answer.write_bytes(content[:size])
         done = odf("verify-result", "answer.json")
         assert done.code == 1
-        assert "ends too early" in done.says
+        assert "is truncated" in done.says
     assert "No such file" in odf("verify-result", "nothing.json").says
 
 
@@ -268,7 +268,7 @@ def test_an_answer_that_names_no_blocks_binds_nobody(answer: Path, odf: Odf) -> 
     request = json.loads(answer.read_text())["input"]
     del request["datasets"]
     signed(answer, input=request)
-    assert "as of which block it reads com.example.rates" in odf("verify-result", "answer.json").says
+    assert "does not name the block of com.example.rates" in odf("verify-result", "answer.json").says
 
 
 def test_queries_without_one_answer_get_no_proof(workspace: Path, odf: Odf) -> None:

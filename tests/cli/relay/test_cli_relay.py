@@ -74,7 +74,7 @@ def test_what_is_wrong_with_documents(odf: Odf, relay: Workspace) -> None:
 def test_nothing_of_the_workspaces_own_folder_is_shown(odf: Odf, relay: Workspace, place: str) -> None:
     text = Path("web/data.yaml").read_text().replace("customers.csv", str(Path(place).absolute()))
     Path("web/data.yaml").write_text(text)
-    assert "is shown: keys and passwords are there" in odf("relay", "apply", "-f", "web").says
+    assert "cannot be a source: it contains keys and passwords" in odf("relay", "apply", "-f", "web").says
 
 
 def test_every_change_is_in_the_log_and_in_the_dataset(odf: Odf, relay: Workspace) -> None:
@@ -179,7 +179,7 @@ def test_other_authorities_are_trusted(odf: Odf, relay: Workspace, tmp_path: Pat
     found = odf("relay", "cert", "trust", str(other.authorities))
     assert (found.code, "(CN=eu authority)" in found.out) == (0, True)
     again = odf("relay", "cert", "trust", str(other.authorities))
-    assert "is trusted already" in again.err + again.out
+    assert "is already trusted" in again.err + again.out
     status = odf("relay", "status", "-o", "json").json
     assert status["trusts"] == ["CN=na authority", "CN=eu authority"]
     odf("relay", "user", "add", "bob")

@@ -76,7 +76,7 @@ def _verify(odf: Odf, authority: str, folder: Path) -> None:
     other = folder / "other.pem"
     other.write_text(Authority.new("others")[1].facts.pem)
     wrong = odf("web", "verify", "customers", "--ca", str(other))
-    assert (wrong.code, "wrong: part 0 (f1)" in wrong.out, "does not hold" in wrong.out) == (1, True, True)
+    assert (wrong.code, "wrong: part 0 (f1)" in wrong.out, "is not valid" in wrong.out) == (1, True, True)
     assert not odf("web", "verify", "customers", "--ca", str(other), "-o", "json").json["holds"]
     for refused in (("customers.parts.1", authority), ("customers", "nowhere.pem")):
         assert odf("web", "verify", refused[0], "--ca", refused[1]).code == 2

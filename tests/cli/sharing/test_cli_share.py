@@ -214,7 +214,7 @@ def test_groups_and_grants(odf: Odf, workspace: Path) -> None:
     assert odf("grant", "list").err == "No grants; add one with `odf grant add NAME PATH`.\n"
     assert odf("group", "remove", "partners").code == 0
     assert odf("recipient", "remove", "acme").code == 0
-    assert odf("audit").err == "No accesses were recorded.\n"
+    assert odf("audit").err == "No accesses are recorded.\n"
 
 
 def test_a_file_declares_all_of_it(odf: Odf, workspace: Path) -> None:
@@ -281,7 +281,7 @@ def test_columns_of_grants_on_shares_have_to_be_in_a_table(odf: Odf, workspace: 
     told = applied("sales, rows: id = 1")
     assert (told.code, told.err) == (
         0,
-        "warning: The grant shows nothing of sales.eu.b: columns that it names are not there\n",
+        "warning: The grant shows nothing of sales.eu.b: it lacks columns that the grant names\n",
     )
     assert "(E761)" in odf("grant", "add", "acme", "sales", "--rows", "nosuch = 1").says
     assert "no column 'nosuch'" in odf("grant", "add", "acme", "sales.eu.a", "--rows", "nosuch = 1").says
@@ -341,7 +341,7 @@ def test_a_password_is_typed_twice(odf: Odf, workspace: Path) -> None:
         with terminal("user", "password", "ann", cwd=workspace, NO_COLOR="1") as screen:
             screen.wait_for("New password for ann: ")
             screen.type(f"{PASSWORD}\n")
-            screen.wait_for("The same again: ")
+            screen.wait_for("Repeat it: ")
             screen.type(f"{second}\n")
             assert screen.wait() == code
             assert PASSWORD not in screen.plain

@@ -164,4 +164,4 @@ def test_a_library_that_writes_other_bytes_is_found_before_it_writes(
     assert (refused.code, "writes blocks with other hashes" in refused.err) == (1, True)
     monkeypatch.undo()
     flatbuffers_writer._require_exact_bytes.cache_clear()
-    assert diagnosis._bytes() == "a known block has its known hash"
+    assert diagnosis._bytes() == "a reference block has the expected hash"

@@ -20,7 +20,7 @@ NAME = "com.example.rates"
 
 
 def test_keys_are_shown_trusted_and_forgotten(odf: Odf):
-    assert odf("key", "list").err == "No keys; yours is made with the first commit, or by `odf key show`.\n"
+    assert odf("key", "list").err == "No keys; yours is created with the first commit, or by `odf key show`.\n"
     mine = odf("key", "show").out.strip()
     assert odf("key", "show", "-o", "json").json == {"name": "me", "key": mine}
     assert odf("key", "trust", "alice", ALICE).err == f"alice is {ALICE}\n"

@@ -15,7 +15,7 @@ URL = "https://user:pass@hooks.example.com/rates?key=s3cr3t"
 
 
 def test_receivers_are_added_listed_without_secrets_and_deleted(odf: Odf, workspace: Path) -> None:
-    assert odf("notify", "list").err.startswith("Nobody is told")
+    assert odf("notify", "list").err.startswith("No receivers")
     assert odf("notify", "add", "webhook", URL).out.startswith("whsec_")
     done = odf("notify", "add", "mail", "ann@example.org", "--on", "failed, late", "--dataset", "com.example.%")
     assert "odf notify test ann@example.org" in done.err
@@ -41,7 +41,7 @@ def test_receivers_are_added_listed_without_secrets_and_deleted(odf: Odf, worksp
         (("mail", "ann"), "Not a mail address"),
         (("mail", "ann@example.org\nBcc: eve@example.org"), "Not a mail address"),
         (("mail", "ann@example.org,eve@example.org"), "Not a mail address"),
-        (("mail", "ann@example.org", "--on", "faild"), "no notices of the kind 'faild'"),
+        (("mail", "ann@example.org", "--on", "faild"), "unknown kind of notice 'faild'"),
         (("mail", "ann@example.org", "--dataset", "a b"), "Not a pattern"),
     ],
 )

@@ -53,7 +53,7 @@ def test_absent_column_is_named_with_the_one_that_is_meant(workspace: Workspace)
     (warning,) = ingested(workspace, 2, "id", "Name").warnings
     assert (warning.kind.value, warning.count, warning.examples) == ("columns", 1, ("name",))
     assert warning.message.endswith(
-        "new.parquet has no column 'name': null in each of its rows; it has 'Name', which is not taken in"
+        "new.parquet has no column 'name': null in each of its rows; it has 'Name', which is not ingested"
     )
     (warning,) = ingested(workspace, 2, "x").warnings
     assert warning.message.endswith("new.parquet has no columns 'id', 'name': null in each of its rows")
@@ -74,7 +74,7 @@ def test_members_of_json_in_other_letters_are_told(lines: str, told: str | None,
     (source,) = (event for event in load_snapshots(JSON, "m.yaml")[0].metadata if isinstance(event, AddPushSource))
     (tmp_path / "new.ndjson").write_text(lines)
     warnings = warnings_of_absent_columns(source, tmp_path / "new.ndjson", "new.ndjson", "event_time")
-    ending = ": case matters, so what they have there is not taken in"
+    ending = ": names are case-sensitive, so these values are not ingested"
     assert [one.message for one in warnings] == ([] if told is None else [f"records of new.ndjson have {told}{ending}"])
 
 

@@ -30,7 +30,7 @@ FETCHES = {
     "a file": "{kind: Url, url: 'file:in/1.parquet'}",
     "files of a folder": "{kind: FilesGlob, path: 'in/*.parquet'}",
 }
-LATER = "the preprocessing query will be checked when data comes: the source declares no schema"
+LATER = "the preprocessing query will be checked when data arrives: the source declares no schema"
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_parquet_file_at_hand_says_what_the_columns_are(workspace: Workspace, 
 )
 def test_so_a_source_that_cannot_work_is_remarked_on_at_once(workspace: Workspace, fetch: str, query: str, words: str):
     (note,) = notes(workspace, fetch, query)
-    assert note.startswith("no data can come in like this: ")
+    assert note.startswith("no data can be ingested like this: ")
     assert words in note
 
 

@@ -92,7 +92,7 @@ def test_the_first_rows_say_what_they_get(tmp_path: Path) -> None:
     given = Timestamp.from_datetime(workspace.tail("measured", 1).column("event_time")[0].as_py())
     assert warning.kind is WarningKind.EVENT_TIME
     assert warning.message == (
-        f"no row brings an 'event_time': every row gets the time of the ingest, {given}; 'date' could be meant"
+        f"no row has an 'event_time': every row gets the time of the ingest, {given}; 'date' could be meant"
     )
     assert (warning.count, warning.examples) == (2, ("date",))
     assert take_in(workspace).warnings == (), "once is enough"
@@ -110,7 +110,7 @@ def test_a_pull_says_so_too(tmp_path: Path) -> None:
         (tmp_path / "in" / f"{day}.csv").write_text(f"station,date,value\n1,2024-03-0{day},0.5\n")
     (result,) = workspace.pull(["measured"])
     assert [warning.message.partition(", 2")[0] for warning in result.warnings] == [
-        "no row brings an 'event_time': every row gets the time of the pull"
+        "no row has an 'event_time': every row gets the time of the pull"
     ]
 
 
@@ -120,7 +120,7 @@ def test_a_column_without_any_value_is_as_good_as_none(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("event_time,n\n,1\n,2\n")
     (result,) = workspace.ingest("measured", [file])
-    assert result.warnings[0].message.startswith("no row brings an 'event_time'")
+    assert result.warnings[0].message.startswith("no row has an 'event_time'")
 
 
 # --- Some rows without ----------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_the_warning_names_the_time_and_says_what_to_do(tmp_path: Path) -> None:
     given = Timestamp.from_datetime(workspace.tail("measured", 1).column("event_time")[0].as_py())
     assert warning.message == (
         f"1 row of 2 has no 'event_time' and gets the time of the ingest, {given};"
-        " if that is not meant, supply it in `preprocess`, or leave such rows out"
+        " if this is wrong, supply it in `preprocess`, or filter such rows out"
     )
     assert warning.count == 1
 

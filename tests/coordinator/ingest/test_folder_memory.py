@@ -18,7 +18,7 @@ from odfpy.data.data_warning import DataWarning, WarningKind
 from odfpy.errors import IngestError
 
 NAME = "com.example.folder"
-AGAIN = "`odf pull --force` takes in all files again"
+AGAIN = "`odf pull --force` ingests all files again"
 
 
 @pytest.fixture
@@ -67,14 +67,14 @@ def test_files_that_come_late_are_counted(workspace: Workspace) -> None:
     assert told(workspace) == (
         DataWarning(
             WarningKind.LEFT_OUT,
-            f"1 file sorts before tx_07.csv, the last one taken in, and is left out; {AGAIN}",
+            f"1 file sorts before tx_07.csv, the last ingested file, and is skipped; {AGAIN}",
             1,
             ("tx_05.csv",),
         ),
     )
     write(workspace, "tx_06.csv", 6)
     (warning,) = told(workspace)
-    assert warning.message.startswith("2 files sort before tx_07.csv, the last one taken in, and are left out")
+    assert warning.message.startswith("2 files sort before tx_07.csv, the last ingested file, and are skipped")
     assert warning.examples == ("tx_05.csv", "tx_06.csv")
 
 
@@ -84,7 +84,7 @@ def test_files_of_another_folder_are_all_new(workspace: Workspace) -> None:
     write(workspace, "../new/tx_01.csv", 11)
     write(workspace, "../new/tx_07.csv", 17)
     (change,) = workspace.add(load_snapshots(other, "manifest"), replace=True)
-    assert "the source fetches from another place: the next pull takes in all that is there" in change.notes
+    assert "the source fetches from another location: the next pull ingests everything from there" in change.notes
     assert pull(workspace).num_records == 2
     write(workspace, "../new/tx_05.csv", 15)
     assert [warning.examples for warning in told(workspace)] == [("tx_05.csv",)]
@@ -94,7 +94,7 @@ def test_files_of_another_folder_are_all_new(workspace: Workspace) -> None:
 
 def test_links_that_lead_nowhere_are_counted(workspace: Workspace) -> None:
     (workspace.root / "in" / "tx_08.csv").symlink_to("gone.csv")
-    wanted = DataWarning(WarningKind.LEFT_OUT, "1 link leads nowhere, and is left out", 1, ("tx_08.csv",))
+    wanted = DataWarning(WarningKind.LEFT_OUT, "1 link is broken, and is skipped", 1, ("tx_08.csv",))
     assert told(workspace) == (wanted,)
     (workspace.root / "in" / "gone.csv").write_text("id\n8\n")
     assert pull(workspace).num_records == 1
@@ -125,7 +125,7 @@ def test_files_that_have_changed_are_counted_until_they_are_taken_in_again(works
     write(workspace, "tx_01.csv", 1111)
     wanted = DataWarning(
         WarningKind.CHANGED,
-        f"1 file has changed since being taken in, and is not taken in again; {AGAIN}",
+        f"1 file has changed since the ingest, and is not ingested again; {AGAIN}",
         1,
         ("tx_01.csv",),
     )

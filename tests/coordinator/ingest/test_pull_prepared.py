@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_prepared_changes_nothing(tmp_path: Path):
     (tmp_path / "inbox" / "2.zip").write_bytes(zipped({"data.csv": b"x"})[:-5])
     (result,) = workspace.pull(["prepared"])
     assert result.outcome is PullOutcome.FAILED
-    assert "2.zip is cut off or damaged" in str(result.error)
+    assert "2.zip is truncated or damaged" in str(result.error)
     assert workspace.datasets.state("prepared") == before
 
 
@@ -93,4 +93,4 @@ def test_adding_says_that_arguments_of_images_are_no_place_for_secrets(tmp_path:
 
 def test_adding_names_commands_aloud(tmp_path: Path):
     _, added = workspace_with_source(tmp_path)
-    assert added.notes == ("each pull runs the command sed -e 1,/BEGIN/d, in a sandbox where the system allows",)
+    assert added.notes == ("each pull runs the command sed -e 1,/BEGIN/d, in a sandbox if the system allows it",)

@@ -125,7 +125,7 @@ def test_broken_download_is_an_error_and_nothing_is_committed(tmp_path: Path, se
     head = workspace.datasets.state("polled").head
     result = pull(workspace)
     assert (result.outcome, workspace.datasets.state("polled").head) == (PullOutcome.FAILED, head)
-    assert "broken off after 20 of" in str(result.error)
+    assert "interrupted after 20 of" in str(result.error)
     server.special["/a.csv"] = lambda handler: send(handler, SECOND)
     assert pull(workspace).num_records == 2
 
@@ -152,7 +152,7 @@ def test_kept_file_without_a_version_is_spoken_of(tmp_path: Path, server: Static
     server.special["/a.csv"] = lambda handler: send(handler, SECOND)
     result = pull(workspace)
     assert result.num_records == 1
-    assert result.notes[0].startswith("read what was fetched at ")
+    assert result.notes[0].startswith("read the uncommitted download of ")
 
 
 def test_fetch_uncacheable_changes_nothing_for_sources_with_versions(tmp_path: Path, server: StaticServer) -> None:

@@ -137,7 +137,7 @@ def test_an_empty_state_is_refused(tmp_path: Path) -> None:
     take_in(workspace, csv(range(20)))
     assert refused(workspace, "id,name\n") == (
         f"cities: {workspace.root / 'state'}: The new state has no rows, and would retract all 20 rows of the current state, such as"
-        " id = 0; id = 1; id = 2; more than 50% are not retracted unasked"
+        " id = 0; id = 1; id = 2; more than 50% needs --allow-retractions"
     )
 
 
@@ -184,7 +184,7 @@ def test_a_dataset_may_have_another_share(tmp_path: Path) -> None:
     settings = workspace.settings_of("cities")
     take_in(workspace, csv(range(100)))
     settings.set("retractions.share", "9%")
-    assert "more than 9% are not retracted unasked" in refused(workspace, csv(range(90)))
+    assert "more than 9% needs --allow-retractions" in refused(workspace, csv(range(90)))
     settings.set("retractions.share", "100%")
     assert the_warning(take_in(workspace, csv([]))).count == 100
     for wrong in ("200%", "half", "50"):

@@ -120,7 +120,7 @@ def test_a_changed_file_is_refused_where_its_rows_would_come_twice(workspace: Wo
     found = watched(workspace, lambda: put(workspace, "a.ndjson", 1, 2), lambda: None, lambda: None, ref="append")
     assert told(found) == [("a.ndjson", "updated", 1), ("a.ndjson", "failed", 0)]
     assert isinstance(found[1].error, IngestError)
-    assert "would come in twice" in found[1].error.message
+    assert "would be duplicated" in found[1].error.message
     assert rows(workspace, "append") == ["+A 1 x"]
 
 

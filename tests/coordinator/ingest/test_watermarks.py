@@ -466,7 +466,7 @@ def test_settings_of_a_dataset_are_not_those_of_a_workspace(tmp_path: Path) -> N
     own = workspace.settings_of("root")
     with pytest.raises(UsageError, match=r"watermark\.lag is a setting of single datasets") as error:
         workspace.config.set("watermark.lag", "1d")
-    assert error.value.hint == "Say of which: --dataset NAME."
+    assert error.value.hint == "Add --dataset NAME."
     with pytest.raises(UsageError, match=r"engine\.memory is not a setting of single datasets"):
         own.get("engine.memory")
     with pytest.raises(UsageError, match="not those of a user"):
@@ -501,6 +501,6 @@ def test_a_watermark_that_comes_to_lie_in_the_future_is_warned_of_once(tmp_path:
 
     assert told("2024-01-01T00:00:00Z") == []
     (message,) = told("9999-01-01T00:00:00Z")
-    assert message.startswith("event times lie in the future, and so does the watermark, 9999-01-01T00:00:00Z")
-    assert f"`odf reset root {heads[-1]}` takes these back" in message
+    assert message.startswith("event times are in the future, and so is the watermark, 9999-01-01T00:00:00Z")
+    assert f"`odf reset root {heads[-1]}` undoes the ingest" in message
     assert told("9999-01-02T00:00:00Z") == told("2024-01-02T00:00:00Z") == []

@@ -129,7 +129,7 @@ def test_a_slice_that_cannot_be_read_keeps_everything(workspace: Workspace) -> N
     ]
     dataset.layout.data.delete(slices[-1].physical_hash)
     report = collected(workspace)
-    assert "what is of no use cannot be told" in report.error.message
+    assert "unneeded files cannot be identified" in report.error.message
     assert ALL | {stray} <= set(dataset.layout.data)
 
 

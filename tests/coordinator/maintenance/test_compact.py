@@ -149,7 +149,7 @@ def meaning(state: ChainState) -> tuple[Any, ...]:
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with a root that has nothing in it."""
+    """A workspace with a root that is empty."""
     folder = tmp_path_factory.mktemp("empty")
     workspace_with(folder, root(merge=APPEND))
     return folder
@@ -261,12 +261,12 @@ def test_derivatives_are_told_of_and_made_again_where_asked(workspace: Workspace
     plans = {one.name: one for one in workspace.plan_pull(["derived"])}
     assert plans["derived"].error is not None
     plans = {one.name: one for one in workspace.plan_pull(["derived"], reset_derivatives=True)}
-    assert "would be made again" in plans["derived"].notes[0]
+    assert "would be recomputed" in plans["derived"].notes[0]
 
     again = {result.name: result for result in workspace.pull(all=True, reset_derivatives=True)}
     assert {name: result.error for name, result in again.items()} == dict.fromkeys(again, None)
-    assert "made again" in again["derived"].notes[0]
-    assert "to be made again too: further" in again["derived"].notes
+    assert "recomputed" in again["derived"].notes[0]
+    assert "to be recomputed, too: further" in again["derived"].notes
     assert {name: sorted(rows(workspace, name)) for name in before} == before
     list(workspace.maintenance.gc())
     assert [report.findings for report in workspace.verify(all=True)] == [(), (), ()]

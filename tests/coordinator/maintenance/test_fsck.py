@@ -133,7 +133,7 @@ def test_without_a_place_there_is_nothing_to_repair_from(workspace: Workspace) -
     flip(next((dataset.folder / "data").iterdir()))
     report = verified(workspace, "derived", repair=True)
     assert not report.ok
-    assert any("neither pulled from anywhere nor pushed" in finding.message for finding in report.findings)
+    assert any("neither pulled from nor pushed to a repository" in finding.message for finding in report.findings)
 
 
 @pytest.mark.parametrize("damage", ["no text", "pipe", "folder"])
@@ -322,7 +322,7 @@ def test_a_head_does_not_go_back_to_what_was_pushed_once(workspace: Workspace) -
     (folder / "refs" / "head.sig").unlink()
     report = verified(workspace, "root", repair=True)
     assert (report.ok, report.repaired) == (False, ())
-    assert any("blocks here go on from there" in finding.message for finding in report.findings)
+    assert any("here continue from there" in finding.message for finding in report.findings)
 
 
 @pytest.mark.parametrize("how", sorted(set(DAMAGE) - {"leads nowhere"}))

@@ -114,7 +114,7 @@ def test_a_damaged_dataset_is_left_alone(damage: str, workspace: Workspace) -> N
     reports = collected(workspace)
     error = reports["root"].error
     assert error is not None
-    assert "what is of no use cannot be told" in error.message
+    assert "unneeded files cannot be identified" in error.message
     assert "odf verify root" in str(error.hint)
     assert files(workspace) == before
     assert reports["derived"].error is None

@@ -111,7 +111,7 @@ def test_damaged_dataset_is_left_alone(repository: str) -> None:
     full = contents(layout.data)
     error = collected(repository)[NAME].error
     assert error is not None
-    assert "what is of no use cannot be told" in error.message
+    assert "unneeded files cannot be identified" in error.message
     assert contents(layout.data) == full
 
 
@@ -164,7 +164,7 @@ def test_what_was_removed_before_somebody_pushed_is_told(repository: str, monkey
     monkeypatch.setattr(repository_gc, "run_all", then_somebody_pushes)
     error = collected(repository, NAME)[NAME].error
     assert isinstance(error, ConcurrentUpdate)
-    assert error.message.startswith(f"{NAME} was pushed to in the moment of the removal: ")
+    assert error.message.startswith(f"{NAME} was pushed to at the moment of the removal: ")
     assert str(data) in error.message
 
 
@@ -203,7 +203,7 @@ def test_leftovers_of_killed_writers_go_from_a_folder_when_they_are_old(tmp_path
 
 def test_places_that_can_only_be_read_are_refused(tmp_path: Path) -> None:
     for url in ("https://data.example.com", "odf+https://data.example.com"):
-        with pytest.raises(UsageError, match="can only be read"):
+        with pytest.raises(UsageError, match="is read-only"):
             collected(url)
 
 

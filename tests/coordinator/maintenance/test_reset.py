@@ -58,7 +58,7 @@ def test_verify_remarks_on_inputs_that_no_longer_have_what_a_dataset_is_made_of(
     (finding,) = report.findings
     assert (report.ok, report.transforms_replayed > 0) == (True, True), "what is there still is what it was"
     assert (finding.check, finding.severity, finding.code) == ("lineage", Severity.WARNING, InputDiverged.code)
-    assert finding.message == f"Made of blocks that the history of root no longer has (up to {last})"
+    assert finding.message == f"Computed from blocks that the history of root no longer has (up to {last})"
     assert finding.hint is not None
     assert "odf pull derived --reset-derivatives-on-diverged-input" in finding.hint
     (report,) = workspace.verify(["derived"], integrity_only=True)

@@ -113,8 +113,11 @@ def test_a_mistake_that_is_replayed_is_found_by_the_batch(
     assert run(["-w", str(workspace.root), "verify", "right", "wrong", "--against-batch"]) == 1
     said = capfd.readouterr().out
     assert "right: verified" in said
-    assert "3 rows as the query run once gives them" in said
-    assert "error: What the dataset amounts to is not what its query, run once, gives: 2 rows with other values" in said
+    assert "3 rows equal to the batch result" in said
+    assert (
+        "error: The state of the dataset differs from the result of its query, run once: 2 rows with different values"
+        in said
+    )
     assert "(E224)" in said
     assert 'differs:  {"event_time": "2024-01-01T00:00:00Z", "name": "x"} n is 2, not 1' in said
 
@@ -134,7 +137,7 @@ def test_programs_get_every_difference_after_each_transform(
     assert {finding["check"] for finding in wrong["findings"]} == {"batch"}
     assert [one["compared"] for one in other["againstBatch"]] == [False] * 3
     assert other["ok"], "what cannot be compared is not an error"
-    assert "Not compared with its query run once: it shows `op`" in other["findings"][0]["message"]
+    assert "Not compared with the batch result: it shows `op`" in other["findings"][0]["message"]
 
 
 @pytest.mark.usefixtures("batch_here")

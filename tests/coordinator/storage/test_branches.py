@@ -213,7 +213,7 @@ def test_zeros_of_both_signs_are_one_key(tmp_path: Path):
     feed(workspace, "root", "1 a")
     stage(workspace, "0 b")
     feed(workspace, "root", "-0.0 c")
-    with pytest.raises(MergeConflict, match="rows of the same keys"):
+    with pytest.raises(MergeConflict, match="rows with the same keys"):
         workspace.branches.merge("root", "staging")
 
 
@@ -275,9 +275,9 @@ def test_rows_of_the_same_key_on_both_sides_are_a_conflict(workspace: Workspace)
     stage(workspace, "2 c", "3 d")
     feed(workspace, "root", "2 x")
     before = (workspace.datasets.summary("root"), workspace.branches.diff("root", "staging"))
-    with pytest.raises(MergeConflict, match=r"rows of the same keys \(id\): 2"):
+    with pytest.raises(MergeConflict, match=r"rows with the same keys \(id\): 2"):
         workspace.branches.merge("root", "staging")
-    with pytest.raises(MergeConflict, match="the head has moved on since staging began"):
+    with pytest.raises(MergeConflict, match="the head has moved since staging began"):
         workspace.branches.merge("root", "staging", fast_forward_only=True)
     assert (workspace.datasets.summary("root"), workspace.branches.diff("root", "staging")) == before
 
@@ -332,7 +332,7 @@ def test_changes_of_the_same_key_on_both_sides_are_a_conflict(tmp_path: Path):
     change(workspace, "0 3 c", branch="other")
     change(workspace, "1 2 b")
     before = workspace.datasets.summary("root")
-    with pytest.raises(MergeConflict, match=r"rows of the same keys \(id\): 2"):
+    with pytest.raises(MergeConflict, match=r"rows with the same keys \(id\): 2"):
         workspace.branches.merge("root", "staging")
     assert workspace.datasets.summary("root") == before
     workspace.branches.merge("root", "other")
@@ -349,7 +349,7 @@ def test_sources_of_several_strategies_are_each_asked_for_their_keys(workspace: 
     stage(workspace, "2 c")
     stage(workspace, "3 d", branch="other")
     feed(workspace, "root", "2 x")
-    with pytest.raises(MergeConflict, match=r"rows of the same keys \(id\): 2"):
+    with pytest.raises(MergeConflict, match=r"rows with the same keys \(id\): 2"):
         workspace.branches.merge("root", "staging")
     workspace.branches.merge("root", "other")
     assert rows(workspace, "root")[2:] == ["-C 2 b", "+C 2 x", "+A 3 d"]
@@ -362,7 +362,7 @@ def test_files_that_both_sides_have_taken_in_are_a_conflict(tmp_path: Path):
     list(workspace.pull(["com.example.folder"], branch="staging"))
     (workspace.root / "in" / "2.csv").write_text("id\n2\n")
     list(workspace.pull(["com.example.folder"]))
-    with pytest.raises(MergeConflict, match="how far the source default is taken in"):
+    with pytest.raises(MergeConflict, match="the state of the source default"):
         workspace.branches.merge("com.example.folder", "staging")
 
 
@@ -374,7 +374,7 @@ def test_a_source_that_one_side_has_set_and_the_other_disabled_is_a_conflict(tmp
     commit(dataset.on("with-disabled"), DisablePollingSource())
     commit(dataset.on("with-other"), other)
     commit(dataset, SetInfo(description="moved on"), other)
-    with pytest.raises(MergeConflict, match="both have changed the polling source"):
+    with pytest.raises(MergeConflict, match="both sides have changed the polling source"):
         workspace.branches.merge("com.example.folder", "with-disabled")
     workspace.branches.merge("com.example.folder", "with-other")
     assert workspace.datasets.state("com.example.folder").polling_source == other
@@ -401,7 +401,7 @@ def test_rows_of_a_query_are_not_applied_again(workspace: Workspace):
     list(workspace.pull(["derived"], branch="try"))
     feed(workspace, "root", "3 c")
     list(workspace.pull(["derived"]))
-    with pytest.raises(MergeConflict, match="rows are those of a query"):
+    with pytest.raises(MergeConflict, match="rows are the result of a query"):
         workspace.branches.merge("derived", "try")
 
 
@@ -475,4 +475,4 @@ def test_branches_and_tags_travel_where_they_are_asked_for(workspace: Workspace,
 def test_only_copies_have_a_place_to_pull_tags_from(workspace: Workspace):
     *_, refused = workspace.pull(["root"], tags=["v1"])
     assert refused.error is not None
-    assert "only copies" in refused.error.message
+    assert "only for copies" in refused.error.message

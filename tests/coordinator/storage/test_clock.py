@@ -109,9 +109,9 @@ def test_a_clock_that_is_an_hour_ahead_of_the_source_is_told(
     workspace = polled(tmp_path, server)
     advance(3 * HOUR)
     (warning,) = clock_warnings(pulled(workspace))
-    assert warning.startswith("the clock here is 3 hours ahead of that of the source (20")
+    assert warning.startswith("the local clock is 3 hours ahead of that of the source (20")
     (warning,) = clock_warnings(pulled(workspace))
-    assert warning.startswith("the clock here is 3 hours ahead"), "also if there is nothing new"
+    assert warning.startswith("the local clock is 3 hours ahead"), "also if there is nothing new"
 
 
 def test_nothing_is_written_by_a_clock_that_is_days_ahead(
@@ -122,13 +122,13 @@ def test_nothing_is_written_by_a_clock_that_is_days_ahead(
     advance(41 * DAY + HOUR)
     result = pulled(workspace)
     assert isinstance(result.error, ClockAhead)
-    assert result.error.message.startswith("The clock here is 41 days ahead of that of the source, which has 20")
+    assert result.error.message.startswith("The local clock is 41 days ahead of that of the source, which has 20")
     assert workspace.datasets.state("polled").head == before
     (plan,) = workspace.plan_pull(["polled"])
     assert isinstance(plan.error, ClockAhead)
     result = pulled(workspace, allow_future=True)
     assert result.num_records == 1
-    assert clock_warnings(result)[0].startswith("the clock here is 41 days ahead of that of the source")
+    assert clock_warnings(result)[0].startswith("the local clock is 41 days ahead of that of the source")
 
 
 def test_an_answer_from_a_cache_is_as_old_as_it_says(tmp_path: Path, server: StaticServer) -> None:
@@ -164,8 +164,8 @@ def test_what_follows_a_block_of_the_future_has_its_time_and_that_is_said(tmp_pa
     list(workspace.pull(["derived"]))
     advance(0)
     said = (
-        f"the last block is of {early}, 3 days ahead of the clock here: system time does not go back, so what is written"
-        " until then has the same time"
+        f"the last block is of {early}, 3 days ahead of the local clock: system time never decreases, so blocks that are"
+        " written until then get the same time"
     )
     result = feed(workspace, "root", "2 b", "3 c", day=2)
     assert clock_warnings(result) == [said]
@@ -177,7 +177,7 @@ def test_what_follows_a_block_of_the_future_has_its_time_and_that_is_said(tmp_pa
     (report,) = workspace.verify(["root"])
     (finding,) = report.findings
     assert (report.ok, finding.check, finding.severity, finding.code) == (True, "clock", Severity.WARNING, "E661")
-    assert finding.message == "The block is of the future, as are 3 after it: 3 days ahead of the clock here"
+    assert finding.message == "The block has a time in the future, as are 3 after it: 3 days ahead of the local clock"
 
 
 def test_blocks_of_the_future_are_not_copied_unasked(tmp_path: Path, advance: Advance) -> None:
@@ -195,7 +195,7 @@ def test_blocks_of_the_future_are_not_copied_unasked(tmp_path: Path, advance: Ad
     assert isinstance(plan.error, FromTheFuture)
     result = pulled(here, "root")
     assert isinstance(result.error, FromTheFuture)
-    assert "which is 3 days ahead of the clock here" in result.error.message
+    assert "which is 3 days ahead of the local clock" in result.error.message
     assert pulled(Workspace.init(tmp_path / "other"), mirror).outcome is PullOutcome.FAILED
     assert here.datasets.state("root").num_records == 1
     result = pulled(here, "root", allow_future=True)
@@ -213,7 +213,7 @@ def test_blocks_of_a_few_hours_ahead_are_copied_with_a_warning(tmp_path: Path, a
     list(there.push(["root"], to=mirror))
     advance(0)
     (warning,) = clock_warnings(pulled(Workspace.init(tmp_path / "here"), mirror))
-    assert warning.endswith("ahead of the clock here")
+    assert warning.endswith("ahead of the local clock")
 
 
 def test_a_file_of_the_future_gives_its_time_to_rows(tmp_path: Path) -> None:
@@ -229,4 +229,4 @@ def test_a_file_of_the_future_gives_its_time_to_rows(tmp_path: Path) -> None:
     later = time.time() + 10 * 86_400 + 3_600
     os.utime(file, (later, later))
     (warning,) = clock_warnings(pulled(workspace, "root"))
-    assert "10 days ahead of the clock here, and gives its rows that event time" in warning
+    assert "10 days ahead of the local clock, and gives its rows that event time" in warning

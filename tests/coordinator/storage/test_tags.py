@@ -150,7 +150,7 @@ def test_a_push_says_where_to_and_of_a_tag_only_what_it_knows(workspace: Workspa
     assert (tag.outcome.value, tag.notes, tag.signatures) == ("updated", (), None)
     (_, missing) = workspace.push([name], tags=["v2"])
     assert isinstance(missing.error, ReferenceNotThere)
-    assert str(missing.error.hint) == f"`odf tag {name}` lists what there is."
+    assert str(missing.error.hint) == f"`odf tag {name}` lists the existing ones."
 
 
 def test_what_is_not_there_is_told_with_a_suggestion(workspace: Workspace):

@@ -80,7 +80,7 @@ def replaced(workspace: Workspace, *manifests: str, dry_run: bool = False) -> li
 def test_add_replace_refuses_a_circle(workspace: Workspace, inputs: Names, ways: Ways, by_id: bool, dry_run: bool):
     refs = [str(workspace.datasets.handle(name).id) if by_id else name for name in inputs]
     head = workspace.datasets.state("a").head
-    with pytest.raises(DependencyCycle, match=f"in a circle: {ways['a']}$"):
+    with pytest.raises(DependencyCycle, match=f"Circular dependency: {ways['a']}$"):
         replaced(workspace, manifest("a", *refs), dry_run=dry_run)
     assert workspace.datasets.state("a").head == head
 
@@ -207,7 +207,7 @@ def test_lineage_shows_the_circle_once(workspace: Workspace, inputs: Names, ways
         tree = workspace.lineage(name)
         shown = ShownLineage(tree)
         assert len(shown.names()) == len(set(shown.names()))
-        assert repr(shown).count("a circle") == (1 if name in "abcd" else 0)
+        assert repr(shown).count("a cycle") == (1 if name in "abcd" else 0)
         graph = lineage_graph(tree)
         assert {node.lines[0] for node in graph.nodes} == set(shown.names())
         assert dot(graph)
@@ -256,7 +256,7 @@ def test_the_hint_takes_the_last_change_back(workspace: Workspace, inputs: Names
     for name in ways:
         error = workspace.graph.circle_below(name)
         assert error is not None
-        found = re.match(r"`odf reset (\S+) (\d+)` takes a back to the query that it had before", error.hint or "")
+        found = re.match(r"`odf reset (\S+) (\d+)` resets a to its previous query", error.hint or "")
         assert found is not None
         back = found[1], found[2]
     workspace.maintenance.reset(*back)

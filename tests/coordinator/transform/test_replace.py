@@ -152,7 +152,7 @@ def test_what_is_known_of_one_place_is_not_held_against_another(workspace: Works
     """The name of the last file is not an ETag, and the time of one document says nothing of another one's."""
     put(workspace, "other/1.ndjson", "2 y")
     result = replaced(workspace, polling("{kind: Url, url: 'file:other/1.ndjson'}"))
-    assert result.notes == ("the source fetches from another place: the next pull takes in all that is there",)
+    assert result.notes == ("the source fetches from another location: the next pull ingests everything from there",)
     assert workspace.datasets.state("a").source_states == ()
     assert [pull(workspace), pull(workspace)] == [PullOutcome.UPDATED, PullOutcome.UP_TO_DATE]
     put(workspace, "other/2.ndjson", "3 z")
@@ -169,7 +169,7 @@ def test_another_merge_strategy_takes_in_what_was_there_only_by_force(workspace:
     put(workspace, "data/5.ndjson", "3 Z")
     pull(workspace)
     assert rows(workspace, "a")[-1] == "+A 3 z", "a ledger leaves rows as they are"
-    note = "rows that were taken in before are merged anew only by `odf pull --force`"
+    note = "only `odf pull --force` merges previously ingested rows again"
     assert replaced(workspace, polling(merge=upsert)).notes == (note,)
     assert pull(workspace) is PullOutcome.UP_TO_DATE
     assert [one.error for one in workspace.pull(["a"], force=True)] == [None]

@@ -32,5 +32,5 @@ def test_its_queries_are_refused_instead_of_waiting_for_ever() -> None:
     assert done.stdout.splitlines() == [
         "{'one': [1]}",
         "{'two': [2]}",
-        "Start processes anew: multiprocessing.get_context('spawn').",
+        "Use the start method spawn: multiprocessing.get_context('spawn').",
     ], done.stderr

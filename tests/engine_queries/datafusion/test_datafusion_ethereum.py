@@ -52,7 +52,7 @@ def test_log_of_another_event_is_null_where_it_is_tried():
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        (f"select eth_decode_event('{OTHER}', {COLUMNS}) from logs", "the first topic is another one"),
+        (f"select eth_decode_event('{OTHER}', {COLUMNS}) from logs", "the first topic differs"),
         (f"select eth_try_decode_event('nothing', {COLUMNS}) from logs", "'nothing' is not a signature of an event"),
         ("select eth_event_selector('nothing') from logs", "'nothing' is not a signature of an event"),
     ],

@@ -109,7 +109,7 @@ def test_another_query_with_state_makes_the_output_its_own(workspace: Workspace,
     assert derive(workspace, TOTALS).outcome is AddOutcome.UNCHANGED
     count = len(changelog(workspace))
     notes = derive(workspace, TOTALS.replace("count(*)", "count(*) * 10")).notes
-    assert notes[-1] == "another query: the next pull corrects the rows so far to what it gives"
+    assert notes[-1] == "the query has changed: the next pull corrects the rows so far"
     assert pull(workspace) is PullOutcome.UPDATED  # though the input has nothing new
     assert changelog(workspace, count) == ["-C 1 a 2", "+C 1 a 20", "-C 3 b 2", "+C 3 b 20"]
     asked = len(here.asked)
@@ -135,7 +135,7 @@ def test_from_rows_to_state_and_back_and_through_other_inputs(workspace: Workspa
     pull(workspace)
     assert state(workspace) == ["2 a 1", "2 c 1"]
     assert derive(workspace, ROWS, "two").notes == (
-        "another query, row by row: it holds for rows to come, those so far stay as they are",
+        "the query has changed, row by row: it applies to new rows; earlier rows stay",
     )
     assert pull(workspace) is PullOutcome.UP_TO_DATE
     feed(workspace, "two", "7 c", day=5)
@@ -173,12 +173,12 @@ def test_a_schema_that_does_not_fit_is_refused_at_once(workspace: Workspace) -> 
     for query, says in (
         (TOTALS.replace("count(*)", "cast(count(*) as string)"), "'n' is String"),
         (TOTALS.replace(", count(*) as n", ""), "'n' is missing"),
-        (TOTALS.replace("count(*)", "max(id)"), "'n' is required but may be null"),
+        (TOTALS.replace("count(*)", "max(id)"), "'n' is required but nullable"),
     ):
         with pytest.raises(SchemaError) as caught:
             derive(workspace, query)
         assert says in str(caught.value)
-        assert "or make a new dataset" in (caught.value.hint or "")
+        assert "or create a new dataset" in (caught.value.hint or "")
     assert workspace.storage.get("made").state.head == head
 
 
@@ -290,7 +290,7 @@ def odf(workspace: Workspace, capfd: pytest.CaptureFixture[str], monkeypatch: py
 WRONG = {
     "select max(event_time) as event_time from source group by": ("Syntax error", "one SELECT"),
     "select max(event_time) as event_time, nosuch from source group by nosuch": ("`nosuch` cannot be resolved", "case"),
-    "select max(event_time) as event_time from nosuch": ("`nosuch` cannot be found", "by their names or aliases"),
+    "select max(event_time) as event_time from nosuch": ("`nosuch` cannot be found", "names or aliases of tables"),
     "select event_time from source a join other b on a.id = b.id": ("`event_time` is ambiguous", ""),
     "select max(event_time) as event_time, sum(array(id)) as s from source group by id": ("Cannot resolve", ""),
     "select name, count(*) as n from source group by name": ("no event time", "AS event_time"),
@@ -299,7 +299,7 @@ WRONG = {
     "select max(event_time) as event_time, max(offset) as o from source": ("`offset` is not seen by", "data column"),
     "select max(event_time) as event_time, id from source where op = 0 group by id": ("`op` is not seen by", ""),
     "select max(system_time) as event_time, id from source group by id": ("`system_time` is not seen by", ""),
-    "select max(event_time) as event_time, id from source group by id order by id": ("ORDER BY without", "Leave ORDER"),
+    "select max(event_time) as event_time, id from source group by id order by id": ("ORDER BY without", "Omit ORDER"),
     "select event_time, id from source limit 3": ("LIMIT without a total order", "Add ORDER BY"),
     "select window.start as event_time from source group by window(id, '1 day')": ("`window`", "of a time column"),
     "select window(event_time, '1 day').start as event_time from source"

@@ -54,7 +54,7 @@ def answered(query: str, spark: Any, folder: Path) -> Any:
 def test_fine_keys_are_refused_when_they_come(query: str, spark: Any, tmp_path: Path) -> None:
     found = answered(query, spark, tmp_path)
     assert isinstance(found, TransformResponseInvalidQuery), found
-    assert "parts of a millisecond are cut off" in found.message
+    assert "is truncated to milliseconds" in found.message
     assert [path.name for path in tmp_path.rglob("*.parquet*") if "slice" in path.name] == []
 
 

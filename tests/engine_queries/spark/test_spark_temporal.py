@@ -353,7 +353,7 @@ def analyzed(spark, tmp_path):
     [
         ([("rates", ())], "`rates` has no primary key", "primaryKey"),
         ([("rates", ("currency",))], "`rates` has no column `currency`", "`cur`, `rate`"),
-        ([("rates", ("event_time",))], "contains the event time", "leave it out"),
+        ([("rates", ("event_time",))], "contains the event time", "omit it"),
         ([("prices", ("cur",))], "`prices` is neither an input nor an earlier step", "`facts`, `rates`"),
         ([("rates", ("cur",)), ("rates", ("rate",))], "`rates` is declared twice", "Once"),
     ],

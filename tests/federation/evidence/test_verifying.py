@@ -107,7 +107,7 @@ def test_rows_of_parts_that_no_relay_has_signed(sums: Forger, trusted: Authoriti
 
 def test_a_dropped_part(sums: Forger, trusted: Authorities) -> None:
     name = sums.forge(lambda record: record["parts"].pop())
-    assert "rows of a part 1, for which no relay has signed" in findings(sums, name, trusted)
+    assert "rows of a part 1 that no relay has signed" in findings(sums, name, trusted)
 
     def without(table: pa.Table) -> pa.Table:
         return table.filter(pa.compute.equal(table["part"], 0))
@@ -122,7 +122,7 @@ def test_a_part_that_is_counted_twice(sums: Forger, trusted: Authorities) -> Non
         return pa.concat_tables([table, first.set_column(0, "part", pa.array([2] * len(first)))])
 
     name = sums.forge(lambda record: record["parts"].append(record["parts"][0]), parts=twice)
-    assert "na has signed for these rows once, and they are here twice" in findings(sums, name, trusted)
+    assert "na has signed these rows once, but they occur twice" in findings(sums, name, trusted)
 
 
 def test_rows_that_were_corrected_or_added_later(web: ServedWeb, ann: Issued, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_statement_about_another_fragment(join: Forger, trusted: Authorities) 
         one, other = (next(part for part in record["parts"] if part["fragment"] == name) for name in ("f1", "f2"))
         one["statement"], other["statement"] = other["statement"], one["statement"]
 
-    assert findings(join, join.forge(swap), trusted).count("for another question") == 2
+    assert findings(join, join.forge(swap), trusted).count("signed another query") == 2
 
 
 def test_a_statement_about_a_fragment_that_the_query_lacks(sums: Forger, web: ServedWeb, trusted: Authorities) -> None:
@@ -162,21 +162,21 @@ def test_a_statement_about_a_fragment_that_the_query_lacks(sums: Forger, web: Se
         name = sums.forge(
             lambda record, text=text: record["parts"].append({"fragment": "f9", "statement": text}),
         )
-        assert "another question than f9" in findings(sums, name, trusted)
+        assert "another query than f9" in findings(sums, name, trusted)
 
 
 def test_a_statement_about_the_same_query_asked_another_time(sums: Forger, trusted: Authorities) -> None:
     other = attachment(sums.workspace, "again")["record"]["parts"]
     name = sums.forge(lambda record: record.update(parts=other))
-    assert "another question than f1 of this query" in findings(sums, name, trusted)
+    assert "another query than f1 of this query" in findings(sums, name, trusted)
 
 
 def test_a_record_of_somebody_else(sums: Forger, web: ServedWeb, trusted: Authorities) -> None:
     bob = credentials(web.user("bob"))
     name = sums.forge(lambda record: record.update(requester=bob.fingerprint), by=bob)
-    assert "for somebody else who has asked" in findings(sums, name, trusted)
+    assert "for another requester" in findings(sums, name, trusted)
     name = sums.forge(lambda record: record.update(software="x"), by=bob)
-    assert "not signed by whoever asked" in findings(sums, name, trusted)
+    assert "not signed by the requester" in findings(sums, name, trusted)
 
 
 def test_statements_of_a_user_and_of_a_stranger(
@@ -186,9 +186,9 @@ def test_statements_of_a_user_and_of_a_stranger(
     stranger, _ = Authority.new("others")
     relay = credentials(stranger.issue("na", 30, hosts=["localhost"]))
     for forged, why in (
-        (credentials(ann).signed(claims), "somebody who is not a relay"),
-        (relay.signed(claims), "of no authority that is trusted"),
-        ("nonsense", "cannot be believed"),
+        (credentials(ann).signed(claims), "not signed by a relay"),
+        (relay.signed(claims), "not of a trusted authority"),
+        ("nonsense", "is not valid"),
     ):
         name = sums.forge(lambda record, text=forged: record["parts"][0].update(statement=text))
         assert why in findings(sums, name, trusted)
@@ -198,7 +198,7 @@ def test_another_authority_believes_nothing(sums: Forger) -> None:
     _, other = Authority.new("others")
     found = verify(sums.workspace, "sums", Authorities(other.facts.pem.encode()))
     assert len(found.findings) == 3
-    assert all("of no authority that is trusted" in one for one in found.findings)
+    assert all("not of a trusted authority" in one for one in found.findings)
     assert (found.signed, found.subject, found.at) == ((), None, None)
 
 
@@ -215,7 +215,7 @@ def test_what_was_signed_before_the_certificate_was_good(
 ) -> None:
     early = Forger(kept, "sums", own, 1_500_000_000)
     name = early.forge(lambda record: record.update(software="x"))
-    assert "record: The certificate of the caller is of no authority" in findings(early, name, trusted)
+    assert "record: The certificate of the caller is not of a trusted authority" in findings(early, name, trusted)
 
 
 # --- The question ---
@@ -228,13 +228,13 @@ def test_another_question_than_the_one_that_was_asked(sql: str, sums: Forger, tr
     plan = WebPlan.parse(sums.record["plan"])
     again = planned(sql, plan.entities, plan.nonce)
     name = sums.forge(lambda record: record.update(plan=again.to_json(), query=again.query))
-    assert findings(sums, name, trusted).count("another question") == 2  # though all of it goes together
+    assert findings(sums, name, trusted).count("another query") == 2  # though all of it goes together
 
 
 def test_a_rest_or_fragments_that_do_not_follow_from_the_sql(sums: Forger, trusted: Authorities) -> None:
     for key, value in (("rest", 'SELECT 1 AS "flag", 2 AS "n", 3 AS "s"'), ("sql", "SELECT 1 AS one")):
         name = sums.forge(lambda record, key=key, value=value: _put(record, key, value))
-        assert "SQL: what was asked of the relays does not follow from it" in findings(sums, name, trusted)
+        assert "SQL: the fragments do not follow from the query" in findings(sums, name, trusted)
 
 
 def _put(record: Record, key: str, value: str) -> None:

@@ -42,7 +42,7 @@ def twins(draw: st.DrawFn) -> tuple[RandomWeb, RandomWeb, str]:
 
 @st.composite
 def _otherwise(draw: st.DrawFn, stored: Stored, web: RandomWeb, node: str) -> Stored:
-    """The same source with other values where these are hidden, and with other hidden rows.
+    """The same source with different values where these are hidden, and with other hidden rows.
 
     Conditions may read hidden cells, so that only changes count after which the same shows.
     """

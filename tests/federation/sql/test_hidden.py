@@ -43,7 +43,7 @@ def _two_worlds(draw: st.DrawFn) -> tuple[World, World, str]:
 
 @st.composite
 def _otherwise(draw: st.DrawFn, source: Source) -> Source:
-    """The same source with other values where these are hidden, and with other hidden rows.
+    """The same source with different values where these are hidden, and with other hidden rows.
 
     Conditions may read hidden cells, so that only changes count after which the same shows.
     """

@@ -231,11 +231,11 @@ def shown(files: list[Any]) -> list[str]:
     [
         ("echo half; echo 'no such table' >&2; exit 3", "failed with exit code 3\nno such table"),
         ("exit 1", "failed with exit code 1\nIt printed nothing to standard error."),
-        ("echo data; echo same > $ODF_NEW_ETAG_PATH", "printed data but left the state as it was"),
-        ("echo data; touch $ODF_NEW_HAS_MORE_DATA_PATH", "says that there is more data, but not from where"),
+        ("echo data; echo same > $ODF_NEW_ETAG_PATH", "printed data but did not change the state"),
+        ("echo data; touch $ODF_NEW_HAS_MORE_DATA_PATH", "reports more data, but no state to continue from"),
         ("echo data; echo yesterday > $ODF_NEW_LAST_MODIFIED_PATH", "'yesterday' as the time of the last"),
-        ("echo data; printf '\\377' > $ODF_NEW_ETAG_PATH", "wrote a state to new-etag that cannot be used"),
-        ("echo data; : > $ODF_NEW_ETAG_PATH", "wrote a state to new-etag that cannot be used"),
+        ("echo data; printf '\\377' > $ODF_NEW_ETAG_PATH", "wrote an invalid state to new-etag"),
+        ("echo data; : > $ODF_NEW_ETAG_PATH", "wrote an invalid state to new-etag"),
         ("yes", "printed more than the 100000 bytes that are allowed"),
     ],
 )

@@ -314,7 +314,7 @@ def test_log_that_is_not_of_the_signature_is_named(node: Node, run_fetch: Fetche
         FetchError, match="log 0 of block 4 is not a valid Transfer of this signature: it has 3 indexed"
     ) as caught:
         run_fetch(step_of(node, signature="Transfer(address indexed from, address indexed to, uint256 value)"))
-    assert "Narrow the filter" in str(caught.value.hint)
+    assert "Restrict the filter" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_empty_file_is_a_file(run_fetch: Fetcher, server: StaticServer, headers:
 def test_next_pull_goes_on_where_the_last_was_given_up(run_fetch: Fetcher, server: StaticServer):
     step = FetchUrl(f"{server.url}/a.csv")
     server.special["/a.csv"] = breaking(BODY, [1000] * 4, ETag='"v1"')
-    with pytest.raises(FetchInterrupted, match=r"broken off after 1000 of 2000 bytes \(tried 4 times\)"):
+    with pytest.raises(FetchInterrupted, match=r"interrupted after 1000 of 2000 bytes \(tried 4 times\)"):
         run_fetch(step)
     assert run_fetch(step)[0].path.read_bytes() == BODY
     assert ranges(server)[-1] == ("bytes=4000-", '"v1"')
@@ -277,7 +277,7 @@ def test_server_that_asks_for_too_much_patience_is_given_up(run_fetch: Fetcher, 
     server.special["/a.csv"] = failing(1, 429, Retry_After="86400")
     with pytest.raises(FetchError, match="answers 429") as caught:
         run_fetch(FetchUrl(f"{server.url}/a.csv"))
-    assert caught.value.hint == f"{server.url}/a.csv asks to try again in 86400 seconds."
+    assert caught.value.hint == f"{server.url}/a.csv requests a retry after 86400 seconds."
     assert len(server.requests) == 1
 
 
@@ -315,7 +315,7 @@ def test_slow_server_is_given_up_in_the_end(run_fetch: Fetcher, server: StaticSe
 def test_more_than_was_announced_is_an_error(run_fetch: Fetcher, server: StaticServer):
     """The announced length would cut the file without a word."""
     server.special["/a.csv"] = lambda handler: send(handler, BODY, Content_Length=4000)
-    with pytest.raises(FetchError, match="more than the 4000 bytes that were announced"):
+    with pytest.raises(FetchError, match="more than the 4000 announced bytes"):
         run_fetch(FetchUrl(f"{server.url}/a.csv"))
 
 
@@ -335,7 +335,7 @@ def test_limit_also_holds_when_going_on(run_fetch: Fetcher, server: StaticServer
         breaking(BODY, [1000], ETag='"v1"')(handler)
 
     server.special["/a.csv"] = answer
-    with pytest.raises(FetchError, match="more than the 5000 bytes that were announced"):
+    with pytest.raises(FetchError, match="more than the 5000 announced bytes"):
         run_fetch(FetchUrl(f"{server.url}/a.csv"), max_bytes=100_000)
     assert not list((tmp_path / "scratch").iterdir()), "nothing of it is kept"
 

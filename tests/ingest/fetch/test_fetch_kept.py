@@ -89,7 +89,7 @@ def test_kept_file_without_a_version_is_used_again_for_a_day(run_fetch: Fetcher,
     (again,) = run_fetch(step, kept=kept, now=Timestamp(NOW.nanos + 23 * HOUR))
     assert again.path.read_bytes() == BODY
     assert (first.remark, again.event_time) == (None, NOW), "the time when it was fetched"
-    assert "read what was fetched at 2030-01-01T00:00:00Z and not committed" in (again.remark or "")
+    assert "read the uncommitted download of 2030-01-01T00:00:00Z" in (again.remark or "")
     assert len(server.requests) == 1
     (late,) = run_fetch(step, kept=kept, now=Timestamp(NOW.nanos + 25 * HOUR))
     assert late.event_time == Timestamp(NOW.nanos + 25 * HOUR)
@@ -293,5 +293,5 @@ def test_download_goes_on_after_a_kill(run_fetch: Fetcher, server: StaticServer,
 def test_full_disk_is_a_clear_error_and_nothing_is_left(server: StaticServer, kept: Path):
     server.special["/a.csv"] = lambda handler: send(handler, bytes(200_000), ETag='"v1"')
     child = fetch_in_child(f"{server.url}/a.csv", kept, "full")
-    assert child.stdout == f"Cannot write what {server.url}/a.csv sends to {kept}: File too large\n"
+    assert child.stdout == f"Cannot write the data of {server.url}/a.csv to {kept}: File too large\n"
     assert not list(kept.iterdir())

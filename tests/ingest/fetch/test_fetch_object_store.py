@@ -183,12 +183,12 @@ class Lying(MemoryFileSystem):
 
 
 def test_object_that_is_shorter_than_announced_is_an_error(store: MemoryFileSystem, fetch_from):
-    with pytest.raises(FetchInterrupted, match=r"broken off after 1000 of 5000 bytes \(tried 4 times\)"):
+    with pytest.raises(FetchInterrupted, match=r"interrupted after 1000 of 5000 bytes \(tried 4 times\)"):
         fetch_from(Lying(5000))
 
 
 def test_object_that_is_longer_than_announced_is_an_error(store: MemoryFileSystem, fetch_from):
-    with pytest.raises(FetchError, match="more than the 10 bytes that were announced"):
+    with pytest.raises(FetchError, match="more than the 10 announced bytes"):
         fetch_from(Lying(10))
 
 

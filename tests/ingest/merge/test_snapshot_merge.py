@@ -161,7 +161,7 @@ def test_snapshot_compares_the_event_time_when_told_to(tmp_path: Path) -> None:
 
 def test_snapshot_with_a_repeated_key_is_refused(tmp_path: Path) -> None:
     dataset = Ingested(tmp_path, MergeSnapshot(("id", "part")))
-    with pytest.raises(IngestError, match="id = 7, part = 2 more than once, first in row 2, and 1 other keys too"):
+    with pytest.raises(IngestError, match="id = 7, part = 2 more than once, first in row 2, and 1 other keys, too"):
         dataset.ingest(table("id | part\n1 | 1\n7 | 2\n7 | 3\n7 | 2\n8 | 1\n8 | 1"))
 
 

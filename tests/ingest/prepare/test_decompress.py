@@ -123,7 +123,7 @@ def test_file_that_is_there_twice(prepared: Prepare):
 
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/passwd", "..\\x", "C:\\x", "c:x", "\\\\server\\x", "a/.."])
 def test_names_that_lead_out_of_the_archive(prepared: Prepare, name: str):
-    with pytest.raises(PrepareError, match="which leads out of the archive"):
+    with pytest.raises(PrepareError, match="which points outside of the archive"):
         prepared(from_zip("data.csv"), content=zipped({"data.csv": ROWS, name: b"x"}))
 
 
@@ -157,7 +157,7 @@ def test_file_that_is_not_packed(prepared: Prepare, step: PrepDecompress, conten
 def test_file_that_is_cut_off_wherever(prepared: Prepare, step: PrepDecompress, scratch: Path):
     content = gzip.compress(ROWS) if step is GZIP else zipped({"data.csv": ROWS})
     for length in range(2, len(content)):
-        with pytest.raises(PrepareError, match=r"^input(/data.csv)? is (cut off or damaged|no)"):
+        with pytest.raises(PrepareError, match=r"^input(/data.csv)? is (truncated or damaged|no)"):
             prepared(step, content=content[:length])
         assert not list(scratch.iterdir())
 

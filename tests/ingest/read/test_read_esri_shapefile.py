@@ -326,8 +326,8 @@ TWO = {**files("null", [(None, ONE)], name="a"), **files("null", [(None, ONE)], 
         (zipped(TWO), None, "There are 2 shapefiles in input: 'a.shp', 'b.shp'"),
         (zipped(TWO), "c.*", "There is no shapefile in input under the subPath 'c.*'"),
         (zipped({"a.shp": TWO["a.shp"], "b.dbf": TWO["b.dbf"]}), None, "input has no attributes (.dbf) for a.shp"),
-        (zipped({**TWO, "../x": b""}), "a.shp", "input has an entry '../x', which leads out of the archive"),
-        (archive("null", [(None, ONE)])[:-3], None, "input is cut off or damaged"),
+        (zipped({**TWO, "../x": b""}), "a.shp", "input has an entry '../x', which points outside of the archive"),
+        (archive("null", [(None, ONE)])[:-3], None, "input is truncated or damaged"),
     ],
 )
 def test_archive_without_such_a_shapefile(read_input: Reader, content: bytes, sub_path: str | None, message: str):
@@ -355,7 +355,7 @@ def test_file_that_is_cut_off(read_input: Reader, suffix: str):
 @pytest.mark.parametrize(("at", "count"), [(4, 1), (4, 3)])
 def test_more_or_fewer_attributes_than_shapes(read_input: Reader, at: int, count: int):
     content = files("point", [((1, 2), ONE), ((3, 4), ONE)])
-    with pytest.raises(IngestError, match=r"continues after|cut off"):
+    with pytest.raises(IngestError, match=r"continues after|truncated"):
         read_input(ReadEsriShapefile(), patched(content, "dbf", at, struct.pack("<i", count)))
     other = files("point", [((1, 2), ONE)])
     with pytest.raises(IngestError, match="has 1 shapes and 2 rows of attributes"):

@@ -200,7 +200,7 @@ def test_types_that_have_nothing_in_common(path: Path):
 @pytest.mark.parametrize("content", [b"PAR1", b"not parquet", b"PAR1" + b"\0" * 100 + b"PAR1"])
 def test_damaged_file_is_an_error(path: Path, content: bytes):
     path.write_bytes(content)
-    with pytest.raises(IngestError, match="is not a Parquet file that can be read"):
+    with pytest.raises(IngestError, match="is not a readable Parquet file"):
         read(ReadParquet(), path)
 
 
@@ -296,5 +296,5 @@ def test_checksums_of_pages_are_looked_at(path: Path):
     content = path.read_bytes()
     assert read(ReadParquet(), path).num_rows == 1000
     path.write_bytes(content.replace((500).to_bytes(8, "little"), (501).to_bytes(8, "little"), 1))
-    with pytest.raises(IngestError, match=r"is not a Parquet file that can be read: .*checksum"):
+    with pytest.raises(IngestError, match=r"is not a readable Parquet file: .*checksum"):
         read(ReadParquet(), path)

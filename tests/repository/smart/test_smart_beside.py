@@ -358,5 +358,5 @@ def test_places_that_do_not_say_what_they_take_get_no_references(here: DatasetLa
     (tmp_path / "page").write_text("<html>")
     with static_server(tmp_path) as server:
         for path in ("here", "page", "absent"):
-            with pytest.raises(TransferError, match="takes the head of a dataset, and not tag v1"):
+            with pytest.raises(TransferError, match="accepts only the head of a dataset, not tag v1"):
                 send_reference(here, f"odf+{server.url}/{path}", TAG)

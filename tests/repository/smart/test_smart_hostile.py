@@ -178,7 +178,7 @@ def test_objects_that_were_not_asked_for_are_refused(here: DatasetLayout):
         [{**file, "size": 4}],
         [{**file, "object_type": "Checkpoint"}],
     ):
-        with pytest.raises(ProtocolViolation, match="where the objects are"):
+        with pytest.raises(ProtocolViolation, match="locations for the requested objects"):
             played(pull(here), [ACCEPTED, reply, located(files)])
     with pytest.raises(ProtocolViolation, match="HttpDownload"):
         played(pull(here), [ACCEPTED, reply, located([file], pull_strategy="Ftp")])

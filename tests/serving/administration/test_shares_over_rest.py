@@ -137,7 +137,7 @@ def test_members_join_and_leave(served: Administered) -> None:
     ("grant", "reason"),
     [
         ({"columns": ["totl"]}, "Did you mean total?"),
-        ({"columns": []}, "lets nobody read"),
+        ({"columns": []}, "allows nothing"),
         ({"rows": "sum(total) > 1"}, "A condition on rows has no"),
         ({"rows": "price > 1"}, "The table has no column 'price'"),
         ({"principal": "acne"}, "Did you mean acme?"),

@@ -44,7 +44,7 @@ def test_files_are_pushed_found_and_fetched(served: Served, odf: Odf, tmp_path: 
     code, out, err = odf("push", str(tmp_path / "a.log"), str(tmp_path / "b.log"), *said)
     assert (code, err) == (0, "")
     assert out.count(f"to {url}/v0/archive/files/") == 2
-    assert odf("push", str(tmp_path / "a.log"), *said)[1].startswith("Already there: ")
+    assert odf("push", str(tmp_path / "a.log"), *said)[1].startswith("Already archived: ")
 
     code, listed, _ = odf("list", "nginx", "--start", "2024-03-01", "--archive", url)
     assert (code, len(listed.splitlines())) == (0, 2)

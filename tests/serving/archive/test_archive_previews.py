@@ -78,7 +78,7 @@ def test_parquet_whose_rows_are_too_large_says_so(looked: Looked, monkeypatch: p
 
 def test_parquet_that_takes_long_is_stopped(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(previewing, "_MAX_SECONDS", 0.0)
-    assert preview(looked, "table.parquet")["problem"] == "It takes too long to read"
+    assert preview(looked, "table.parquet")["problem"] == "It took too long to read"
 
 
 def test_other_files_show_their_bytes(looked: Looked) -> None:

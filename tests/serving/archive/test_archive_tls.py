@@ -29,7 +29,7 @@ def test_files_are_pushed_found_and_fetched(tmp_path: Path) -> None:
     for served in serve_in(tmp_path, Tls(certificate, key)):
         known = {**os.environ, "SSL_CERT_FILE": str(certificate), VARIABLE: served.writer.token or ""}
 
-        # Each in a process of its own, which ends its connections.
+        # Each in a separate process, which ends its connections.
         def odf(*arguments: str, stdin: str = "", known: dict[str, str] = known) -> list[str]:
             command = [sys.executable, "-m", "odfpy", "archive", *arguments]
             done = subprocess.run(

@@ -94,7 +94,7 @@ def test_why_a_run_failed_is_two_clicks_away(writer: Visit, reader: Visit) -> No
     expect(dialog).to_contain_text("began because it was time")
     dialog.get_by_role("button", name=re.compile("^E\\d{3}$")).click()
     explanation = page.get_by_role("dialog", name=re.compile("^E\\d{3}$"))
-    expect(explanation).to_contain_text("a text is not what it should be")
+    expect(explanation).to_contain_text("an invalid value")
     expect(explanation).to_contain_text("Try:")
     check_for_everybody(page)
     page.keyboard.press("Escape")

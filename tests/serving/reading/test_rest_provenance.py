@@ -126,7 +126,7 @@ def test_errors_of_inputs_that_one_may_not_read_are_not_told(
         answer = asked(server, "com.derived/provenance?offset=3")
         assert answer.status == 400
         assert answer.json["message"] == (
-            "It cannot be told what rows of com.derived are made of\nNot all of its inputs are yours to read."
+            "The provenance of rows of com.derived is not available\nYou may not read all of its inputs."
         )
     finally:
         data.with_name("away").rename(data)

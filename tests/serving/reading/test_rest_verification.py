@@ -131,7 +131,7 @@ def test_findings_are_kept_with_hint_and_explanation_and_only_writers_see_places
         assert "--repair` fetches it" in finding["hint"]
         answer = call(server, None)
         found = answer.json["report"]
-        assert found["explanations"][finding["code"]]["title"] == "bytes do not have the hash that they are named by"
+        assert found["explanations"][finding["code"]]["title"] == "a hash does not match"
         assert (found["findings"][0]["message"], found["findings"][0]["file"]) == ("", None)
         assert found["findings"][0]["sequenceNumber"] == finding["sequenceNumber"]
         assert str(workspace.root) not in answer.body.decode()
@@ -139,7 +139,7 @@ def test_findings_are_kept_with_hint_and_explanation_and_only_writers_see_places
 
 def test_the_code_of_an_error_is_explained_to_anybody(server: DatasetServer) -> None:
     found = ask(f"{server.url}/platform/errors/e221").json
-    assert found["title"] == "bytes do not have the hash that they are named by"
+    assert found["title"] == "a hash does not match"
     assert "**Try:**" in found["text"]
     unknown = ask(f"{server.url}/platform/errors/E000")
     assert (unknown.status, unknown.json["message"]) == (404, "No error has the code E000")
@@ -172,7 +172,7 @@ def test_one_at_a_time_for_a_dataset_and_two_for_a_server(server: DatasetServer,
     with stalled_engine():
         assert start(server, writer).status == 202
         again = start(server, writer)
-        assert (again.status, again.json["message"]) == (409, "A verification of this dataset is under way")
+        assert (again.status, again.json["message"]) == (409, "A verification of this dataset is running")
         assert start(server, writer, OTHER).status == 202
         assert start(server, writer, THIRD).status == 503
     assert report(server, writer)["ok"]
@@ -227,7 +227,7 @@ def test_who_is_no_admin_has_spark_in_a_whole_sandbox_only_and_that_is_no_findin
         start(server, writer)
         assert report(server, writer) is None
         stopped = call(server, writer).json["stopped"]
-        assert "answers queries for Spark for its operator only" in stopped["message"]
+        assert "runs Spark queries only for admins" in stopped["message"]
         assert stopped["code"] == SandboxRequired.code
 
 

@@ -64,7 +64,7 @@ def refused(shared: Shared, table: str, number: int, who: str = "all") -> None:
     ]
     for answer in answers:
         assert (answer.status, answer.json["errorCode"]) == (400, "INVALID_PARAMETER_VALUE")
-        assert "its history was written anew" in answer.json["message"]
+        assert "its history was rewritten" in answer.json["message"]
         assert f"version {latest(shared, table, who) + 1} on" in answer.json["message"]
 
 
@@ -174,7 +174,7 @@ def test_tokens_of_pages_and_refreshes_end_with_the_history(served: Shared, tmp_
     for path, body in tries:
         answer = served.ask(path, body=body, **more)
         assert answer.status == 400
-        assert "its history was written anew" in answer.json["message"]
+        assert "its history was rewritten" in answer.json["message"]
 
 
 def test_the_audit_log_and_proofs_tell_both_apart(served: Shared) -> None:

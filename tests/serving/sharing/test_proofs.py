@@ -120,7 +120,7 @@ def test_whoever_reads_a_part_learns_neither_block_nor_dataset(shared: Shared, w
     assert "x-odf-block-hash" not in answer.headers
     dataset = shared.workspace.storage.get("rates")
     assert str(dataset.handle.id).encode() not in answer.body
-    with pytest.raises(UsageError, match="nothing here to compare"):
+    with pytest.raises(UsageError, match="no rows to compare"):
         signed.check(shared.workspace.queries.service, revoked=NOTHING)
 
 

@@ -113,7 +113,7 @@ def test_a_folder_of_parquet_files_has_no_changes(files: Shared) -> None:
     lines = files.lines(f"{TABLES}/parquet/metadata", "whole")
     assert lines[1]["metaData"]["configuration"] == {}
     answer = files.ask(f"{TABLES}/parquet/changes?startingVersion={version}", "whole")
-    assert (answer.status, "keeps no changes" in answer.json["message"]) == (400, True)
+    assert (answer.status, "has no change data" in answer.json["message"]) == (400, True)
 
 
 def test_grants_name_columns_that_a_table_or_its_older_files_lack(files: Shared, tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ def _footer(data: bytes) -> None:
 
 
 def _require_readable(path: Path) -> None:
-    """Read the footer in a process of its own first, as a recipient does: there it may break the reader."""
+    """Read the footer in a separate process first, as a recipient does: there it may break the reader."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there are threads here, which the child does not need
         child = os.fork()

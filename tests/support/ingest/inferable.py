@@ -180,7 +180,7 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "an archive of two files": ("a.zip", zipped(a__csv=PEOPLE, b__csv=PEOPLE), "archive of 2 files: a.csv, b.csv"),
     "an empty archive": ("a.zip", zipped(), "is an empty archive"),
     "half a gzip file": ("a.csv.gz", gzip.compress(os.urandom(5000))[:2000], "a.csv.gz"),
-    "half a parquet file": ("a.parquet", parquet(ALL_TYPES)[:500], "is not a Parquet file that can be read"),
+    "half a parquet file": ("a.parquet", parquet(ALL_TYPES)[:500], "is not a readable Parquet file"),
     "nothing but what no slice holds": ("a.parquet", parquet(ALL_TYPES.select(["map", "took"])), "has no columns"),
     "a broken shapefile": ("a.zip", zipped(a__shp=b"x"), "a.zip"),
     "half a feature": ("a.geojson", b'{"type": "FeatureCollection", "features": [{"type": "Feature"}]}', "a.geojson"),

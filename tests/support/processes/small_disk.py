@@ -14,7 +14,7 @@ TESTS = Path(__file__).resolve().parents[2]
 
 
 def run_story(story: str, disk: Path, inputs: Path) -> None:
-    """Run a story in a process of its own, in which it may mount a disk.
+    """Run a story in a separate process, in which it may mount a disk.
 
     Args:
         story: a program, which gets the folders as its arguments.

@@ -83,7 +83,7 @@ def write_and_die(folder: Path, at: int) -> None:
 
 
 def fork_on_request() -> None:
-    """For each line `folder<TAB>at` on standard input, `write_and_die` in a process of its own; answers its exit code.
+    """For each line `folder<TAB>at` on standard input, `write_and_die` in a separate process; answers its exit code.
 
     A process that has loaded everything and has one thread only can fork in no time, and safely.
     """

@@ -26,7 +26,7 @@ from odfpy.errors import InvalidQuery, NondeterministicQuery, did_you_mean
 if TYPE_CHECKING:
     from odfpy.engine.sql.source_text import SourceText
 
-_NO_PROGRAMS: Final = "There are the functions that come with Spark, and none of one's own."
+_NO_PROGRAMS: Final = "Only Spark's built-in functions are available, no user-defined ones."
 _A_NAME: Final = "IDENTIFIER(...) takes one name in quotes"
 _LEAVES: Final = frozenset(
     """

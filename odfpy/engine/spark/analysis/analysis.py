@@ -50,8 +50,8 @@ def each_step(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str]
     """
     if transform.temporal_tables:
         raise UnsupportedQuery(
-            "Temporal tables are for derivative datasets: rows that are read have no versions yet",
-            hint="Leave `temporalTables` out, and join in a dataset that is derived from this one.",
+            "Temporal tables are only for derivative datasets: rows of a source have no versions",
+            hint="Omit `temporalTables`, and join in a dataset that is derived from this one.",
         )
     steps = transform.steps
     check_aliases(steps, inputs)
@@ -101,11 +101,9 @@ def check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
         raise InvalidQuery("Two inputs have the same alias", hint="Give each input an alias of its own.")
     for number, step in enumerate(steps[:-1], start=1):
         if step.alias is None:
-            raise InvalidQuery(
-                f"Step {number} has no alias, so that no later step can use it", hint="Only the last may."
-            )
+            raise InvalidQuery(f"Step {number} has no alias, so no later step can use it", hint="Only the last may.")
         if step.alias in taken:
-            raise InvalidQuery(f"Step {number} has the alias `{step.alias}`, which is taken already")
+            raise InvalidQuery(f"Step {number} has the alias `{step.alias}`, which is already used")
         taken.add(step.alias)
 
 
@@ -147,7 +145,7 @@ def check_step(catalyst: Catalyst, step: Step, *, is_last: bool) -> None:
     if sort is not None:
         raise UnsupportedQuery(
             f"ORDER BY without LIMIT cannot be processed incrementally{place(sort, step.source)}",
-            hint="Leave ORDER BY out: stored rows have an order of their own, and are sorted when they are read.",
+            hint="Omit ORDER BY: stored rows have a fixed order, and can be sorted when they are read.",
         )
 
 
@@ -162,7 +160,7 @@ def check_names(step: Step) -> None:
                 raise _reserved(node, step)
             if name == "AttributeReference" and node.metadata().contains("__metadata_col"):
                 raise NondeterministicQuery(
-                    f"`{node.name()}` depends on how the data lies in files{place(node, step.source)}"
+                    f"`{node.name()}` depends on how the data is stored in files{place(node, step.source)}"
                 )
 
 

@@ -72,7 +72,7 @@ def check_rows(plan: Node, source: SourceText) -> None:
     for operator in with_subqueries(plan):
         found = obstacle(operator)
         if found is not None and not found.deterministic:
-            message = f"{found.what} does not give the same rows every time{place(found.node, source)}"
+            message = f"{found.what} does not return the same rows every time{place(found.node, source)}"
             raise NondeterministicQuery(message, hint=found.hint)
 
 

@@ -122,7 +122,7 @@ class _Found:
         first, *named = _words(hint) or [""]
         kind = first.lower()
         if kind not in {known.value for known in Late}:
-            what = f"Late rows cannot be `{first}`" if first else "The hint LATE says nothing of late rows"
+            what = f"Late rows cannot be `{first}`" if first else "The hint LATE has no kind of late rows"
             raise InvalidQuery(f"{what}{place(hint, source)}", hint=_POLICIES)
         for name in named:
             if name not in self.inputs:
@@ -133,7 +133,7 @@ class _Found:
             if self.late.setdefault(name, Late(kind)) is not Late(kind):
                 message = f"Late rows of `{name}` cannot be both `{self.late[name].value}` and `{kind}`"
                 raise InvalidQuery(
-                    f"{message}{place(hint, source)}", hint="Hints hold for all steps of the transform; leave one out."
+                    f"{message}{place(hint, source)}", hint="Hints apply to all steps of the transform; omit one."
                 )
 
     def _add_correctable(self, hint: Node, source: SourceText) -> None:
@@ -145,7 +145,7 @@ class _Found:
             raise InvalidQuery(message, hint="For example CORRECTABLE('7d'), '12h' or 'PT30M'.") from error
         if self.correctable not in (None, length):
             message = f"Windows cannot be correctable for both {self.correctable} and {length}{place(hint, source)}"
-            raise InvalidQuery(message, hint="The hint holds for all windows of the transform; leave one out.")
+            raise InvalidQuery(message, hint="The hint applies to all windows of the transform; omit one.")
         self.correctable = length
 
 
@@ -162,7 +162,7 @@ def _is_name(word: Node) -> bool:
 
 
 def _not_allowed(hint: Node, source: SourceText, near: Sequence[str] = ()) -> NondeterministicQuery:
-    advice = "Leave it out: a hint says how to run, not what."
+    advice = "Omit it: it only tells Spark how to run the query."
     for name in near:
-        advice = f"Did you mean {name}? Other hints say how to run, not what."
+        advice = f"Did you mean {name}? Other hints only tell Spark how to run the query."
     return NondeterministicQuery(f"Hints such as {hint.name()} are not allowed{place(hint, source)}", hint=advice)

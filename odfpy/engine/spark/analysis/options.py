@@ -110,7 +110,7 @@ def _unfit_map(options: Node, known: Iterable[str]) -> UnsuitableArgument | None
         return UnsuitableArgument("takes its options as constants", "Write map('name', 'value', ...).")
     for key in map(str, (part.value() for part in parts[::2])):
         if key.lower() == _XSD:
-            return UnsuitableArgument(READS_FILES, "Leave the option rowValidationXSDPath out.")
+            return UnsuitableArgument(READS_FILES, "Omit the option rowValidationXSDPath.")
         if key.lower() not in known:
             return UnsuitableArgument(f"has no option `{key}` in queries", f"There are: {', '.join(sorted(known))}.")
     return None

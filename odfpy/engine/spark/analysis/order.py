@@ -124,7 +124,7 @@ def _keys_of(build: Builder, column: Node, *, known: bool) -> Iterator[Node]:
         raise UnsupportedQuery(
             f"`{column.name()}` has the type {column.dataType().sql()}, which has no order; so it is not known which "
             "of the rows that are equal in all else comes first",
-            hint="Leave the column out of the rows that are ordered, or put map_entries(...) or to_json(...) of it.",
+            hint="Omit the column from the ordered rows, or use map_entries(...) or to_json(...) of it.",
         )
     if not known:
         yield key

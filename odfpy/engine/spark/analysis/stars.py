@@ -85,7 +85,7 @@ def refuse_star(star: str, tables: Sequence[Table]) -> InvalidQuery:
     return InvalidQuery(
         f"A star brings `{offset}`, `{operation}` and `{time}` of an input into a function, and a row that is taken"
         f" back has other ones than it came with: {star}",
-        hint=f"Name the columns, or leave these out: `* EXCEPT ({offset}, {operation}, {time})`.",
+        hint=f"List the columns, or exclude these: `* EXCEPT ({offset}, {operation}, {time})`.",
     )
 
 

@@ -67,7 +67,7 @@ def over_window(window: Node) -> Unordered | None:
         and expression_name(frame.upper()) == "UnboundedFollowing"
     )
     if name is None or counts or (name in OF_ORDER and not is_settled(function.aggregateFunction())):
-        return Unordered(window, "depends on the order of the rows, and its window has none", ORDER_THE_WINDOW)
+        return Unordered(window, "depends on the order of the rows, but its window has none", ORDER_THE_WINDOW)
     return ambiguous(children(function.aggregateFunction())[0], window) if name in _GIVE_VALUES else None
 
 
@@ -151,6 +151,6 @@ def ambiguous(value: Node, node: Node) -> Unordered | None:
         return None
     return Unordered(
         node,
-        "takes one of several texts that are equal by their collation, which may be any",
+        "returns any of several texts that are equal by their collation",
         "Use lower(...) of the text, or the text COLLATE UTF8_BINARY.",
     )

@@ -106,7 +106,7 @@ class ClosedPlanner(PlanWalk):
             "Offset": self._limit,
         }
         if name not in rules:
-            raise NotComparable(f"its query has the operator {name}, of which the batch does not know when it waits")
+            raise NotComparable(f"its query has the operator {name}, for which the batch does not know when it waits")
         if name not in ("Project", "Filter"):
             self._check_no_query(plan)
         return rules[name](plan)

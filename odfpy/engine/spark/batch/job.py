@@ -1,4 +1,4 @@
-"""The comparison as a job in a process of its own, in which the incremental engine has not been loaded."""
+"""The comparison as a job in a separate process, in which the incremental engine has not been loaded."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def describe(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> An
         )
         watermark = None if ready.watermark is None else in_words(ready.watermark, names)
         reason = (
-            "rows of any time may still come, or be taken back. A window over the event time, or a join within an"
-            " interval of it, would pass it on."
+            "rows of any time may still arrive or be retracted. A window over the event time, or an interval"
+            " join, would pass it on."
         )
     else:
         steps = tuple(

@@ -52,9 +52,9 @@ def _format(node: Node) -> UnsuitableArgument | None:
     found = next((name for name in types if name in _WITHOUT_TEXT), None)
     if found is None:
         return None
-    reason = f"formats a value of type {found.upper()}, of which Java knows only where it lies in memory"
+    reason = f"formats a value of type {found.upper()}, which Java prints as an address in memory"
     return UnsuitableArgument(
-        reason, "Make it a text first: hex(...), to_json(...), array_join(...) or CAST(... AS STRING)."
+        reason, "Convert it to text first: hex(...), to_json(...), array_join(...) or CAST(... AS STRING)."
     )
 
 
@@ -63,7 +63,7 @@ def _xml(node: Node) -> UnsuitableArgument | None:
     keys = node.options().keysIterator()
     while keys.hasNext():
         if keys.next().lower() == _XSD:
-            return UnsuitableArgument(READS_FILES, "Leave the option rowValidationXSDPath out.")
+            return UnsuitableArgument(READS_FILES, "Omit the option rowValidationXSDPath.")
     return None
 
 

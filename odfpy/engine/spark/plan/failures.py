@@ -40,9 +40,9 @@ _MAX_LENGTH: Final = 4_000
 """The maximum number of characters of a message that are used."""
 _DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 _MORE_MEMORY: Final = (
-    "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
+    "Increase it with `odf config set engine.memory 4g`, or use smaller values and groups in the query."
 )
-NO_FILES: Final = "Tables go by their names or aliases; files cannot be read by path."
+NO_FILES: Final = "Use the names or aliases of tables; files cannot be read by path."
 _WINDOW_WITHOUT_ORDER: Final = "WINDOW_FUNCTION_FRAME_NOT_ORDERED"
 _TOO_COMPLEX: Final = "FAILED_TO_PARSE_TOO_COMPLEX"
 _DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
@@ -58,21 +58,21 @@ _OUR_FAULT: Final = (
 _OURS: Final = re.compile(r"[`\"]([ck]\d+|__odf_\w+)\b")
 """Names of columns that the engine adds to plans around a query."""
 
-_REPORT: Final = "That is a fault of odf: please report it, with the query."
+_REPORT: Final = "This is a bug of odf: please report it, with the query."
 _NOT_OURS: Final = ("CANNOT_PARSE_", "CANNOT_RESOLVE_")
 
 _HINTS: Final = {
     "TABLE_OR_VIEW_NOT_FOUND": NO_FILES,
     "UNRESOLVABLE_TABLE_VALUED_FUNCTION": NO_FILES,
-    "UNRESOLVED_ROUTINE": "There are the functions that come with Spark, and none of one's own.",
-    "AVRO_NOT_LOADED": "There are no functions of packages beside Spark.",
+    "UNRESOLVED_ROUTINE": "Only Spark's built-in functions are available, no user-defined ones.",
+    "AVRO_NOT_LOADED": "Functions of other packages are not available.",
     "UNBOUND_SQL_PARAMETER": "Write the value itself.",
     "INVALID_NON_DETERMINISTIC_EXPRESSIONS": what_instead(RANDOM),
     "UNRESOLVED_COLUMN": "Names of columns are case-sensitive: `Id` is not `id`.",
-    "AMBIGUOUS_REFERENCE": "Say which of them is meant, by the alias of its table.",
-    "MISSING_AGGREGATION": "Name it in GROUP BY, or take one value of each group, as max(...) does.",
+    "AMBIGUOUS_REFERENCE": "Qualify it with the alias of its table.",
+    "MISSING_AGGREGATION": "Add it to GROUP BY, or aggregate it, for example with max(...).",
     "PARSE_SYNTAX_ERROR": "Write one SELECT in Spark SQL.",
-    "DATATYPE_MISMATCH": "Bring it to another type by CAST(... AS type).",
+    "DATATYPE_MISMATCH": "Convert it with CAST(... AS type).",
     "CANNOT_RESOLVE_STAR_EXPAND": "Name a table of FROM by its name or alias.",
     "CANNOT_PARSE_TIMESTAMP": "Use `try_to_timestamp`, which gives NULL instead.",
     "DIVIDE_BY_ZERO": "Use `try_divide`, which gives NULL instead.",
@@ -248,7 +248,7 @@ def _window_without_order(function: str, sources: Sequence[SourceText]) -> Nonde
     """Return the error for the first such call whose window shows no ORDER BY, or else for the first one."""
     call = rf"\b{re.escape(function)}\s*\("
     where = _first_in_text([rf"{call}[^()]*\)\s*over\s*\((?:(?!order\s+by)[^()])*\)", call], sources)
-    message = f"`{function}` depends on the order of the rows, and its window has none{where}"
+    message = f"`{function}` depends on the order of the rows, but its window has none{where}"
     return NondeterministicQuery(message, hint=ORDER_THE_WINDOW)
 
 

@@ -122,7 +122,7 @@ OF_ORDER: Final[dict[str, str]] = {
 _CLOCK = "reads the clock"
 RANDOM: Final = "is random"
 _VECTOR = "uses a random initialization vector"
-PLACE: Final = "depends on how the data lies in files and partitions"
+PLACE: Final = "depends on how the data is stored in files and partitions"
 ENVIRONMENT: Final = "depends on the environment of the engine"
 RUNS_CODE: Final = "runs code from outside of the query"
 READS_FILES: Final = "reads files that are not among the inputs"
@@ -153,12 +153,12 @@ _KNOWN: Final = DETERMINISTIC | AGGREGATES | WINDOW_FUNCTIONS | OF_ORDER.keys()
 _INSTEAD: Final = {
     "is approximate": "Exact are count(DISTINCT ...), percentile(...), and GROUP BY with count(*).",
     _CLOCK: "Take the time from a column of an input, for example its event time.",
-    RANDOM: "A hash of columns, as xxhash64(...), is as scattered and always the same.",
+    RANDOM: "A hash of columns, such as xxhash64(...), is deterministic.",
     _VECTOR: "A hash, as sha2(..., 256), is always the same; encrypt what must stay secret before it comes in.",
-    PLACE: "Take a column of the input: where a row lies is not part of it.",
+    PLACE: "Use a column of the input: the location of a row is not part of the data.",
     ENVIRONMENT: "Write what is meant as a constant, for example 'UTC'.",
-    RUNS_CODE: "Write it with Spark's own functions, or make what it gives another input.",
-    READS_FILES: "Make a dataset of what is in the file, and take that as another input.",
+    RUNS_CODE: "Use Spark's built-in functions, or make its result another input.",
+    READS_FILES: "Create a dataset from the file, and use it as another input.",
     _UNKNOWN: "Write it with other functions.",
 }
 

@@ -61,7 +61,7 @@ _IN_WORDS: Final[dict[str, str]] = {
 }
 
 _INSTEAD: Final[dict[str, str]] = {
-    "LateralJoin": "Write it as a join, or as a step of its own.",
+    "LateralJoin": "Write it as a join, or as a separate step.",
     "UnionLoop": "Write a join for each level; numbers come from LATERAL VIEW explode(sequence(1, n)).",
 }
 
@@ -141,9 +141,7 @@ def obstacle(operator: Operator) -> Unsupported | None:
     if name == "Aggregate" and _is_event_time_window(node):
         return Unsupported(node, "an event-time window")
     if name in _LIMITS and sort_below(node) is None:
-        return Unsupported(
-            node, "LIMIT without a total order", "Add ORDER BY, or leave LIMIT out.", deterministic=False
-        )
+        return Unsupported(node, "LIMIT without a total order", "Add ORDER BY, or omit LIMIT.", deterministic=False)
     if name == "Sample":
         return Unsupported(node, "TABLESAMPLE", "Filter by a hash of a column instead.", deterministic=False)
     if name in NO_INPUT:

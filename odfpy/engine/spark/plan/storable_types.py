@@ -16,9 +16,7 @@ from odfpy.errors import UnsupportedQuery
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
-_INSTEAD = (
-    "Take what is needed of it where it is made, or make it a text: to_json(...), CAST(... AS STRING) or hex(...)."
-)
+_INSTEAD = "Extract the needed part earlier, or convert it to text: to_json(...), CAST(... AS STRING) or hex(...)."
 
 
 def can_be_grouped(expression: Node) -> bool:
@@ -80,9 +78,9 @@ def check_rows(columns: Sequence[Node], where: Callable[[Node], str], *, are_kep
     """
     for column in columns:
         if not can_be_compared(column):
-            reason = "of which values cannot be compared, so that later it is not known which row is taken back"
+            reason = "whose values cannot be compared, so a retracted row could not be found"
         elif are_kept and not can_be_stored(column):
-            reason = "of which values cannot be kept from one pull to the next"
+            reason = "whose values cannot be stored between pulls"
         else:
             continue
         kind = f"`{column.name()}` has the type {column.dataType().sql()}"

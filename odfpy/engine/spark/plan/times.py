@@ -165,7 +165,7 @@ def see_advance(was: int | None, now: int | None) -> None:
     """
     if _is_back(was, now):
         before, after = (watermark_at((micros or 0) // MILLISECOND) or "before the year 1" for micros in (was, now))
-        raise InternalError(f"A watermark that follows from those of the inputs goes back, from {before} to {after}")
+        raise InternalError(f"The watermark of the output would move back, from {before} to {after}")
 
 
 def _is_back(was: int | None, now: int | None) -> bool:

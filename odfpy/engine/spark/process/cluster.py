@@ -113,7 +113,7 @@ def _way_to(master: str) -> str | None:
     raise EngineUnavailable(
         f"No cluster answers at {master} ({'; '.join(troubles)})",
         hint="Start its master, or set another address: odf config set engine.master ADDRESS; "
-        "`local[*]` is this machine.",
+        "`local[*]` uses this machine.",
     )
 
 
@@ -162,7 +162,7 @@ def read_properties(path: Path) -> dict[str, str]:
             )
         if match[1] in _OURS or (match[1].startswith("spark.sql.") and match[1] not in TUNING):
             raise EngineUnavailable(
-                f"{path}, line {number}: {match[1]} is not for this file to set",
+                f"{path}, line {number}: {match[1]} cannot be set in this file",
                 hint="Results may depend on it, or a setting of odf has it: see `odf config list`.",
             )
         found[match[1]] = match[2]

@@ -88,7 +88,7 @@ def _python_error(error: Exception, python: str) -> EngineUnavailable:
             hint=f"Install odfpy there, with what it needs. {_PYTHON} {PAGE}",
         )
     cause = cause_of(error)
-    return EngineUnavailable(f"The cluster did not do a first task: {cause}", hint=PAGE)
+    return EngineUnavailable(f"The cluster did not run a first task: {cause}", hint=PAGE)
 
 
 def _line(text: str, words: str) -> str:
@@ -169,7 +169,7 @@ def _check_java(spark: SparkSession, folder: Path, token: str) -> None:
         raise EngineUnavailable(f"The executors' Java does not read {where}: {cause}", hint=PAGE) from error
     for found, *there in rows:
         if found != token:
-            raise EngineUnavailable(f"The executors read other files than the engine writes: {file}", hint=PAGE)
+            raise EngineUnavailable(f"The executors read different files than the engine writes: {file}", hint=PAGE)
         _compare_java(here, there)
 
 

@@ -249,7 +249,7 @@ def connect(process: subprocess.Popen[bytes], connection: Path, wait_seconds: fl
             _died(code)
         if time.monotonic() > deadline:
             end(process, 0)
-            raise EngineUnavailable(f"The Java process of the engine did not get ready within {wait_seconds:.0f} s")
+            raise EngineUnavailable(f"The Java process of the engine was not ready within {wait_seconds:.0f} s")
         time.sleep(_POLL_SECONDS)
     port, size = struct.unpack_from("!ii", content := connection.read_bytes())
     return Jvm(process, port, content[8 : 8 + size].decode())

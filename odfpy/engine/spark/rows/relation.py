@@ -44,7 +44,7 @@ def parquet_rows(catalyst: Catalyst, schema: StructType, paths: Iterable[str]) -
     # reports missing files, which the list of files that it makes would omit.
     for path in paths:
         if not Path(path).is_file():
-            raise EngineError(f"The file {path} is not there", hint="Has somebody removed it during the run?")
+            raise EngineError(f"The file {path} is not there", hint="It may have been removed during the run.")
     java, session, none = catalyst.java_class, catalyst.session, catalyst.nothing
     wanted = nullable_schema(catalyst, schema)
     options = catalyst.java_object("scala.collection.immutable.Map").empty()

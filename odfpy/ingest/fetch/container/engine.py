@@ -81,7 +81,7 @@ class ContainerEngine:
         raise FetchError(
             f"A Container source runs an image, and {missing} installed",
             hint="Install podman (`apt-get install podman`, https://podman.io) or docker; "
-            "`odf config set container.engine` says which one to use.",
+            "`odf config set container.engine` selects one.",
         )
 
     def ensure_image(self, image: str, shown: str, hidden: Sequence[str]) -> None:
@@ -233,7 +233,7 @@ class _Client:
     @property
     def _begun(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            raise InternalError("The client of a container is used before its start")
+            raise InternalError("The client of a container was used before its start")
         return self._process
 
     def _start(self) -> None:
@@ -281,7 +281,7 @@ def _starting(program: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise FetchError(
-            f"Cannot start {program}: {error.strerror or error}", hint="See whether it works: `podman info`."
+            f"Cannot start {program}: {error.strerror or error}", hint="Check it with `podman info`."
         ) from error
 
 
@@ -293,11 +293,11 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
 def _failure(run: ContainerRun, code: int, output: bytes) -> FetchError:
     words = last_words(output, run.secrets) or "It printed nothing to standard error."
     hints = {
-        125: "The container engine itself failed; see whether it works: `podman info` or `docker info`.",
+        125: "The container engine itself failed; check it with `podman info` or `docker info`.",
         126: "The command of the image cannot be run; check `command`.",
         127: "The image has no such command; check `command`.",
     }
     return FetchError(
         f"The container {run.shown} failed with exit code {code}\n{words}",
-        hint=hints.get(code, "This is what the container printed; see what its image asks for in `env` and `args`."),
+        hint=hints.get(code, "This is the output of the container; check `env` and `args` of its image."),
     )

@@ -75,12 +75,12 @@ def fetch_container(step: FetchContainer, context: FetchContext) -> Iterator[Fet
             return
         if batch.state is not None and batch.state == state:
             raise FetchError(
-                f"The container {step.image} printed data but left the state as it was",
-                hint="It has to write another ETag or time with new data, or the same rows would come in again.",
+                f"The container {step.image} printed data but did not change the state",
+                hint="It has to write a new ETag or time with new data, or the same rows would be ingested again.",
             )
         if batch.has_more and batch.state is None:
             raise FetchError(
-                f"The container {step.image} says that there is more data, but not from where it will go on",
+                f"The container {step.image} reports more data, but no state to continue from",
                 hint="It has to write its state to ODF_NEW_ETAG_PATH or ODF_NEW_LAST_MODIFIED_PATH as well.",
             )
         yield FetchedFile(
@@ -140,7 +140,7 @@ def _run(
         with _Left.open(out, step.image) as left:
             return _Batch(path, size, _new_state(left), left.read(_HAS_MORE) is not None)
     except OSError as error:
-        raise FetchError(f"Cannot keep what the container {step.image} gives: {error.strerror or error}") from error
+        raise FetchError(f"Cannot store the output of the container {step.image}: {error.strerror or error}") from error
 
 
 def _without_line_break(state: SourceState | None) -> SourceState | None:
@@ -216,7 +216,7 @@ class _Left:
             text = ""
         if not text or len(content) > _MAX_STATE or "\0" in text:
             raise FetchError(
-                f"The container {self.shown} wrote a state to {name} that cannot be used",
+                f"The container {self.shown} wrote an invalid state to {name}",
                 hint=f"A state is text in UTF-8 of at most {_MAX_STATE} bytes, and not empty.",
             )
         return text
@@ -224,7 +224,7 @@ class _Left:
     def _no_file(self, name: str) -> FetchError:
         return FetchError(
             f"The container {self.shown} left something at {name} that is not a regular file",
-            hint="Links, pipes and folders are not read: they may lead to files of this machine.",
+            hint="Links, pipes and folders are not read: they may refer to files of this machine.",
         )
 
 

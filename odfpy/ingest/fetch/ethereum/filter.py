@@ -22,7 +22,7 @@ TOPICS = ("topic0", "topic1", "topic2", "topic3")
 
 _SIZES = {"address": 20, **dict.fromkeys(TOPICS, 32)}
 _BLOCK = "block_number"
-_HINT = "A filter may compare address, topic0 to topic3 and block_number with constants; the rest is for `preprocess`."
+_HINT = "A filter may compare address, topic0 to topic3 and block_number with constants; use `preprocess` for the rest."
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def parse_filter(text: str | None) -> LogFilter:
     for term in _terms(conditions[0]):
         wanted = _narrowed(wanted, term)
     if wanted.is_empty:
-        raise InvalidValue("The filter can match nothing: it wants different values at the same time", hint=_HINT)
+        raise InvalidValue("The filter matches nothing: it requires different values at the same time", hint=_HINT)
     return wanted
 
 
@@ -206,7 +206,7 @@ def _bytes(node: exp.Expr, column: str) -> bytes:
 
 
 def _unknown(term: exp.Expr) -> InvalidValue:
-    return InvalidValue(f"The filter has a term that a node cannot be asked: {term.sql('sqlite')[:200]}", hint=_HINT)
+    return InvalidValue(f"The filter has a term that a node cannot evaluate: {term.sql('sqlite')[:200]}", hint=_HINT)
 
 
 def _shorten(text: str) -> str:

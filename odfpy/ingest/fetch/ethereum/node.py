@@ -19,10 +19,10 @@ _HASH, _ADDRESS, _MAX_TOPICS = 32, 20, 4
 _OF_THE_QUESTION = (200, 400, 413, 422, 500)  # some nodes respond so if the query is at fault
 _STATUS_HINTS = {
     401: "Check the key in the node's URL; a secret is written as ${{ env.NAME }}.",
-    403: "Check the key in the node's URL, and what it may be used for.",
+    403: "Check the key in the node's URL, and its permissions.",
     404: "Check the node's URL.",
-    413: "`odf config set ethereum.blocksPerRequest` asks for less at once.",
-    429: "The node asks for fewer requests; try again later, what is committed stays.",
+    413: "`odf config set ethereum.blocksPerRequest` sets smaller requests.",
+    429: "The node limits requests; try again later. Committed data stays.",
 }
 
 
@@ -103,7 +103,7 @@ class EthereumNode:
         first, last = int(query["fromBlock"], 16), int(query["toBlock"], 16)
         logs = sorted(map(self._log, answer), key=lambda log: (log.block_number, log.log_index))
         if logs and not first <= logs[0].block_number <= logs[-1].block_number <= last:
-            raise self._malformed(f"it sends logs of other blocks than {first} to {last}")
+            raise self._malformed(f"it sent logs of other blocks than {first} to {last}")
         return logs
 
     # --- Questions ---
@@ -134,7 +134,8 @@ class EthereumNode:
         if isinstance(error, dict) and status in _OF_THE_QUESTION:
             reason = redact(str(error.get("message", "no reason given"))[:500], self._secrets)
             raise RefusedByNode(
-                f"{self.shown} refuses {method}: {reason}", hint="This is what the node says; its manual may tell more."
+                f"{self.shown} refuses {method}: {reason}",
+                hint="This is the answer of the node; see its documentation.",
             )
         if status != HTTPStatus.OK:
             raise self._bad_status(status, wait)
@@ -152,7 +153,7 @@ class EthereumNode:
 
     def _malformed(self, problem: str) -> FetchError:
         return FetchError(
-            f"{self.shown} gives a malformed answer: {problem}",
+            f"{self.shown} sent a malformed answer: {problem}",
             hint="Check that the URL is that of an Ethereum node's JSON-RPC.",
         )
 
@@ -160,7 +161,9 @@ class EthereumNode:
 
     def _block(self, tree: Any) -> Block:
         if tree is None:
-            raise FetchError(f"{self.shown} does not have a block that it should have", hint="Is the node in sync?")
+            raise FetchError(
+                f"{self.shown} does not have a block that it should have", hint="Check that the node is in sync."
+            )
         if not isinstance(tree, dict):
             raise self._malformed("a block is not an object")
         return Block(

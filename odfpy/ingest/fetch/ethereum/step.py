@@ -69,7 +69,7 @@ def _filter(step: FetchEthereumLogs) -> tuple[LogFilter, EventSignature | None]:
         event.arrow_type()  # types that cannot be stored need not be fetched
         wanted = wanted.only(TOPICS[0], frozenset({event.selector}))
     if wanted.is_empty:
-        raise InvalidValue("The filter leaves out the event of the signature", hint="Leave topic0 out of the filter.")
+        raise InvalidValue("The filter excludes the event of the signature", hint="Omit topic0 from the filter.")
     return wanted, event
 
 
@@ -139,7 +139,7 @@ def _node(step: FetchEthereumLogs, context: FetchContext) -> EthereumNode:
         chain = "an unnamed chain" if step.chain_id is None else f"the chain {step.chain_id}"
         raise FetchError(
             f"No node is known for {chain}",
-            hint="Give `nodeUrl` in the manifest, or for all manifests: "
+            hint="Set `nodeUrl` in the manifest, or for all manifests: "
             f"odf config set ethereum.nodes '{step.chain_id or 1}=https://node.example.com/${{{{ env.KEY }}}}'",
         )
     # Keys of nodes are part of the path, so messages stop before it.
@@ -149,7 +149,7 @@ def _node(step: FetchEthereumLogs, context: FetchContext) -> EthereumNode:
     if scheme not in ("http", "https"):
         raise FetchError(
             f"{shown} is not an http or https URL",
-            hint="Most nodes that have a wss: URL have the same with https: as well; see its manual.",
+            hint="Most nodes with a wss: URL also have an https: URL; see their documentation.",
         )
     if step.node_url is not None:
         context.options.bounds.require_host(url)
@@ -206,7 +206,7 @@ def _save(logs: Sequence[Log], event: EventSignature | None, shown: str, context
         with tempfile.NamedTemporaryFile(dir=context.scratch, prefix="logs-", delete=False) as file:
             pq.write_table(table, file)
     except OSError as error:
-        raise FetchError(f"Cannot write what {shown} sends to {context.scratch}: {error.strerror}") from error
+        raise FetchError(f"Cannot write the data of {shown} to {context.scratch}: {error.strerror}") from error
     return Path(file.name)
 
 
@@ -225,5 +225,5 @@ def _decoded(log: Log, event: EventSignature, shown: str) -> dict[str, object]:
         raise FetchError(
             f"{shown}: log {log.log_index} of block {log.block_number} is not a valid {event.name} of this signature:"
             f" {error}",
-            hint="Narrow the filter to the contracts that you mean, or leave out `signature`.",
+            hint="Restrict the filter to the right contracts, or omit `signature`.",
         ) from error

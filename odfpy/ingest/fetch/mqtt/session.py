@@ -125,7 +125,7 @@ class MqttSession:
             if message is None:
                 raise FetchError(
                     f"The connection to {self._wanted.shown} was lost",
-                    hint="Nothing is lost: messages that must arrive come again with the next pull.",
+                    hint="Nothing is lost: unacknowledged messages are delivered again with the next pull.",
                 )
             batch.append(message)
         return batch
@@ -148,9 +148,9 @@ class MqttSession:
         self._client.unsubscribe(_NO_TOPIC)
         if not self._client.is_connected() or self._answer("word that it knows what is committed") is None:
             raise FetchError(
-                f"The connection to {self._wanted.shown} was lost before it knew that {len(due)} messages are "
-                "committed; it will send them again",
-                hint="A Ledger merge takes every message once, also if it comes twice.",
+                f"The connection to {self._wanted.shown} was lost before {len(due)} committed messages were "
+                "acknowledged; it will send them again",
+                hint="A Ledger merge drops duplicates.",
             )
 
     def close(self) -> None:
@@ -185,13 +185,13 @@ class MqttSession:
             raise FetchError(f"{_capital(wanted.shown)} closed the connection without an answer", hint=_NOT_MQTT)
         if code.is_failure:
             if self._is_5 and code.getName() == _OLD_BROKER:
-                raise _OldBroker(f"{_capital(wanted.shown)} speaks an old version of MQTT")
+                raise _OldBroker(f"{_capital(wanted.shown)} has an old version of MQTT")
             is_credentials = code.getName() in _BAD_CREDENTIALS
             raise FetchError(
                 f"{_capital(wanted.shown)} refuses the connection: {code.getName()}",
                 hint="Check `username` and `password`; a secret is written as ${{ env.NAME }}."
                 if is_credentials
-                else "The broker's log may say why.",
+                else "The broker's log may have the reason.",
             )
 
     def _subscribe(self) -> None:
@@ -265,8 +265,8 @@ class _OldBroker(FetchError):
     """The broker does not know MQTT 5."""
 
 
-_NOT_MQTT = "Check `port`: is it an MQTT broker that listens there?"
-_TOPICS = "Check `topics`, and whether this user may read them."
+_NOT_MQTT = "Check `port`: it may not be the port of an MQTT broker."
+_TOPICS = "Check `topics`, and the permissions of this user."
 
 
 def _capital(text: str) -> str:

@@ -68,11 +68,11 @@ def _save(payloads: Iterable[bytes], shown: str, context: FetchContext) -> tuple
                 if record := record_of(payload):
                     size += file.write(record + b"\n")
     except OSError as error:
-        raise FetchError(f"Cannot write what {shown} sends to {context.scratch}: {error.strerror}") from error
+        raise FetchError(f"Cannot write the data of {shown} to {context.scratch}: {error.strerror}") from error
     if size > context.max_bytes:
         raise FetchError(
             f"{shown} sent messages of {size} bytes, {context.max_bytes} are allowed",
-            hint="`odf config set fetch.maxSize` allows more, `fetch.batchSize` takes fewer messages at once.",
+            hint="`odf config set fetch.maxSize` allows more, `fetch.batchSize` limits the messages of a batch.",
         )
     if context.progress is not None:
         context.progress(size, None)
@@ -85,7 +85,7 @@ def _subscription(step: FetchMqtt, context: FetchContext) -> Subscription:
     if context.dataset_id is None:
         raise InternalError("Fetching from MQTT needs the dataset's id")
     if not 0 < step.port < 1 << 16:
-        raise InvalidValue(f"{step.port} is not a port", hint="MQTT usually has 1883, or 8883 with TLS.")
+        raise InvalidValue(f"{step.port} is not a port", hint="MQTT usually uses 1883, or 8883 with TLS.")
     if not step.topics:
         raise InvalidValue("A Mqtt source needs at least one topic", hint="topics: [{path: sensors/#}]")
     environment = context.environment

@@ -31,7 +31,7 @@ _VERSION = 3
 _BATCH = 1 << 20  # bytes
 _END = 0x1A
 _PADDING = " \0"
-_HINT = "Perhaps the archive was made while the shapefile was being written; ask its publisher."
+_HINT = "The archive may have been created while the shapefile was being written; ask its publisher."
 _TYPES = {"C": pa.string(), "N": pa.float64(), "F": pa.float64(), "L": pa.bool_(), "D": pa.date32()}
 
 # Languages by the driver id in the header, as far as they are in use.
@@ -145,10 +145,10 @@ class DbfTable:
     def _check(self, descriptors: bytes) -> None:
         end = self._start + self.num_rows * self._width
         if self._start <= _HEADER or not self._width or b"\r" not in descriptors[::32] or self.size < end:
-            raise IngestError(f"{self._name} is cut off or damaged", hint=_HINT)
+            raise IngestError(f"{self._name} is truncated or damaged", hint=_HINT)
         self._file.seek(end)
         if self._file.read(1) not in (b"", bytes([_END]), b"\0"):
-            raise IngestError(f"{self._name} continues after the {self.num_rows} rows that it announces", hint=_HINT)
+            raise IngestError(f"{self._name} continues after the {self.num_rows} announced rows", hint=_HINT)
 
     def _fields(self, descriptors: bytes) -> list[DbfField]:
         fields: list[DbfField] = []
@@ -158,7 +158,7 @@ class DbfTable:
             if part[:1] == b"\r":
                 break
             if len(part) < 32:
-                raise IngestError(f"{self._name} is cut off or damaged", hint=_HINT)
+                raise IngestError(f"{self._name} is truncated or damaged", hint=_HINT)
             fields.append(DbfField(self._name_in(part), chr(part[11]), start, part[16], part[17]))
             start += part[16]
         if start > self._width or not all(field.width for field in fields):
@@ -211,7 +211,7 @@ class DbfTable:
             except UnicodeDecodeError as error:
                 raise BadValue(
                     f"{self.place(int(number))}: column {field.name!r} has bytes that are not {self.encoding}",
-                    hint="The encoding is that of the .cpg file of the archive; ask its publisher for a right one.",
+                    hint="The encoding is that of the .cpg file of the archive; ask its publisher for a correct one.",
                 ) from error
         return pa.array(texts, pa.string())
 

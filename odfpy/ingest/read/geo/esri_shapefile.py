@@ -95,7 +95,7 @@ class _Shapefile:
         if len(shapes) != table.num_rows:
             raise IngestError(
                 f"{name} has {len(shapes)} shapes and {table.num_rows} rows of attributes",
-                hint="Perhaps the archive was made while the shapefile was being written; ask its publisher.",
+                hint="The archive may have been created while the shapefile was being written; ask its publisher.",
             )
 
     @classmethod
@@ -169,10 +169,10 @@ def _check(table: DbfTable, wanted: pa.Schema) -> None:
         if field.name == GEOMETRY:
             raise IngestError(
                 f"{table.place(0)}: a column is called {GEOMETRY!r}, the name of the column of the geometries",
-                hint="Give the column another name before it is published; nothing can tell the two apart.",
+                hint="The publisher has to rename the column; the two cannot be distinguished.",
             )
         if field.type is None:
             raise SchemaError(
                 f"{table.place(0)}: column {shorten(field.name)} is of the dBASE type {field.kind!r}",
-                hint="Shapefiles have C, N, F, L and D. List the other columns in a schema to read without this one.",
+                hint="Shapefiles have C, N, F, L and D. To skip this column, list the others in a schema.",
             )

@@ -20,7 +20,7 @@ from odfpy.ingest.read.typed import shorten
 
 GEOMETRY = "geometry"
 _FEATURE_HINT = "Features have the type Feature, `properties` and a `geometry`, which may be null."
-_COLLECTION_HINT = "GeoJson reads one FeatureCollection; features one a line are read by NdGeoJson."
+_COLLECTION_HINT = "GeoJson reads one FeatureCollection; for one feature per line, use NdGeoJson."
 _SHOWN = 20
 _MAX_PLAIN_LENGTH = 18  # characters of an integer that certainly has 64 bits
 _EXPONENTS = ("e-", "e+")  # as Python writes them, and the reference does not

@@ -18,7 +18,7 @@ _FIXED = -5  # the only exponent that Python writes as one and the reference doe
 
 
 class NoText(Exception):
-    """A geometry has no text; the message says why."""
+    """A geometry has no text; the message has the reason."""
 
 
 def geometry_text(value: Any) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HEADER = 100
 _RECORD_HEADER = 8
 _MAGIC = (9994).to_bytes(4, "big")
-_HINT = "Perhaps the archive was made while the shapefile was being written; ask its publisher."
+_HINT = "The archive may have been created while the shapefile was being written; ask its publisher."
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _Position = tuple[float, ...]
 
@@ -52,7 +52,7 @@ class Shapes:
         if len(header) < _HEADER or header[:4] != _MAGIC:
             raise IngestError(f"{name} is not a file of shapes", hint=_HINT)
         if self.size < 2 * int.from_bytes(header[24:28], "big"):
-            raise IngestError(f"{name} is cut off", hint=_HINT)
+            raise IngestError(f"{name} is truncated", hint=_HINT)
         self._file = file
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # its warnings are checked here
@@ -91,7 +91,7 @@ class Shapes:
         self._file.seek(offset)
         length = 2 * int.from_bytes(self._file.read(_RECORD_HEADER)[4:], "big", signed=True)
         if length < 4 or offset + _RECORD_HEADER + length > self.size:
-            raise IngestError(f"{self._name} is cut off or damaged", hint=_HINT)
+            raise IngestError(f"{self._name} is truncated or damaged", hint=_HINT)
         return length
 
     def _walk(self) -> Sequence[int]:
@@ -104,10 +104,10 @@ class Shapes:
 
     def _indexed(self, index: bytes) -> Sequence[int]:
         if len(index) < _HEADER or index[:4] != _MAGIC or len(index) % 8 != _HEADER % 8:
-            raise IngestError(f"The index of {self._name} is cut off or damaged", hint=_HINT)
+            raise IngestError(f"The index of {self._name} is truncated or damaged", hint=_HINT)
         offsets = 2 * np.frombuffer(index, ">i4", offset=_HEADER)[::2].astype("int64")
         if len(offsets) and (offsets.min() < _HEADER or offsets.max() > self.size - _RECORD_HEADER):
-            raise IngestError(f"The index of {self._name} points out of it", hint=_HINT)
+            raise IngestError(f"The index of {self._name} has invalid offsets", hint=_HINT)
         if len(np.unique(offsets)) < len(offsets):
             raise IngestError(f"The index of {self._name} has a shape twice", hint=_HINT)
         return [int(offset) for offset in offsets]

@@ -101,7 +101,7 @@ PAGED: Final[dict[int | str, dict[str, Any]]] = {
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return error responses of admin endpoints for the OpenAPI: the common ones, and additional ones."""
     why = {
-        400: "The request is invalid; the message says why.",
+        400: "The request is invalid; the message has the reason.",
         404: "There is nothing of that name.",
         409: "It already exists, or somebody else has changed it at the same time.",
     }

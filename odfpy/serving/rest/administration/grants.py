@@ -47,7 +47,7 @@ class GrantModel(BaseModel):
     path: str
     columns: tuple[str, ...] | None
     rows: str | None
-    words: Annotated[str, Field(description="The same for people.")]
+    words: Annotated[str, Field(description="Description for people.")]
 
 
 @router.get("", responses={**PAGED, **refusals(404)})
@@ -70,7 +70,7 @@ def grants(
 
 @router.post("", responses=refusals(400, 404, 409))
 def add_grant(request: Request, admin: AnAdmin, body: NewGrantModel) -> GrantModel:
-    """Let somebody read a share, a schema or a table, from the next request on. The same grant twice is one."""
+    """Grant read access to a share, a schema or a table, from the next request on. A repeated grant changes nothing."""
     path = SharePath.parse(body.path)
     note(request.scope, path=str(path))
     if body.rows is not None:
@@ -82,7 +82,7 @@ def add_grant(request: Request, admin: AnAdmin, body: NewGrantModel) -> GrantMod
 
 @router.delete("/{number}", responses=refusals(404))
 def remove_grant(request: Request, admin: AnAdmin, number: Number) -> GrantModel:
-    """Withdraw a grant, from the next request on; urls of files that were given for it end, too."""
+    """Remove a grant, from the next request on; URLs of its files become invalid, too."""
     found = admin.sharing.grants.remove(number)
     note(request.scope, path=str(found.path))
     return grant_model(found)

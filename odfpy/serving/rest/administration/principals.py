@@ -215,7 +215,7 @@ def remove_member(request: Request, admin: AnAdmin, name: PrincipalName, member:
 
 @router.put("/users/{name}/password", status_code=204, response_class=Response, responses=refusals(400, 404))
 def set_password(request: Request, admin: AnAdmin, name: PrincipalName, body: PasswordModel) -> Response:
-    """Give a user a password to log in with; tokens that came of the one before end."""
+    """Set the password of a user; tokens from logins with the old one are revoked."""
     note(request.scope, path=name)
     admin.sharing.passwords.set(name, body.password.get_secret_value())
     return Response(status_code=204)

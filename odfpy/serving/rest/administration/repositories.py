@@ -58,7 +58,7 @@ def repositories(response: Response, admin: AnAdmin, page: APage) -> list[Reposi
 
 @router.post("/repositories", responses=refusals(400, 409))
 def add_repository(request: Request, admin: AnAdmin, body: NewRepositoryModel) -> RepositoryModel:
-    """Give a place a name."""
+    """Add a named repository."""
     note(request.scope, path=body.name)
     admin.require_scope("A new repository")
     made = admin.workspace.remotes.repositories.add(body.name, body.url)
@@ -71,7 +71,7 @@ def remove_repository(
     admin: AnAdmin,
     name: Annotated[str, Path(max_length=255, description="Name of the repository."), IsText],
 ) -> Response:
-    """Forget a repository; what is in it stays."""
+    """Forget a repository; its datasets stay."""
     note(request.scope, path=name)
     admin.require_scope("To forget a repository")
     admin.workspace.remotes.repositories.delete(name)

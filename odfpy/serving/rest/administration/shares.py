@@ -74,7 +74,7 @@ class DeclarationModel(BaseModel):
 
     yaml: Annotated[str, Field(max_length=10_000_000, description="The file, as for `odf share apply`."), IsText]
     prune: Annotated[bool, Field(description="Also remove what the file does not declare.")] = False
-    dryRun: Annotated[bool, Field(description="Only tell the difference.")] = False  # noqa: N815
+    dryRun: Annotated[bool, Field(description="Only return the difference.")] = False  # noqa: N815
 
 
 class StepModel(BaseModel):

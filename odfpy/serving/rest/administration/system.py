@@ -103,7 +103,7 @@ class SettingModel(BaseModel):
     value: Annotated[str | int | bool | None, Field(description="In force now; null if it is not set, or a secret.")]
     origin: Annotated[str, Field(alias="from", description="A variable, a file, or default.")]
     isDefault: bool  # noqa: N815
-    isSecret: Annotated[bool, Field(description="Whether it may hold tokens, and so is told to nobody.")]  # noqa: N815
+    isSecret: Annotated[bool, Field(description="Whether it may contain tokens, and so is not returned.")]  # noqa: N815
     meaning: str
     values: str
     variable: Annotated[str, Field(description="The environment variable that would set it.")]

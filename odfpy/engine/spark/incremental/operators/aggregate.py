@@ -126,7 +126,7 @@ def _windowed(
         below = planner.stateful_input(
             child, keys, complete_when, only_complete=True, drop_when=complete_when, late_when=complete_when
         )
-    state = GROUPS if groups is not None else "rows of windows that are not closed yet"
+    state = GROUPS if groups is not None else "rows of open windows"
     requirement = StateRequirement(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", state)
     return _grouped(planner, plan, below, groupings, requirement, first_open=_first_open(timed[0]), groups=groups)
 
@@ -199,9 +199,7 @@ def _session(
     keys = [one.expression for one in others if can_be_key(one.expression)]
     below = planner.stateful_input(planner.cut(child), keys, [complete_when], late_when=[late], session=(start, end))
     outputs = items(plan.aggregateExpressions())
-    requirement = StateRequirement(
-        SESSION, "GROUP BY session_window, a time", "rows of sessions that are not closed yet"
-    )
+    requirement = StateRequirement(SESSION, "GROUP BY session_window, a time", "rows of open sessions")
     grouped = _grouped(planner, plan, below, groupings, requirement)
     shown = catalyst.alias(column, "__odf_session")
 

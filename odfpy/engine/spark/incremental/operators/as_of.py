@@ -265,7 +265,7 @@ def _unique(
 def _requirement(bounds: _Bounds, fact_time: _FactTime, pairs: Sequence[tuple[Node, Node]]) -> StateRequirement:
     by = " and ".join(f"{fact.sql()} = {version.sql()}" for fact, version in pairs)
     reason = f"joined as of {fact_time.value.sql()}" + (f" by {by}" if by else "")
-    ending = "versions that end after all rows that have been given" if bounds.end is not None else "all versions"
+    ending = "versions that end after all rows that were emitted" if bounds.end is not None else "all versions"
     return StateRequirement(TEMPORAL, reason, f"rows that the watermarks have not passed, and {ending}")
 
 

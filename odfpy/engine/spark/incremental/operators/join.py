@@ -298,7 +298,7 @@ class _Sides:
         if self._pairs:
             by = ", ".join(f"{a.sql()} = {b.sql()}" for a, b, _ in self._pairs)
             return StateRequirement(KEYED, f"joined by {by}", "the rows of both sides")
-        return StateRequirement("recompute", "every row is compared with every row", "nothing; all rows are read again")
+        return StateRequirement("recompute", "every row is compared with every row", "none; all rows are read again")
 
 
 def _key(side: PlanInfo, expression: Node, is_null_safe: bool) -> Key | None:

@@ -378,9 +378,7 @@ class Planner:
         info = child if child.stateless_plan is None else self.stateful_input(child, ())
         stateful_inputs = tuple(stateful_input for sub in subqueries for stateful_input in sub.stateful_inputs)
         requirements = tuple(requirement for sub in subqueries for requirement in sub.requirements)
-        mine = StateRequirement(
-            "recompute", "a subquery is compared with every row", "nothing; all rows are read again"
-        )
+        mine = StateRequirement("recompute", "a subquery is compared with every row", "none; all rows are read again")
         requirements = (*info.requirements, *requirements, mine)
         return replace(
             info,

@@ -104,7 +104,7 @@ def declared_tables(
         if not table.primary_key:
             raise InvalidQuery(
                 f"The temporal table `{table.name}` has no primary key",
-                hint="`primaryKey` lists the columns that tell what a row is a version of.",
+                hint="`primaryKey` lists the columns that identify what a row is a version of.",
             )
         found[table.name] = table
     return found
@@ -216,13 +216,13 @@ def _keys(table: TemporalTable, info: PlanInfo, event_time: str) -> tuple[Node, 
         if name == event_time:
             raise InvalidQuery(
                 f"The primary key of the temporal table `{table.name}` contains the event time, `{name}`",
-                hint="With it no row would be another version of an earlier one: leave it out.",
+                hint="With it, no row would be another version of an earlier one: omit it.",
             )
         if not can_be_key(by_name[name]):
             raise InvalidQuery(
                 f"The primary key of the temporal table `{table.name}` contains `{name}`, which has the type "
                 f"{by_name[name].dataType().sql()}, and rows cannot be looked up by it",
-                hint="Put a text or a number in its place, in a step before.",
+                hint="Convert it to a text or a number in an earlier step.",
             )
     check_rows(info.columns, lambda _: f" (in the temporal table `{table.name}`)", are_kept=True)
     return tuple(by_name[name] for name in table.primary_key)
@@ -244,7 +244,7 @@ def _source(table: TemporalTable, info: PlanInfo, outputs: Sequence[Node], time:
     if known is None or known.windows:
         raise InvalidQuery(
             f"The event time of the temporal table `{table.name}` has no watermark",
-            hint="Queries could never know that a version is the one in force: pass the event time of an input on.",
+            hint="Queries could never know which version is in force: pass on the event time of an input.",
         )
     watermark = known.watermark
     validity = {begin: Validity(False, watermark), end: Validity(True, watermark)}

@@ -42,7 +42,7 @@ def not_of_inputs(step: Step) -> UnsupportedQuery:
     made = next((one.node for one in with_subqueries(step.plan) if one.name in NO_INPUT), step.plan)
     return UnsupportedQuery(
         f"Rows that come from no input cannot be processed incrementally{place(made, step.source)}",
-        hint="Select from an input too; tables of constants alone are a dataset of their own.",
+        hint="Also select from an input; a query of constants alone is not possible.",
     )
 
 
@@ -60,7 +60,7 @@ def misplaced_subquery(node: Node, source: SourceText) -> UnsupportedQuery:
     """Return the error for a subquery in a place where its kind is not supported."""
     return UnsupportedQuery(
         f"This subquery cannot be processed incrementally{place(node, source)}",
-        hint="Write it as a join, or as a step of its own.",
+        hint="Write it as a join, or as a separate step.",
     )
 
 
@@ -80,9 +80,9 @@ def hidden_columns_told(hidden: Collection[str]) -> Iterator[None]:
         unknown = _UNKNOWN.search(error.message)
         if unknown is None or unknown.group(2) not in hidden:
             raise
-        told = f"`{unknown.group(2)}` is not seen by queries with state"
+        told = f"`{unknown.group(2)}` is not available in queries with state"
         at = error.message.find(" (line")
         raise InvalidQuery(
             told + (error.message[at:] if at >= 0 else ""),
-            hint="It says how a row came into the input, and no row of the input's state has one. Use a data column.",
+            hint="It belongs to entries of the log, not to rows of the current state. Use a data column.",
         ) from error

@@ -165,6 +165,6 @@ def no_windows() -> InvalidQuery:
     """Return the error for a limit on corrections in a query without windows."""
     return InvalidQuery(
         "CORRECTABLE says how long windows are correctable, and no step groups rows of an input by a time of theirs",
-        hint="Leave it out, or group an input by window(event_time, ...), a session or a date. `LATE(ignored)` is for"
+        hint="Omit it, or group an input by window(event_time, ...), a session or a date. `LATE(ignored)` is for"
         " any query.",
     )
