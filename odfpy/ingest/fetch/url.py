@@ -117,7 +117,7 @@ def _unknown_scheme(scheme: str, shown: str) -> FetchError:
 
     known = ("file", *_DOWNLOADED, *STORES)
     otherwise = f"These can be fetched: {', '.join(known)}."
-    return FetchError(f"{shown}: unknown scheme {scheme}:", hint=otherwise)
+    return FetchError(f"{shown}: unknown scheme {scheme}", hint=otherwise)
 
 
 def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: PendingFile, context: FetchContext) -> FetchedFile:

@@ -371,9 +371,7 @@ def _connected(base: str, path: str, more: Mapping[str, str], ends: ExitStack) -
         raise _refusal(error.response.status_code, error.response.body or b"", shown) from error
     except WebSocketException as error:
         if isinstance(error.__cause__, EOFError):  # before any response
-            raise ConnectionLost(
-                f"{shown} closed the connection without an answer", hint="Run the command again."
-            ) from error
+            raise ConnectionLost(f"{shown} sent no answer", hint="Run the command again.") from error
         raise TransferError(
             f"{shown} does not support the Smart Transfer Protocol: {error}",
             hint="Is it the URL of a dataset on a node? For plain servers, write http:// or https://.",
@@ -389,12 +387,11 @@ def _refusal(status: int, body: bytes | bytearray, shown: str) -> Exception:
     if status == 404:
         return DatasetNotFound(
             f"No dataset there: {shown}",
-            hint="Check that the dataset was pushed, and that this is a server of datasets.",
+            hint="Check that it was pushed, and that this is a server of datasets.",
         )
     said = body[:500].decode("utf-8", "replace").strip()
-    return TransferError(
-        f"{shown}: the server answers with status {status}" + (f": {said}" if said.isprintable() else "")
-    )
+    details = f": {said}" if said.isprintable() else ""
+    return TransferError(f"{shown}: the server answers with status {status}{details}")
 
 
 def _closed(closed: ConnectionClosed) -> Exception:

@@ -113,7 +113,7 @@ def test_event_time_from_metadata_is_the_time_of_modification(
         ("a.csv", 2_000_000_001),
     ]
     assert [file.name for file in run_fetch(step, state=etag_state("b.csv"))] == ["a.csv"]
-    with pytest.raises(FetchError, match=r"File 'c\.csv' is gone"):
+    with pytest.raises(FetchError, match=r"File 'c\.csv' was removed"):
         run_fetch(step, state=etag_state("c.csv"))
 
 
@@ -180,7 +180,7 @@ def test_a_folder_that_is_gone_is_an_error(
 ):
     if "file.txt" in path:
         make_files("in/file.txt")
-    with pytest.raises(FetchError, match=f"The folder of '{re.escape(path)}' is not there") as caught:
+    with pytest.raises(FetchError, match=f"The folder of '{re.escape(path)}' does not exist") as caught:
         run_fetch(FetchFilesGlob(path), state=state)
     assert "mounted" in (caught.value.hint or "")
 

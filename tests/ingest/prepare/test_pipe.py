@@ -119,7 +119,7 @@ def test_end_by_a_signal_is_a_failure(prepared: Prepare, script: str):
 )
 def test_command_that_takes_too_long_is_ended(prepared: Prepare, script: str, scratch: Path):
     script = f"{script} | cat; sleep 1000" if script.startswith("sleep 1000 &") else script
-    with pytest.raises(PrepareError, match=r"takes more than 0\.3 seconds") as caught:
+    with pytest.raises(PrepareError, match=r"took more than 0\.3 seconds") as caught:
         prepared(shell(script), content=b"", timeout=0.3)
     assert "prepare.timeout" in (caught.value.hint or "")
     assert not list(scratch.iterdir())
