@@ -290,7 +290,7 @@ def test_repositories_and_folders_without_datasets(odf: Odf) -> None:
     assert "No dataset there" in odf("pull", "./nowhere").says
     assert "ftp://" in odf("repo", "add", "x", "ftp://example.com/").says
     assert "matches the pattern" in odf("pull", "org.%").says
-    assert "has not been pushed anywhere yet" in odf("push", "com.example.rates").says
+    assert "not been pushed anywhere yet" in odf("push", "com.example.rates").says
 
 
 def test_a_copy_must_not_replace_another_dataset(odf: Odf, workspace: Path) -> None:

@@ -153,7 +153,7 @@ def test_a_server_that_goes_on_elsewhere_is_found_out(server: StaticServer, remo
             cut_after(content, 10)(handler)
 
     server.special[f"/data/{name}"] = wrong
-    with remote.data.open(name) as stream, pytest.raises(TransferError, match="does not go on at byte 10"):
+    with remote.data.open(name) as stream, pytest.raises(TransferError, match="does not resume at byte 10"):
         stream.read(-1)
 
 

@@ -341,9 +341,7 @@ class Transfers(KnownPlaces):
         if to is None:
             latest = next(iter(self.aliases(dataset).list("push")), None)
             if latest is None:
-                raise UsageError(
-                    f"{dataset.handle} has not been pushed anywhere yet", hint="Give the repository with --to."
-                )
+                raise UsageError("This has not been pushed anywhere yet", hint="Give the repository with --to.")
             return latest
         name = dataset.handle.alias.name
         if is_url(to) or is_path(to):

@@ -46,7 +46,7 @@ def test_from_nothing_to_a_relay_whose_sources_answer(odf: Odf, workspace: Works
     assert odf("relay", "status", "-o", "json").json["revision"] == 0
     assert odf("relay", "apply", "-f", "web").code == 0
     again = odf("relay", "apply", "-f", "web", "--prune")
-    assert "All is as web declares it" in again.err + again.out
+    assert "Everything is as web declares it" in again.err + again.out
     status = odf("relay", "status", "--check", "-o", "json")
     assert status.code == 0
     assert status.json["sources"] == [{"data": "crm", "kind": "files", "trouble": []}]

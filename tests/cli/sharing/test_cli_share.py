@@ -160,7 +160,7 @@ def test_a_profile_that_cannot_be_written_changes_nothing(odf: Odf, workspace: P
         (("grant", "add", "acme", "sales", "--rows", "now() > 1"), "A condition on rows has no NOW()"),
         (("grant", "remove", "7"), "There is no grant 7"),
         (("grant", "remove", "x"), "N"),
-        (("share", "add", "sales.eu.orders"), "is a table, which needs one dataset"),
+        (("share", "add", "sales.eu.orders"), "is a table, which needs one underlying dataset"),
         (("share", "add", "sales", "rates"), "is a share, which has no data of its own"),
         (("share", "add", "sales.eu.rates", "rates"), "No dataset 'rates'"),
         (("schema", "remove", "sales"), "is a share, not a schema"),

@@ -68,7 +68,7 @@ def test_late_rows_are_ignored_here_and_found_there_however_often_either_is_pull
     findings = [finding for report in reports for finding in report.findings if finding.check != "checkpoint"]
     assert not findings
 
-    assert derive(workspace, "daily", f"select {BY_DAY}")[-1].startswith("another query")
+    assert derive(workspace, "daily", f"select {BY_DAY}")[-1].startswith("the query has changed")
     pull(workspace, "daily")
     assert rows(workspace, "daily", "n")[3:] == ["+A 2 2", "-C 3 1", "+C 3 2"]
 
