@@ -309,7 +309,7 @@ WRONG = {
     " group by window(event_time, '1 day'), window(event_time, '2 days')": ("Multiple time/session window", ""),
     "select max(event_time) as event_time from values (timestamp '2024-01-01') as t(event_time)": (
         "no input",
-        "select",
+        "Select",
     ),
     "select timestamp '2024-01-01' as event_time": ("no input", "Select from an input"),
     "select max(event_time) as event_time, 0 as op from source group by id": ("`op` of the result", "Leave it out"),

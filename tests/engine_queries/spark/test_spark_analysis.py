@@ -389,7 +389,7 @@ def test_types_that_no_dataset_can_hold_are_refused_when_they_are_analyzed(analy
 
 def test_steps_need_aliases_that_are_free(analyze):
     assert "no alias" in analyze([(None, "select * from t"), (None, "select 1")]).message
-    assert "is taken" in analyze([("t", "select * from t"), (None, "select 1")]).message
+    assert "is already used" in analyze([("t", "select * from t"), (None, "select 1")]).message
 
 
 def test_no_query_sees_what_an_earlier_request_named(analyze):

@@ -42,7 +42,7 @@ def not_of_inputs(step: Step) -> UnsupportedQuery:
     made = next((one.node for one in with_subqueries(step.plan) if one.name in NO_INPUT), step.plan)
     return UnsupportedQuery(
         f"Rows that come from no input cannot be processed incrementally{place(made, step.source)}",
-        hint="Also select from an input; a query of constants alone is not possible.",
+        hint="Select from an input, too; a query of constants alone is not possible.",
     )
 
 
