@@ -10,7 +10,6 @@ system (duckdb has no half floats, for example, and a -0.0 in a list can come ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +28,7 @@ from odfpy.ingest.normalize import NormalizedRows
 from odfpy.ingest.order import time_order
 from odfpy.ingest.write import OrderedRows
 from odfpy.state.current import KeyedState, StateColumn
-from odfpy.state.database import database
+from odfpy.state.database import SharedDatabase
 from odfpy.values import dataclass
 
 if TYPE_CHECKING:
@@ -59,8 +58,7 @@ def merge_locally(
     state: KeyedState,
     vocabulary: DatasetVocabulary,
     *,
-    threads: int | None = None,
-    scratch: Path | None = None,
+    shared: SharedDatabase,
 ) -> MergedRows:
     """Merge new rows with the current state.
 
@@ -69,8 +67,7 @@ def merge_locally(
         strategy: how to merge.
         state: the current state of the dataset.
         vocabulary: names of the system columns.
-        threads: the maximum number of threads, by default one per processor; the result does not depend on it.
-        scratch: folder for data that does not fit into memory.
+        shared: database for the lookups.
 
     Raises:
         IngestError: a snapshot has a key twice, or the merge failed.
@@ -79,7 +76,7 @@ def merge_locally(
     plan = MergePlan.of(rows.columns.column_names, strategy, vocabulary)
     if isinstance(strategy, MergeAppend):
         return _appended(rows, plan)
-    with database(threads=threads, scratch=scratch, diagnose=state.check) as db:
+    with shared.session(state.check) as db:
         db.register("new", relation(rows, plan))
         repeated = _count_repeated(db, rows, strategy, plan)
         create_state(db, state, plan)

@@ -39,6 +39,7 @@ from odfpy.ingest.retractions import RetractionLimit, StateChange, check_retract
 from odfpy.ingest.write import OrderedRows, SliceLayout, WrittenSlice, write_slices
 from odfpy.stages import stage
 from odfpy.state.current import KeyedState, ScannedState
+from odfpy.state.database import SharedDatabase
 from odfpy.values import dataclass
 
 
@@ -104,6 +105,7 @@ class IngestTarget:
         watermark: its watermark, against which rows are late.
         state: returns the state for lookups of keys, given the schema with the columns of the new rows; None while
             there are no rows.
+        database: database for the lookups; None to open one.
     """
 
     vocab: DatasetVocabulary
@@ -111,6 +113,7 @@ class IngestTarget:
     next_offset: U64 = 0
     watermark: Timestamp | None = None
     state: Callable[[DataSchema], KeyedState] | None = None
+    database: SharedDatabase | None = None
 
 
 def ingest_rows(
@@ -160,15 +163,12 @@ def ingest_rows(
         )
         cut = rows.cut
         extended, rows = fit_rows(rows, schema, vocab)  # (2)
-    with stage("merge"):
-        merged = merge_locally(  # (3)
-            rows,
-            strategy,
-            ScannedState([], extended, vocab) if target.state is None else target.state(extended),
-            vocab,
-            threads=threads,
-            scratch=out.parent / f"{out.name}.scratch",
-        )
+    with (
+        stage("merge"),
+        SharedDatabase(threads=threads, scratch=out.parent / f"{out.name}.scratch") as own,
+    ):
+        state = ScannedState([], extended, vocab) if target.state is None else target.state(extended)
+        merged = merge_locally(rows, strategy, state, vocab, shared=target.database or own)  # (3)
     untimed = rows.event_time_given.length() - (pc.sum(rows.event_time_given).as_py() or 0)
     lacking = count_null_event_times(new, rows, strategy, vocab.event_time_column)
     statistics = replace(_statistics(new.num_rows, merged, vocab, target.watermark), untimed=untimed, lacking=lacking)

@@ -13,6 +13,7 @@ from odfpy.errors import IngestError
 
 if TYPE_CHECKING:
     import duckdb
+    from typing_extensions import Self
 
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     # Nothing is ever fetched from the network, and no local variable of Python is used as a table.
@@ -25,6 +26,53 @@ _MENDED = 2
 _INTERRUPTED = ("Query interrupted", "KeyboardInterrupt")
 
 
+class SharedDatabase:
+    """A database in memory for the steps of one job. The first step opens it, which takes as long as a small merge."""
+
+    def __init__(self, *, threads: int | None = None, memory: str | None = None, scratch: Path | None = None) -> None:
+        """
+        Args:
+            threads: the maximum number of threads, by default one per processor. Results do not depend on it.
+            memory: the maximum memory, for example `1GB`; by default most of the machine's.
+            scratch: folder for data that does not fit into memory; it is removed in the end.
+        """
+        folder = None if scratch is None else str(scratch)
+        given = {"threads": threads, "memory_limit": memory, "temp_directory": folder}
+        self._settings = {name: value for name, value in given.items() if value is not None}
+        self._instance: duckdb.DuckDBPyConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database, if it was opened."""
+        if self._instance is not None:
+            self._instance.close()
+
+    @contextmanager
+    def session(self, diagnose: Callable[[], None] | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Return a connection for one step; its errors are translated to ours.
+
+        Args:
+            diagnose: called after a failure; it may find the cause and raise a better error.
+
+        Raises:
+            IngestError: the database failed, for lack of memory or disk for example.
+            KeyboardInterrupt: the user has interrupted it.
+        """
+        import duckdb  # not needed without lookups
+
+        with _our_errors(diagnose):
+            if self._instance is None:
+                self._instance = duckdb.connect(config={**_settings(), **self._settings})
+            with self._instance.cursor() as connection:
+                connection.execute("SET TimeZone = 'UTC'")
+                yield connection
+
+
 @contextmanager
 def database(
     *,
@@ -33,29 +81,18 @@ def database(
     scratch: Path | None = None,
     diagnose: Callable[[], None] | None = None,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open an empty database in memory; its errors are translated to ours.
+    """Open a `SharedDatabase` for a single step.
 
     Args:
-        threads: the maximum number of threads, by default one per processor. Results do not depend on it.
-        memory: the maximum memory, for example `1GB`; by default most of the machine's.
-        scratch: folder for data that does not fit into memory; it is removed in the end.
-        diagnose: called after a failure; it may find the cause and raise a better error.
+        threads: the maximum number of threads.
+        memory: the maximum memory.
+        scratch: folder for data that does not fit into memory.
+        diagnose: called after a failure.
 
     Raises:
-        IngestError: the database failed, for lack of memory or disk for example.
-        KeyboardInterrupt: the user has interrupted it.
+        IngestError, KeyboardInterrupt: as for `SharedDatabase.session`.
     """
-    import duckdb  # not needed without lookups
-
-    settings = _settings()
-    if threads is not None:
-        settings["threads"] = threads
-    if memory is not None:
-        settings["memory_limit"] = memory
-    if scratch is not None:
-        settings["temp_directory"] = str(scratch)
-    with _our_errors(diagnose), duckdb.connect(config=settings) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with SharedDatabase(threads=threads, memory=memory, scratch=scratch) as own, own.session(diagnose) as connection:
         yield connection
 
 

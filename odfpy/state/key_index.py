@@ -28,7 +28,7 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.files import written_aside
-from odfpy.state.database import kept_database
+from odfpy.state.database import SharedDatabase, kept_database
 from odfpy.state.entries import HASH, KeyColumns, merged_entries, sorted_entries
 from odfpy.state.fingerprints import Entries, Fingerprints
 from odfpy.state.merging import DEFAULT_SIZES, IndexSizes, num_staying, ranges
@@ -102,13 +102,16 @@ class KeyIndex:
             runs = tuple(RunInfo(**run) for run in tree["runs"])
             return cls(folder, purpose, tree["token"], tuple(tree["key_types"]), runs, sizes)
 
-    def extended(self, slices: Sequence[Path], schema: DataSchema, token: str) -> KeyIndex:
+    def extended(
+        self, slices: Sequence[Path], schema: DataSchema, token: str, shared: SharedDatabase | None = None
+    ) -> KeyIndex:
         """Return the index with more slices, which replaces this one in its folder.
 
         Args:
             slices: the slices after those of the index, in order.
             schema: schema of the dataset, which all slices fit.
             token: the state of the dataset that the new index belongs to.
+            shared: database for it; by default one that this process keeps open.
 
         Raises:
             StateDamaged: the index cannot be used, or the new one cannot be written; start from an empty one.
@@ -117,7 +120,7 @@ class KeyIndex:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         wanted = self._columns(schema)
-        with kept_database() as db, damage_found():
+        with kept_database() if shared is None else shared.session() as db, damage_found():
             keys = KeyColumns.of(db, self.purpose.keys, wanted)
             if self.runs and keys.types != self.key_types:
                 raise StateDamaged(f"The primary key had the types {self.key_types}, and has {keys.types} now")

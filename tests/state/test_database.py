@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
 from odfpy.errors import IngestError, IntegrityError, OdfError
-from odfpy.state.database import database, kept_database, literal, quoted
+from odfpy.state.database import SharedDatabase, database, kept_database, literal, quoted
 
 
 def test_times_are_in_utc() -> None:
@@ -70,6 +72,28 @@ def test_a_kept_database_keeps_nothing_but_itself() -> None:
         db.execute("SELECT nonsense")
     with kept_database() as db:
         assert db.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchall() == [(0,)]
+
+
+def test_the_sessions_of_a_shared_database_open_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[duckdb.DuckDBPyConnection] = []
+    connect = duckdb.connect
+
+    def counted(**options: Any) -> duckdb.DuckDBPyConnection:
+        opened.append(connect(**options))
+        return opened[-1]
+
+    monkeypatch.setattr(duckdb, "connect", counted)
+    with SharedDatabase(threads=2, scratch=tmp_path / "scratch") as shared:
+        assert opened == []
+        for _ in range(2):
+            with shared.session() as db:
+                db.register("new", pa.table({"a": [1, 2]}))
+                assert db.execute("SELECT current_setting('TimeZone'), sum(a) FROM new").fetchall() == [("UTC", 3)]
+            with pytest.raises(IngestError, match="nonsense"), shared.session() as db:
+                db.execute("SELECT nonsense")
+    (instance,) = opened
+    with pytest.raises(duckdb.Error):
+        instance.execute("SELECT 1")
 
 
 def test_what_is_too_much_for_its_memory_is_put_aside(tmp_path: Path) -> None:

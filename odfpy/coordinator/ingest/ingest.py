@@ -148,8 +148,8 @@ def ingest_file(
     """
     from odfpy.data.memory import bulk_memory
 
-    with bulk_memory(), _naming_file(file.name):
-        return _ingest_file(dataset, source, file, engines, scratch, overrides)
+    with bulk_memory(), _naming_file(file.name), DatasetKeys(dataset, source.merge, scratch) as keys:
+        return _ingest_file(dataset, source, file, engines, scratch, keys, overrides)
 
 
 @contextmanager
@@ -169,6 +169,7 @@ def _ingest_file(
     file: SourceFile,
     engines: EngineRegistry,
     scratch: Path,
+    keys: DatasetKeys,
     overrides: Overrides,
 ) -> PullResult:
     from odfpy.ingest.cut_times import with_fine_keys
@@ -181,7 +182,6 @@ def _ingest_file(
     policy = policy_of(dataset)
     lane = choose_lane(Config.load(dataset.workspace_folder.root), dataset.state, source, file.path)
     system_time = commit_time(dataset.state)
-    keys = DatasetKeys(dataset, source.merge)
     read_as = with_fine_keys(source)
     if lane.is_spark:
         what = (file.path, file.name, file.event_time)
@@ -235,6 +235,7 @@ def _ingest_here(
         next_offset=state.next_offset,
         watermark=state.watermark,
         state=keys.state,
+        database=keys.database,
     )
     ingested = ingest_rows(
         rows,

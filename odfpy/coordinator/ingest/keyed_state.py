@@ -17,20 +17,40 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import OdfError
+from odfpy.state.database import SharedDatabase
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from odfpy.state.current import KeyedState, ScannedState
     from odfpy.state.indexed import IndexedState
     from odfpy.state.key_index import IndexPurpose, KeyIndex
 
 
 class DatasetKeys:
-    """The keys of a dataset as one merge strategy looks them up; for use by the holder of the dataset's lock."""
+    """The keys of a dataset as one merge strategy looks them up; for use by the holder of the dataset's lock.
 
-    def __init__(self, dataset: StoredDataset, strategy: MergeStrategy) -> None:
+    Attributes:
+        database: the database for lookups, opened once for the merge and for the index after it.
+    """
+
+    def __init__(self, dataset: StoredDataset, strategy: MergeStrategy, scratch: Path) -> None:
+        """
+        Args:
+            dataset: the dataset.
+            strategy: its merge strategy.
+            scratch: folder for data that does not fit into memory.
+        """
         self._dataset = dataset
+        self.database = SharedDatabase(scratch=scratch / "database")
         self._purpose = _purpose(dataset, strategy)
         self._answering: IndexedState | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.database.close()
 
     def state(self, schema: DataSchema) -> KeyedState:
         """Return the state at the head of the dataset.
@@ -114,7 +134,7 @@ class DatasetKeys:
             if index.token is not None:
                 raise StateDamaged("The index belongs to another chain")
         paths = slice_paths(self._dataset.layout.data, slices_of(reversed(blocks)))
-        return index.extended(paths, schema, str(head))
+        return index.extended(paths, schema, str(head), self.database)
 
     def _folder(self, purpose: IndexPurpose) -> Path:
         digest = Multihash.of(json.dumps([purpose.keys, purpose.keeps_rows]).encode()).digest

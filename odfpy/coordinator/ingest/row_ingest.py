@@ -48,24 +48,25 @@ def ingest_made_rows(
 
     state = dataset.state
     system_time = commit_time(state)
-    keys = DatasetKeys(dataset, source.merge)
-    target = IngestTarget(
-        vocab=state.vocab,
-        schema=schema or state.schema,
-        next_offset=state.next_offset,
-        watermark=state.watermark,
-        state=keys.state,
-    )
-    ingested = ingest_rows(
-        rows,
-        target,
-        source.merge,
-        system_time=system_time,
-        source_event_time=system_time,
-        out=scratch / "data",
-    )
-    events = [*first, *events_of(state, ingested, None, policy_of(dataset), source.read.schema)]
-    written = {item.info.physical_hash: item.path for item in ingested.slices}
-    result = commit_events(dataset, state, events, system_time, written, objects)
-    keys.extend(result.new_head, ingested.schema)
-    return result
+    with DatasetKeys(dataset, source.merge, scratch) as keys:
+        target = IngestTarget(
+            vocab=state.vocab,
+            schema=schema or state.schema,
+            next_offset=state.next_offset,
+            watermark=state.watermark,
+            state=keys.state,
+            database=keys.database,
+        )
+        ingested = ingest_rows(
+            rows,
+            target,
+            source.merge,
+            system_time=system_time,
+            source_event_time=system_time,
+            out=scratch / "data",
+        )
+        events = [*first, *events_of(state, ingested, None, policy_of(dataset), source.read.schema)]
+        written = {item.info.physical_hash: item.path for item in ingested.slices}
+        result = commit_events(dataset, state, events, system_time, written, objects)
+        keys.extend(result.new_head, ingested.schema)
+        return result
