@@ -191,7 +191,7 @@ def test_after_some_attempts_a_notice_is_given_up_with_a_line_of_the_log(
         clock.now += MAX_DELAY
     assert len(called(receiver)) == MAX_ATTEMPTS
     assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == [
-        f"a notice to {receiver.url.partition('/hook')[0]} is given up: com.example.rates failed"
+        f"a notice to {receiver.url.partition('/hook')[0]} is dropped: com.example.rates failed"
     ]
     assert "s3cr3t" not in caplog.text
 
