@@ -178,7 +178,7 @@ class LocalArchive(Archive):
             there = batch.records.get(item.record.id) or known.get(item.record.id)
             try:
                 batch.results[number] = self._decided(store, batch, item, there)
-            except (IdTaken, RecordRefused) as error:
+            except (IdTaken, ObjectNotFound, RecordRefused) as error:
                 batch.results[number] = Pushed(file=new.file, outcome=PushOutcome.REFUSED, error=error)
         return batch
 
@@ -187,10 +187,15 @@ class LocalArchive(Archive):
         if there is not None:
             require_same(record, there, str(item.new.file), self.release)
             record = there
-        if record.object not in store and item.content.path.exists():
-            batch.objects.setdefault(record.object, item.content.path)
-        else:  # exists, or exists elsewhere if another hash names the same bytes of a known record
+        if record.object in store:
             store.touch(record.object)
+        elif item.content.path.exists():
+            batch.objects.setdefault(record.object, item.content.path)
+        elif there is None:  # a known record may have its bytes elsewhere
+            raise ObjectNotFound(
+                f"{item.new.file}: its bytes have been removed before its record came",
+                hint=f"Send {record.object} again, then the record.",
+            )
         if there is None:
             batch.records[record.id] = record
         outcome = PushOutcome.PUSHED if there is None else PushOutcome.KNOWN

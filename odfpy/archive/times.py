@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import datetime, timedelta, timezone
 from typing import Final, TypeAlias
@@ -67,7 +66,7 @@ def iso(millis: int | None) -> str | None:
 
 
 def _of_number(value: float) -> int:
-    if not math.isfinite(value):
+    if not FIRST <= value <= LAST:  # also NaN; larger numbers overflow below
         raise _no_time(value)
     millis = int(value) if value > _MAX_SECONDS else round(value * 1000)
     if not FIRST <= millis <= LAST:

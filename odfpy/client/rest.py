@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _DIALECTS: Final = {"spark": "SqlSpark", "datafusion": "SqlDataFusion"}
 _PAGE: Final = 1000
+_MAX_DATASETS: Final = 1_000_000
 _MAX_BYTES: Final = 1 << 32
 _UNEXPECTED: Final = (
     ValueError,
@@ -130,20 +131,26 @@ class RestBackend(Remote):
 
     def datasets(self) -> list[DatasetFacts]:
         """Implement `Backend`."""
-        found: list[DatasetFacts] = []
+        found: dict[str, DatasetFacts] = {}
+        offset = 0
         while True:
-            url = f"{self.base}/datasets?{urlencode({'limit': _PAGE, 'offset': len(found)})}"
+            url = f"{self.base}/datasets?{urlencode({'limit': _PAGE, 'offset': offset})}"
             response = self.client.get(url, max_size=_MAX_BYTES)
             page = self._understood(response, lambda tree: [_facts(one) for one in tree])
-            known = {one.name for one in found}
-            if page and all(one.name in known for one in page):
+            if page and all(one.name in found for one in page):
                 raise NotAnAnswer(
                     f"{self.place} tells the same datasets again and again",
                     hint="Is there a cache between, which takes no notice of `offset`?",
                 )
-            found += page
+            found |= {one.name: one for one in page}
+            offset += len(page)
             if len(page) < _PAGE:
-                return found
+                return list(found.values())
+            if len(found) > _MAX_DATASETS:
+                raise NotAnAnswer(
+                    f"{self.place} lists more than {_MAX_DATASETS} datasets",
+                    hint=f"Is it a node? {self.place}/NAME would name one dataset.",
+                )
 
     def dataset(self, name: str) -> DatasetFacts:
         """Implement `Backend`."""

@@ -27,11 +27,12 @@ from odfpy.archive.errors import (
     WrongContent,
 )
 from odfpy.archive.local import LocalArchive, init_archive
+from odfpy.archive.preparing import prepare
 from odfpy.archive.target_folder import TargetFolder
 from odfpy.chain.events import AddData
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import BLAKE3, SHA3_256, Multihash
-from odfpy.errors import AlreadyExists, DatasetLocked, NotFound, UsageError
+from odfpy.errors import AlreadyExists, DatasetLocked, NotFound, ObjectNotFound, UsageError
 from odfpy.files import try_lock
 
 from .test_record import RECORD
@@ -59,6 +60,17 @@ def files_in(folder: Path, names: str) -> list[Path]:
 
 
 # --- Pushing ---
+
+
+def test_a_file_that_is_removed_before_the_commit_is_refused_alone(archive: LocalArchive, tmp_path: Path) -> None:
+    files = [new(file) for file in files_in(tmp_path, "ab")]
+    with archive.scratch() as scratch:
+        prepared = [prepare(file, scratch / file.file.name, BLAKE3, 0) for file in files]
+        prepared[0].content.path.unlink()  # as `odf gc` does with a stored file that no record names yet
+        gone, other = archive.push_prepared(files, prepared, scratch)
+    assert (gone.outcome, other.outcome) == (PushOutcome.REFUSED, PushOutcome.PUSHED)
+    assert isinstance(gone.error, ObjectNotFound)
+    assert archive.dataset.state.num_records == 1
 
 
 def test_a_pushed_file_is_found_and_read_as_it_was(archive: LocalArchive, log: Path) -> None:

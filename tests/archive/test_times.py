@@ -69,6 +69,7 @@ def test_now_is_between_before_and_after() -> None:
         "nan",
         "inf",
         "1e300",
+        "-1e308",
         "99999-01-01",
         True,
         float("nan"),
@@ -84,6 +85,12 @@ def test_now_is_between_before_and_after() -> None:
 )
 def test_what_is_no_time_is_refused(value: str) -> None:
     with pytest.raises(InvalidValue):
+        parse_time(value)
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), -1e308, float("nan")])
+def test_what_is_no_number_of_a_time_is_refused(value: float) -> None:
+    with pytest.raises(InvalidValue, match="Not a time"):
         parse_time(value)
 
 

@@ -50,6 +50,18 @@ def test_a_page_that_comes_again_and_again_is_no_answer() -> None:
         backend(page).datasets()
 
 
+def test_a_list_that_never_ends_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odfpy.client.rest._MAX_DATASETS", 2500)
+    asked = backend([])
+    server = cast("Server", asked.client)
+    pages = (
+        json.dumps([{**FACTS, "name": f"d{at + number}"} for number in range(1000)]) for at in range(0, 9000, 1000)
+    )
+    monkeypatch.setattr(server, "get", lambda *_, **__: Answer(next(pages).encode()))
+    with pytest.raises(NotAnAnswer, match="more than 2500"):
+        asked.datasets()
+
+
 @pytest.mark.parametrize("ask", [RestBackend.datasets, lambda asked: asked.dataset("a")])
 @pytest.mark.parametrize("body", [b"[" * 100_000, b"<html>", ["x"], "x", 5, None, {"output": 1}])
 def test_what_was_not_agreed_upon_is_no_answer(ask: Callable[[RestBackend], object], body: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,15 @@ def test_what_is_no_type_is_told_with_those_that_are(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         parse_dtype(text)
     assert caught.value.hint
+
+
+def test_a_type_that_never_ends_takes_no_time() -> None:
+    text = f"List({' ' * 490}x"
+    started = time.process_time()
+    for _ in range(100):
+        with pytest.raises(InvalidValue):
+            parse_dtype(text)
+    assert time.process_time() - started < 2
 
 
 # --- The form of documents -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import itertools
 import os
@@ -9,10 +10,13 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError
@@ -298,6 +302,29 @@ def test_no_part_comes_twice_where_the_last_request_of_an_upload_breaks(
     name = objects.insert(data)
     assert objects.read(name) == data
     assert broken
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 0.0, 3600.0])
+@pytest.mark.parametrize("quiet", [30.0, 90.0])
+def test_whether_an_upload_is_broken_off_is_told_by_the_clock_of_the_store(ahead: float, quiet: float):
+    now = datetime.fromtimestamp(int(time.time() + ahead), timezone.utc)
+    answers: dict[str, dict[str, Any]] = {
+        "list_multipart_uploads": {
+            "Uploads": [{"Key": "k", "UploadId": "theirs", "Initiated": now - timedelta(days=1)}]
+        },
+        "list_parts": {
+            "Parts": [{"PartNumber": 1, "ETag": "e", "LastModified": now - timedelta(seconds=quiet)}],
+            "ResponseMetadata": {"HTTPHeaders": {"date": format_datetime(now, usegmt=True)}},
+        },
+        "create_multipart_upload": {"UploadId": "new"},
+    }
+
+    class Client(S3Client):
+        async def call(self, method: str, **arguments: Any) -> Any:
+            return answers[method]
+
+    upload = asyncio.run(Client("bucket", lambda **_: SimpleNamespace(loop=None)).begin("k"))
+    assert cast("_S3Upload", upload)._upload["UploadId"] == ("theirs" if quiet > 60 else "new")
 
 
 def test_upload_that_somebody_has_ended_is_told_as_such(s3: str, monkeypatch: pytest.MonkeyPatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,20 @@ def test_a_server_that_tells_the_same_page_for_ever_is_found_out(tmp_path: Path)
             site.special[end] = lambda handler: send(handler, page)
         with pytest.raises(NotListable, match="repeatedly"):
             list_datasets(site.url)
+
+
+def test_a_list_that_never_ends_is_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("odfpy.repository.places.listing._MAX_DATASETS", 2500)
+
+    def more(handler: SimpleHTTPRequestHandler) -> None:
+        offset = int(handler.path.rpartition("=")[2])
+        send(handler, _infos(*(f"a{offset + number}" for number in range(1000))))
+
+    with static_server(tmp_path) as site:
+        site.special["0"] = more
+        with pytest.raises(NotListable, match="more than 2500"):
+            list_datasets(site.url)
+        assert len(site.asked("/datasets")) == 3
 
 
 def test_a_plain_file_server_has_no_list(tmp_path: Path):

@@ -87,6 +87,23 @@ def test_times_are_those_of_the_log(folder: Path) -> None:
         table.first_from(Timestamp(times[3].nanos + 1))
 
 
+def test_times_of_versions_rise_whatever_the_clocks_said(folder: Path) -> None:
+    own = [1_700_000_000_000, 1_700_000_009_000, 1_700_000_001_000, 1_700_000_009_500]
+    for number, time in enumerate(own):
+        path = folder / f"_delta_log/{number:020}.json"
+        trees = [json.loads(line) for line in path.read_text().splitlines()]
+        for info in (tree["commitInfo"] for tree in trees if "commitInfo" in tree):
+            info["timestamp"] = time
+        path.write_text("".join(f"{json.dumps(tree)}\n" for tree in trees))
+    table = DeltaTable(folder)
+    times = [table.version(number).time.millis for number in range(4)]
+    assert times == [own[0], own[1], own[1] + 1, own[3]]
+    for number, time in enumerate(times):
+        assert table.as_of(Timestamp.from_millis(time)).number == number
+        assert table.first_from(Timestamp.from_millis(time)).number == number
+    assert table.as_of(Timestamp.from_millis(own[2])).number == 0
+
+
 def test_a_log_that_begins_with_a_checkpoint(folder: Path, tmp_path: Path) -> None:
     expected = {number: read_by_the_library(folder, number) for number in (2, 3)}
     log = Log(folder, version=2)

@@ -269,6 +269,16 @@ def test_a_link_works_once_for_one_of_many(sharing: Sharing) -> None:
     assert sharing.principals.activate("something") is None
 
 
+def test_a_link_of_somebody_disabled_is_refused_and_not_used_up(sharing: Sharing) -> None:
+    link = sharing.principals.new_activation("acme", Duration(60))
+    sharing.principals.change("acme", is_disabled=True)
+    assert sharing.principals.activate(link) is None
+    assert sharing.principals.tokens("acme") == []
+    sharing.principals.change("acme", is_disabled=False)
+    assert sharing.principals.activate(link) is not None
+    assert sharing.principals.activate(link) is None
+
+
 def test_groups_have_no_tokens_and_no_groups(sharing: Sharing) -> None:
     sharing.principals.add(PrincipalKind.GROUP, "partners")
     with pytest.raises(UsageError, match="groups have no tokens"):

@@ -12,15 +12,16 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from odfpy.archive.errors import RecordRefused
 from odfpy.archive.metadata import Metadata, metadata_of
-from odfpy.errors import NotFound, OdfError
+from odfpy.errors import InvalidValue, NotFound, OdfError
+from odfpy.http.url import split_url
 
 _MAX_LENGTH: Final = 1 << 22
 _GZIP: Final = b"\x1f\x8b"
@@ -99,14 +100,22 @@ def _record(tree: Any, name: str) -> ExportedRecord:
         raise RecordRefused(name, ["it is not a JSON object"])
     if tree and all(_is_typed(value) for value in tree.values()):
         tree = {field: _plain(value, name) for field, value in tree.items()}
-    url = tree.get("url")
-    if not isinstance(url, str) or not urlsplit(url).path.strip("/"):
-        raise RecordRefused(name, [f"url {str(url)[:80]!r} is not the URL of an object"])
+    path = _path_in(tree.get("url"))
+    if not path.strip("/"):
+        raise RecordRefused(name, [f"url {str(tree.get('url'))[:80]!r} is not the URL of an object"])
     metadata = metadata_of(tree.get("metadata"), name)
     if metadata.id is None:
         raise RecordRefused(name, ["id is missing"])
     numbers = {field: _whole(tree.get(field), field, name) for field in ("create_time", "size")}
-    return ExportedRecord(unquote(urlsplit(url).path).lstrip("/"), metadata, **numbers)
+    return ExportedRecord(unquote(path).lstrip("/"), metadata, **numbers)
+
+
+def _path_in(url: object) -> str:
+    """Return the path in the URL of an object; empty if it is none."""
+    try:
+        return split_url(url).path if isinstance(url, str) else ""
+    except InvalidValue:
+        return ""
 
 
 def _is_typed(value: Any) -> bool:
@@ -131,7 +140,7 @@ def _number(text: Any, name: str) -> int | float:
     try:
         number = Decimal(text)
         return int(number) if number == number.to_integral_value() and abs(number) < 1e30 else float(number)
-    except (InvalidOperation, TypeError, ValueError, OverflowError):
+    except (ArithmeticError, TypeError, ValueError):  # also signals of the module decimal
         raise RecordRefused(name, [f"{str(text)[:80]!r} is not a number"]) from None
 
 

@@ -151,9 +151,12 @@ class RemoteArchive(Archive):
         answer = self._server.ask(_FILES, asked)
         try:
             records = tuple(self._record(tree) for tree in answer["records"])
-            return Page(records, None if answer["next"] is None else _cursor_in(answer["next"]))
+            following = None if answer["next"] is None else _cursor_in(answer["next"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise no_archive_at(self.name) from error
+        if following is not None and following == cursor:  # it would be asked for the same page for ever
+            raise no_archive_at(self.name)
+        return Page(records, following)
 
     def latest(self, what: str, where: str, *, lookback: int = LOOKBACK_DAYS) -> FileRecord:
         if any(reasons_against_words(what=what, where=where, work_id=None)):

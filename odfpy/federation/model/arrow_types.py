@@ -27,7 +27,7 @@ _FORMS: Final = (
 )  # fmt: skip
 _MAX_DEPTH: Final = 20
 _MAX_LENGTH: Final = 500
-_CALL: Final = re.compile(r"(\w+)\s*\(\s*(.*?)\s*\)", re.DOTALL)
+_CALL: Final = re.compile(r"(\w+)\s*\((.*)\)", re.DOTALL)  # with \s* at both ends of (.*), it would take cubic time
 _ZONE: Final = re.compile(r"""(?:Some\()?\s*"([\w/+:-]{1,64})"\s*\)?""")
 
 
@@ -81,10 +81,11 @@ def _parsed(text: str, depth: int) -> pa.DataType:
     call = _CALL.fullmatch(text)
     if call is None or call[1] not in _MAKERS or depth > _MAX_DEPTH:
         raise _unknown(text)
-    if call[1] == "List":
-        return pa.list_(_parsed(call[2], depth + 1))
+    name, inner = call[1], call[2].strip()
+    if name == "List":
+        return pa.list_(_parsed(inner, depth + 1))
     try:
-        return _MAKERS[call[1]](*(part.strip() for part in call[2].split(",", 1)))
+        return _MAKERS[name](*(part.strip() for part in inner.split(",", 1)))
     except (KeyError, TypeError, ValueError, OverflowError) as error:  # pyarrow's own errors are ValueErrors
         raise _unknown(text) from error
 

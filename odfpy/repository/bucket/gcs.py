@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,8 @@ from odfpy.repository.bucket.errors import Cause, NoSuchBucket, cause_of
 HINT = "Credentials come from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login` or a role."
 
 _OBJECT = "b/{}/o/{}"
+_KEPT = re.compile(r"bytes=0-(\d{1,18})", re.ASCII)
+"""Header `Range` of an answer to an upload that is not complete: the bytes that the store has."""
 
 
 def gcs_client(bucket: str) -> GcsClient:
@@ -189,9 +192,25 @@ class _GcsUpload:
         await self._client.call("DELETE", self._location)
 
     async def _send(self, data: bytes, total: str) -> None:
-        end = self._count + len(data)
-        headers = {"Content-Range": f"bytes {self._count}-{end - 1}/{total}"} if data else {}
-        await self._client.call("PUT", self._location, headers=headers, data=_Body(data))
+        """Send some bytes; those that the server did not keep are sent again.
+
+        Raises:
+            ConnectionResetError: it keeps none, or has lost earlier ones.
+        """
+        start, end = self._count, self._count + len(data)
+        while True:
+            rest = data[self._count - start :]
+            headers = {"Content-Range": f"bytes {self._count}-{end - 1}/{total}"} if rest else {}
+            answer, _ = await self._client.call("PUT", self._location, headers=headers, data=_Body(rest))
+            kept = _KEPT.fullmatch(answer.get("Range", ""))
+            if kept is None and total != "*":  # complete
+                break
+            count = int(kept[1]) + 1 if kept is not None else 0
+            if not self._count < count <= end:
+                raise ConnectionResetError(f"The store has kept {count} of {end} bytes")
+            self._count = count
+            if count == end and total == "*":
+                break
         self._count = end
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from odfpy.repository.bucket.client import KeyPage, Listing, MultipartUpload, ObjectContent, ObjectHead, required_word
@@ -130,7 +131,7 @@ class S3Client:
                 last = max([last, *(one["LastModified"] for one in answer.get("Parts", ()))])
                 if not answer.get("IsTruncated"):
                     # Another client may be working on it, and would fail if this one completed it.
-                    return (str(upload), parts) if time.time() - last.timestamp() >= QUIET else (None, {})
+                    return (str(upload), parts) if _time_of(answer) - last.timestamp() >= QUIET else (None, {})
                 page = {"PartNumberMarker": answer["NextPartNumberMarker"]}
         except Exception as error:
             # Not all servers, nor all permissions, allow to list uploads: then it starts from the beginning.
@@ -230,6 +231,15 @@ class S3Client:
             while len(data) < limit and (piece := await body.read(limit - len(data))):  # it returns what has arrived
                 data += piece
             return bytes(data)
+
+
+def _time_of(answer: Mapping[str, Any]) -> float:
+    """Return the time of an answer by the server's clock, which its other times are of; else by ours."""
+    date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except ValueError:
+        return time.time()
 
 
 class _S3Upload:

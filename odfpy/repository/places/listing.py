@@ -33,6 +33,7 @@ from odfpy.repository.places.open import in_bucket, normalize_url, open_dataset,
 from odfpy.values import dataclass
 
 _PAGE = 1000
+_MAX_DATASETS = 1_000_000
 _MAX_BLOCKS = 1000
 _MAX_FOLDERS = 10
 _OF_DATASETS = ("blocks", "checkpoints", "data", "info", "refs")
@@ -290,6 +291,11 @@ def _on_node(url: str, text: str) -> list[ListedDataset]:
             raise NotListable(
                 f"{without_user(base)} lists the same datasets repeatedly",
                 hint="A cache in between may ignore `offset`.",
+            )
+        if len(found) > _MAX_DATASETS:
+            raise NotListable(
+                f"{without_user(base)} lists more than {_MAX_DATASETS} datasets",
+                hint="No node has that many: name the dataset that you need.",
             )
 
 

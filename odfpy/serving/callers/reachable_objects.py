@@ -66,8 +66,8 @@ class ReachableObjects:
         blocks = self._objects.get(None, set())
         grown, left, columns = _walk(layout, tips, blocks)
         if not self._tips <= left | tips:  # a reference was removed or moved: start again
-            self._objects, self._link_columns = {}, frozenset()
             grown, _, columns = _walk(layout, tips, set())
+            self._objects, self._link_columns = {}, frozenset()
         for kind, names in grown.items():
             self._objects.setdefault(kind, set()).update(names)
         self._link_columns |= columns
@@ -97,34 +97,44 @@ class _Links:
             return name in self._names
 
     def _follow(self, layout: DatasetLayout, tips: frozenset[Multihash], columns: frozenset[str]) -> None:
-        new, met = self._new_slices(layout, tips)
+        # Until all blocks are read, nothing changes: a block that cannot be read now is asked for again.
+        blocks, new, met = _new_slices(layout, tips, self._blocks)
         if columns != self._columns or not self._tips <= met | tips:
+            blocks, new, _ = _new_slices(layout, tips, set())
             self._blocks, self._names, self._unread = set(), HashSet(), []
-            new, _ = self._new_slices(layout, tips)
         self._columns, self._tips = columns, tips
+        self._blocks |= blocks
         self._read(layout, [*self._unread, *new])
 
-    def _new_slices(
-        self, layout: DatasetLayout, tips: frozenset[Multihash]
-    ) -> tuple[list[SliceOfBlock], set[Multihash]]:
-        new: list[SliceOfBlock] = []
-        met: set[Multihash] = set()
-        for tip in tips:
-            for hashed in layout.chain.iter_blocks(tip):
-                if hashed.hash in self._blocks:
-                    met.add(hashed.hash)
-                    break
-                self._blocks.add(hashed.hash)
-                new += slices_of([hashed])
-        return new, met
-
     def _read(self, layout: DatasetLayout, slices: list[SliceOfBlock]) -> None:
-        self._unread = []
+        self._unread, failed = slices, []
         for item in slices:
             try:
                 self._names.add_all(all_links([item], self._columns, layout))
             except OdfError:  # links from other slices are still served
-                self._unread.append(item)
+                failed.append(item)
+        self._unread = failed
+
+
+def _new_slices(
+    layout: DatasetLayout, tips: frozenset[Multihash], known: set[Multihash]
+) -> tuple[set[Multihash], list[SliceOfBlock], set[Multihash]]:
+    """Walk the chain back from some blocks, and return what is new: blocks, and their slices.
+
+    Also returns the known blocks at which the walk stopped.
+    """
+    blocks: set[Multihash] = set()
+    new: list[SliceOfBlock] = []
+    met: set[Multihash] = set()
+    for tip in tips:
+        for hashed in layout.chain.iter_blocks(tip):
+            if hashed.hash in known:
+                met.add(hashed.hash)
+            if hashed.hash in known or hashed.hash in blocks:
+                break
+            blocks.add(hashed.hash)
+            new += slices_of([hashed])
+    return blocks, new, met
 
 
 def readable_references(refs: RefStore) -> Iterator[tuple[str, Multihash]]:

@@ -25,6 +25,7 @@ from odfpy.errors import OdfError
 from odfpy.files import make_folder
 from odfpy.sharing.decisions import ALL, View
 from odfpy.sharing.files.schema import fits_as_it_is
+from odfpy.sharing.files.unseen_pairs import without_unseen_pairs
 from odfpy.sharing.files.vectors import MAX_SHARE, inline_vector
 from odfpy.sharing.files.visible_rows import BATCH_ROWS, RowFilter, live_batches
 from odfpy.sharing.tables.contract import TableChange, TableFile
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHANGE_TYPE: Final = "_change_type"
-_FORMAT: Final = b"odfpy shared file 1"
+_FORMAT: Final = b"odfpy shared file 2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +161,15 @@ class FileMaker:
                 with pq.ParquetWriter(
                     target, written, compression="zstd", compression_level=1, use_dictionary=dictionaries
                 ) as writer:
-                    changes = None if operations is None else shown.changes(stored, operations)
-                    for batch in live_batches(stored, file.live, shown.columns(stored.names)):
-                        rows = shown.rows(shown.whole(batch))
-                        if rows.num_rows:
-                            kinds = [] if changes is None else [changes[count : count + len(rows)]]
-                            columns = [*rows.columns, *kinds]
-                            count += len(rows)
-                            writer.write_batch(pa.record_batch(columns, schema=written), row_group_size=BATCH_ROWS)
+                    live = live_batches(stored, file.live, shown.columns(stored.names))
+                    batches: Iterator[pa.RecordBatch] = (shown.rows(shown.whole(batch)) for batch in live)
+                    if operations is not None:
+                        changes = _with_kinds(batches, shown.changes(stored, operations), written)
+                        batches = changes if view.is_all else without_unseen_pairs(changes)
+                    for batch in batches:
+                        if batch.num_rows:
+                            count += batch.num_rows
+                            writer.write_batch(batch, row_group_size=BATCH_ROWS)
                 if not count:  # an empty file records that nothing is visible
                     target.seek(0)
                     target.truncate()
@@ -188,6 +190,16 @@ class FileMaker:
         with (path.parent / "lock").open("w") as lock:  # one lock for all files of the folder: there are 256 folders
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _with_kinds(batches: Iterator[pa.RecordBatch], kinds: pa.Array, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Add the kinds of changes of all rows as the last column."""
+    import pyarrow as pa
+
+    count = 0
+    for batch in batches:
+        yield pa.record_batch([*batch.columns, kinds[count : count + batch.num_rows]], schema=schema)
+        count += batch.num_rows
 
 
 def _repeating(schema: pa.Schema) -> list[str]:

@@ -318,7 +318,7 @@ class Principals:
         return text
 
     def activate(self, text: str) -> tuple[Principal, str, PrincipalToken] | None:
-        """Redeem a link: returns the owner and their new token; None if it was used, has expired, or is unknown."""
+        """Redeem a link: returns the owner and their new token; None if it is not valid, or they are disabled."""
         now = Timestamp.now()
         with self._database.writing() as connection:
             row = connection.execute(
@@ -330,12 +330,12 @@ class Principals:
             ).first()
             if row is None:
                 return None
+            who = self._by_id(connection, row.principal_id)
+            if who.is_disabled:  # the link is still good for them, should they be let in again
+                return None
             # The condition is repeated in the update: of two concurrent requests, one changes the row.
             used = sa.update(ACTIVATIONS).where(ACTIVATIONS.c.id == row.id, ACTIVATIONS.c.used_at.is_(None))
             if not connection.execute(used.values(used_at=now.nanos)).rowcount:
-                return None
-            who = self._by_id(connection, row.principal_id)
-            if who.is_disabled:
                 return None
             lifetime = Duration(row.token_lifetime) if row.token_lifetime else None
             return who, *self._new_token(connection, who.id, lifetime)

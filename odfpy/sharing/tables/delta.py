@@ -10,10 +10,11 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -51,13 +52,11 @@ class _Commit:
     """A commit of the log.
 
     Attributes:
-        time: milliseconds since the epoch.
         changes: actions for change data files.
         has_new_data: whether it adds or removes rows.
         has_far_vectors: whether one of its deletion vectors has an absolute path.
     """
 
-    time: int
     changes: tuple[Mapping[str, Any], ...]
     has_new_data: bool
     has_far_vectors: bool
@@ -104,7 +103,15 @@ class DeltaTable(NumberedTable):
         return range(min(starts), last + 1)
 
     def _time(self, number: int) -> Timestamp:
-        return Timestamp.from_millis(self._commit(number).time)
+        return Timestamp.from_millis(self._times[number - self._numbers[0]])
+
+    @cached_property
+    def _times(self) -> list[int]:
+        """Return the times of all versions, in milliseconds: each is later than the one before, as readers of Delta
+        have it, whatever the clocks of the writers said.
+        """
+        own = (self._own_time(number) for number in self._numbers)
+        return list(accumulate(own, lambda before, time: max(before + 1, time)))
 
     # --- Columns ---
 
@@ -259,14 +266,20 @@ class DeltaTable(NumberedTable):
         return log
 
     def _commit(self, number: int) -> _Commit:
-        name = f"{number:020}.json"
-        if name in self._log_names:
-            return _commit(self._log.file(Path("_delta_log", name)))
-        return _Commit(self._checkpoint_time(number), (), has_new_data=True, has_far_vectors=False)
+        file = self._commit_file(number)
+        return _Commit((), has_new_data=True, has_far_vectors=False) if file is None else _commit(file)
 
-    def _checkpoint_time(self, number: int) -> int:
+    def _own_time(self, number: int) -> int:
+        """Return the time of a commit in milliseconds, as its writer says; else that of its file, or checkpoint."""
+        file = self._commit_file(number)
+        if file is not None:
+            return _commit_time(file)
         name = next(one for one in self._log_names if one.startswith(f"{number:020}.checkpoint"))
         return self._log.file(Path("_delta_log", name)).mtime_ns // NANOS_PER_MILLI
+
+    def _commit_file(self, number: int) -> LocalFile | None:
+        name = f"{number:020}.json"
+        return self._log.file(Path("_delta_log", name)) if name in self._log_names else None
 
     @cached_property
     def _log_names(self) -> frozenset[str]:
@@ -311,26 +324,46 @@ class DeltaTable(NumberedTable):
 @lru_cache(maxsize=2000)
 def _commit(file: LocalFile) -> _Commit:
     """Parse a commit; cached as long as its file is unchanged."""
-    time, changes, has_new_data, far = file.mtime_ns // NANOS_PER_MILLI, [], False, False
-    in_commit = None
+    changes, has_new_data, far = [], False, False
+    with _lines_of(file) as lines:
+        for line in lines:
+            tree = json.loads(line) if line.strip() else {}
+            files = [action for action in (tree.get("add"), tree.get("remove")) if action]
+            has_new_data |= any(action.get("dataChange", True) for action in files)
+            far |= any((action.get("deletionVector") or {}).get("storageType") == "p" for action in files)
+            if tree.get("cdc"):
+                changes.append(tree["cdc"])
+    return _Commit(tuple(changes), has_new_data, far)
+
+
+@lru_cache(maxsize=100_000)
+def _commit_time(file: LocalFile) -> int:
+    """Return the time of a commit in milliseconds; only parses the lines that may have it, since logs are long."""
+    time, in_commit = file.mtime_ns // NANOS_PER_MILLI, None
+    with _lines_of(file) as lines:
+        for line in lines:
+            info = (json.loads(line).get("commitInfo") if b'"commitInfo"' in line else None) or {}
+            in_commit = info.get("inCommitTimestamp", in_commit)
+            time = int(info.get("timestamp", time))
+        time = int(in_commit if in_commit is not None else time)
+        Timestamp.from_millis(time)
+    return time
+
+
+@contextmanager
+def _lines_of(file: LocalFile) -> Iterator[Iterable[bytes]]:
+    """Open a commit, and translate errors of its content.
+
+    Raises:
+        CannotShare: it cannot be read.
+    """
     try:
         with open_regular(file.path) as lines:
-            for line in lines:
-                tree = json.loads(line) if line.strip() else {}
-                info = tree.get("commitInfo") or {}
-                in_commit = info.get("inCommitTimestamp", in_commit)
-                time = int(info.get("timestamp", time))
-                files = [action for action in (tree.get("add"), tree.get("remove")) if action]
-                has_new_data |= any(action.get("dataChange", True) for action in files)
-                far |= any((action.get("deletionVector") or {}).get("storageType") == "p" for action in files)
-                if tree.get("cdc"):
-                    changes.append(tree["cdc"])
-        Timestamp.from_millis(time := int(in_commit if in_commit is not None else time))
+            yield lines
     except (OSError, ValueError, TypeError, AttributeError, RecursionError, OdfError) as error:
         raise CannotShare(
             f"The commit {file.path} of a Delta table cannot be read: {reason(error)}", hint=_REPAIR
         ) from error
-    return _Commit(time, tuple(changes), has_new_data, far)
 
 
 def _has_far_vectors(path: Path) -> bool:

@@ -90,6 +90,8 @@ def test_times_and_sizes_may_be_missing_and_empty_lines_are_none(tmp_path: Path)
         ({}, "is not the URL of an object"),
         (PLAIN | {"url": "s3://datalake"}, "is not the URL of an object"),
         (PLAIN | {"url": 5}, "is not the URL of an object"),
+        (PLAIN | {"url": "http://[host/x"}, "is not the URL of an object"),
+        ({"Item": {"size": {"N": "1e999999999"}}}, "is not a number"),
         (PLAIN | {"metadata": None}, "not a JSON object"),
         (PLAIN | {"metadata": METADATA | {"what": "A B"}}, "what"),
         (PLAIN | {"metadata": {name: value for name, value in METADATA.items() if name != "id"}}, "id is missing"),

@@ -278,6 +278,7 @@ INVALID = {
     "[begin select 1; end]": "allowed, not CompoundBody",
     "[execute immediate 'select 1']": "allowed, not",
     "[select transform(id) using 'cat' as x from t]": "allowed, not ScriptTransformation",
+    "select event_time, id from t [limit all]": "LIMIT ALL is not supported",
     "select id from t": "no event time: no column `event_time` among id",
     "select id as event_time from t": "`event_time` has type int64",
     "select offset, * except (offset) from t": "a column `offset`, which the engine assigns",

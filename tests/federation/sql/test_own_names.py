@@ -10,6 +10,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from support.federation.answers import rows_of, run_datafusion, run_duckdb
 
+from odfpy.errors import InvalidQuery
 from odfpy.federation.sql.fragment import explained
 from odfpy.federation.sql.split import split
 from odfpy.federation.sql.splitting.own_names import with_own_names
@@ -66,6 +67,29 @@ def test_a_join_with_itself_in_a_subquery_too() -> None:
 )
 def test_a_query_without_joins_stays_as_it_is(sql: str) -> None:
     assert with_own_names(sql) == sql
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM a JOIN b ON a.k = b.k",
+        "SELECT a.k, b.k FROM a JOIN b ON a.k = b.k",
+        "SELECT a.x AS k, a.k FROM a",
+        "SELECT t.k FROM (SELECT a.k, b.k FROM a JOIN b ON a.k = b.k) AS t",
+        "WITH t AS (SELECT a.k, b.k FROM a JOIN b ON a.k = b.k) SELECT * FROM t",
+        "SELECT a.x, a.k FROM a UNION ALL SELECT b.k, b.k FROM b",
+    ],
+)
+def test_two_columns_of_one_name_are_told_in_the_words_of_the_query(sql: str) -> None:
+    with pytest.raises(InvalidQuery, match="have the name 'k'"):
+        answer(sql, {"a": ITEM, "b": OTHER})
+
+
+def test_spark_takes_two_columns_of_one_name() -> None:
+    entities = {"a": ITEM.schema, "b": OTHER.schema}
+    split("SELECT a.k, b.k FROM a JOIN b ON a.k = b.k", entities, "spark")
+    with pytest.raises(InvalidQuery, match="A star stands for columns"):
+        split("SELECT * FROM (SELECT a.k, a.x AS k FROM a) AS t JOIN b ON b.k = t.k", entities, "spark")
 
 
 # --- Any joins --------------------------------------------------------------------------------------------------------

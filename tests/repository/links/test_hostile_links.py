@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
@@ -23,9 +24,10 @@ from support.chains.linked import (
 from support.servers.serving import ask, serving
 from support.servers.static_server import StaticServer, endless, send, static_server
 
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
-from odfpy.errors import IntegrityError, OdfError
+from odfpy.errors import IntegrityError, ObjectNotFound, OdfError
 from odfpy.repository.smart_transfer.push import push
 from odfpy.repository.smart_transfer.websocket import converse
 from odfpy.repository.transfer.linked import MissingLinkedObjects
@@ -203,3 +205,43 @@ def test_a_node_reads_no_slice_of_a_dataset_without_links(tmp_path: Path) -> Non
         path.write_bytes(b"nobody looks")
     reach = ReachableObjects()
     assert not reach.has_link(layout, NAME)
+
+
+@contextmanager
+def unreadable(path: Path) -> Iterator[None]:
+    """Move a file away for a moment."""
+    path.rename(path.with_suffix(".away"))
+    yield
+    path.with_suffix(".away").rename(path)
+
+
+def test_a_block_that_cannot_be_read_for_a_moment_hides_no_file_for_good(tmp_path: Path) -> None:
+    workspace = files_workspace(tmp_path / "workspace")
+    add(workspace, (1, DATA))
+    dataset = workspace.storage.get("files")
+    reach = ReachableObjects()
+    assert reach.has_link(dataset.layout, NAME)
+    dataset.layout.refs.compare_and_swap("tag", None, dataset.chain.head())
+    add(workspace, (2, b"later"))
+    add(workspace, (3, b"last"))
+    last, before, *_ = [hashed.hash for hashed in dataset.reloaded().chain.iter_blocks()]
+    assert reach.has(dataset.layout, None, last)
+    with unreadable(dataset.folder / "blocks" / str(before)), pytest.raises(ObjectNotFound):
+        reach.has_link(dataset.layout, name_of(b"last"))
+    for data in (b"last", b"later", DATA):
+        assert reach.has_link(dataset.layout, name_of(data))
+
+
+def test_a_head_that_went_back_and_could_not_be_followed_hides_no_block_for_good(tmp_path: Path) -> None:
+    workspace = files_workspace(tmp_path / "workspace")
+    add(workspace, (1, DATA))
+    dataset = workspace.storage.get("files")
+    last, before, oldest, *_ = [hashed.hash for hashed in dataset.chain.iter_blocks()]
+    reach = ReachableObjects()
+    assert reach.has(dataset.layout, None, last)
+    refs = dataset.layout.refs
+    refs.compare_and_swap(HEAD, last, before)
+    with unreadable(dataset.folder / "blocks" / str(oldest)), pytest.raises(ObjectNotFound):
+        reach.has(dataset.layout, None, before)
+    refs.compare_and_swap(HEAD, before, last)
+    assert reach.has(dataset.layout, None, last)

@@ -19,7 +19,7 @@ from support.archive.served import YEAR_2010, ArchiveClient, Served, batch_of, h
 from support.servers.serving import ask, wait_until
 
 from odfpy.archive.errors import WrongContent
-from odfpy.data.multihash import SHA3_256, Multihash
+from odfpy.data.multihash import BLAKE3, SHA3_256, Multihash
 from odfpy.serving.archive.object_batch import unpack
 from odfpy.serving.archive.uploads import LIFETIME, Uploads
 
@@ -278,6 +278,17 @@ def test_the_content_of_another_file_is_not_sent_again(served: Served, tmp_path:
     (result,) = served.writer.push(record_of(b"shared content", path="/second"))
     assert result["outcome"] == "pushed"
     assert served.writer.get(f"files/{result['record']['metadata']['id']}/data").body == b"shared content"
+
+
+def test_a_stored_file_that_is_removed_before_its_record_comes_is_sent_again(served: Served) -> None:
+    served.archive.dataset.layout.data.insert(DATA, BLAKE3)  # as a commit leaves it that was killed
+    assert served.writer.post("missing", {"objects": [str(hash_of(DATA))]}).json == {"missing": []}
+    (report,) = served.workspace.maintenance.gc(["logs"])
+    assert [item.size for item in report.found] == [len(DATA)]
+    assert served.writer.push(record_of(DATA))[0]["error"]["code"] == "E115"
+    assert served.writer.put(hash_of(DATA), DATA).status == 204
+    (result,) = served.writer.push(record_of(DATA))
+    assert served.writer.get(f"files/{result['record']['metadata']['id']}/data").body == DATA
 
 
 @pytest.mark.parametrize("tree", [{}, "text", None, 5, [[]], [None], [[1]], [{"what": {}}]])

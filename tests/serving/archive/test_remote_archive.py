@@ -180,6 +180,20 @@ def test_what_no_archive_says_is_an_error_of_the_server(told: object, monkeypatc
         open_archive("http://127.0.0.1:1/logs").push([file], what="log", where="web1")
 
 
+def test_a_page_that_leads_to_itself_is_an_error_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def ask(_: object, path: str, parameters: object) -> object:
+        asked.append(parameters)
+        assert len(asked) < 10, "it is asked without end"
+        return {"records": [], "next": f"http://127.0.0.1:1/logs{path}?cursor=same"}
+
+    monkeypatch.setattr(ArchiveServer, "ask", ask)
+    with pytest.raises(TransferError, match="not an answer of an archive"):
+        list(open_archive("http://127.0.0.1:1/logs").list("log", start="2024-03-01"))
+    assert len(asked) == 2
+
+
 @pytest.mark.parametrize("limit", ["_COMMIT_INTERVAL", "_LARGE_FILE"])
 def test_a_push_of_several_days_loses_nothing_that_was_sent_before(
     limit: str, served: Served, remote: Archive, content: Make, monkeypatch: pytest.MonkeyPatch

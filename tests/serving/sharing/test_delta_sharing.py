@@ -149,6 +149,15 @@ def test_changes_say_what_has_become_of_each_row(shared: Shared) -> None:
     assert [next(iter(line)) for line in log] == ["protocol", "metaData", "add"]
 
 
+def test_a_correction_of_a_hidden_column_is_no_change(shared: Shared) -> None:
+    shared.recipient("name", columns=["cur"])
+    found = []
+    for line in shared.lines(f"{RATES}/changes?startingVersion=0", "name")[2:]:
+        rows = pq.read_table(io.BytesIO(shared.ask(line["cdf"]["url"], None).body)).to_pylist()
+        found += [(line["cdf"]["version"], row["cur"], row["_change_type"]) for row in rows]
+    assert found == [(1, "EUR", "insert"), (1, "USD", "insert"), (2, "GBP", "insert")]
+
+
 def test_hints_and_limits_leave_files_out(shared: Shared) -> None:
     def count(**body: Any) -> int:
         return len(shared.lines(f"{LOG}/query", body=body)) - 2

@@ -5,6 +5,7 @@ Every occurrence of a table gets a unique alias, so that no name in the tree is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +15,7 @@ import pyarrow as pa
 from odfpy.data.sql_text import OF_STRANGERS, check_text
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import InvalidQuery, QueryTooDeep, UnsupportedQuery, did_you_mean
+from odfpy.federation.sql.flavors import QUERIES
 
 if TYPE_CHECKING:
     from sqlglot.optimizer.scope import Scope
@@ -70,6 +72,13 @@ def query_tree(sql: str, entities: Mapping[str, pa.Schema], dialect: Any) -> Que
         if any(star.table for star in tree.find_all(exp.Column) if isinstance(star.this, exp.Star)):
             tree = qualify(tree, dialect=dialect, schema=schema)  # with other aliases, `x.*` would not resolve
         tree = qualify(tree, dialect=dialect, schema=schema, canonicalize_table_aliases=True)
+        if dialect == QUERIES["datafusion"].sqlglot:
+            _require_distinct_names(tree)
+        if any(select.is_star for select in tree.find_all(exp.Select)):
+            raise InvalidQuery(
+                "A star stands for columns that are not known, or of which two have the same name",
+                hint="Name the columns instead.",
+            )
         tree = pushdown_projections(tree)
         for unnamed in tree.find_all(exp.Table):
             if isinstance(unnamed.this, exp.Identifier):
@@ -101,6 +110,27 @@ def _parsed(sql: str, dialect: Any) -> Any:
             if not isinstance(node, exp.Query):
                 raise UnsupportedQuery(f"A question over a web cannot have {kind.__name__.upper()}")
     return found[0]
+
+
+def _require_distinct_names(tree: Any) -> None:
+    """Check that no SELECT has two columns of the same name, which DataFusion refuses under names of our own.
+
+    Args:
+        tree: a query whose stars are resolved, and whose columns all have a name.
+
+    Raises:
+        InvalidQuery: one has.
+    """
+    from sqlglot import exp
+
+    for select in tree.find_all(exp.Select):
+        names = Counter(select.named_selects)
+        name = next((name for name, count in names.items() if count > 1 and name != "*"), None)
+        if name is not None:
+            raise InvalidQuery(
+                f"Two columns of a SELECT have the name {name!r}",
+                hint=f"Give one of them another name with AS, as in `a.{name} AS other`; a star has all columns.",
+            )
 
 
 def _name_expressions(tree: Any, dialect: Any) -> None:
