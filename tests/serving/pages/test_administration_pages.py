@@ -41,10 +41,10 @@ def enter(page: Page, served: Administered, path: str = "admin", who: str = "adm
 
 def test_who_is_no_admin_sees_no_link_and_a_friendly_page(page: Page, served: Administered) -> None:
     page.goto(f"{served.url}/ui/admin")
-    expect(page.get_by_role("heading", name="Administration is for admins")).to_be_visible()
+    expect(page.get_by_role("heading", name="Administration needs an admin")).to_be_visible()
     expect(page.locator("main").get_by_role("link", name="Sign in")).to_be_visible()
     enter(page, served, "admin/audit", "reader")
-    expect(page.get_by_role("heading", name="Administration is for admins")).to_be_visible()
+    expect(page.get_by_role("heading", name="Administration needs an admin")).to_be_visible()
     expect(page.get_by_role("link", name="Administration", exact=True)).to_have_count(0)
     page.goto(f"{served.url}/ui/datasets/{NAME}")
     page.get_by_role("link", name="Access", exact=True).click()
@@ -60,7 +60,7 @@ def test_a_table_is_shared_with_a_recipient_who_reads_it(page: Page, served: Adm
     page.get_by_role("button", name="Add a share").click()
     page.get_by_label("Name").fill("demo")
     page.get_by_role("button", name="Add the share").click()
-    expect(page.get_by_text("The share demo is there.")).to_be_focused()
+    expect(page.get_by_text("The share demo is created.")).to_be_focused()
     page.get_by_role("link", name="demo").click()
     page.get_by_role("button", name="Add a table").click()
     page.get_by_label("Schema").fill("main")
@@ -74,20 +74,20 @@ def test_a_table_is_shared_with_a_recipient_who_reads_it(page: Page, served: Adm
     page.get_by_role("button", name="Add the recipient").click()
     expect(page.get_by_role("heading", name="newcomer")).to_be_visible()
     page.get_by_role("button", name="Add a grant").click()
-    page.get_by_label("Reads").fill("demo")
-    page.get_by_label("Only rows for which this is true").fill("country = recipient('country')")
-    page.get_by_role("button", name="Grant it").click()
+    page.get_by_label("Object").fill("demo")
+    page.get_by_label("Only rows that match this condition").fill("country = recipient('country')")
+    page.get_by_role("button", name="Add the grant").click()
     page.get_by_role("button", name="New profile file").click()
-    page.get_by_role("button", name="Make the file").click()
+    page.get_by_role("button", name="Create the file").click()
     found = re.search(r'"bearerToken": "(\S+)"', page.locator("pre.secret").inner_text())
     assert found is not None
-    page.get_by_role("button", name="I have kept it").click()
+    page.get_by_role("button", name="Done").click()
     expect(page.locator("pre.secret")).to_have_count(0)
     shares = ask(f"{served.url}/delta-sharing/shares", token=found[1]).json
     assert [one["name"] for one in shares["items"]] == ["demo"]
     page.get_by_role("link", name="See as newcomer").click()
     expect(page.get_by_text("This is what newcomer sees")).to_be_visible()
-    expect(page.get_by_role("columnheader", name="What is granted")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Restrictions")).to_be_visible()
     page.get_by_role("link", name="demo.main.orders").click()
     expect(page.get_by_text("1 row in 5 columns")).to_be_visible()
     expect(page.get_by_role("cell", name="Bob")).to_be_visible()
@@ -96,14 +96,14 @@ def test_a_table_is_shared_with_a_recipient_who_reads_it(page: Page, served: Adm
 def test_problems_are_under_their_field_which_gets_the_focus(page: Page, served: Administered) -> None:
     enter(page, served, "admin/grants")
     page.get_by_role("button", name="Add a grant").click()
-    expect(page.get_by_label("Who")).to_be_focused()
-    page.get_by_role("button", name="Grant it").click()
-    expect(page.get_by_text("Who is missing.")).to_be_visible()
-    page.get_by_label("Who").fill("acme")
-    page.get_by_label("Reads").fill("sales.eu.orders")
-    rows = page.get_by_label("Only rows for which this is true")
+    expect(page.get_by_label("Principal")).to_be_focused()
+    page.get_by_role("button", name="Add the grant").click()
+    expect(page.get_by_text("Principal is missing.")).to_be_visible()
+    page.get_by_label("Principal").fill("acme")
+    page.get_by_label("Object").fill("sales.eu.orders")
+    rows = page.get_by_label("Only rows that match this condition")
     rows.fill("price > 1")
-    page.get_by_role("button", name="Grant it").click()
+    page.get_by_role("button", name="Add the grant").click()
     expect(rows).to_have_accessible_description(re.compile("The table has no column 'price'"))
     expect(rows).to_be_focused()
     page.keyboard.press("Escape")
@@ -125,13 +125,13 @@ def test_what_cannot_be_undone_is_confirmed_by_name(page: Page, served: Administ
 
 def test_somebody_is_kept_out_and_let_in(page: Page, served: Administered) -> None:
     enter(page, served, "admin/users/user")
-    page.get_by_role("button", name="Keep out").click()
-    page.get_by_role("button", name="Keep user out").click()
+    page.get_by_role("button", name="Disable").click()
+    page.get_by_role("button", name="Disable user").click()
     expect(page.get_by_text("disabled", exact=True)).to_be_visible()
     assert served.ask("GET", "token", who="user").status == 401
-    page.get_by_role("button", name="Let in again").click()
-    page.get_by_role("button", name="Let user in again").click()
-    expect(page.get_by_role("button", name="Keep out")).to_be_visible()
+    page.get_by_role("button", name="Enable").click()
+    page.get_by_role("button", name="Enable user").click()
+    expect(page.get_by_role("button", name="Disable")).to_be_visible()
     assert served.ask("GET", "token", who="user").status == 200
 
 
@@ -147,7 +147,7 @@ def test_two_clicks_tell_who_may_read_a_dataset(page: Page, served: Administered
 def test_the_audit_log_is_looked_through(page: Page, served: Administered) -> None:
     served.ask("DELETE", "platform/shares/sales", who="writer")
     enter(page, served, "admin/audit")
-    page.get_by_label("Who").fill("writer")
+    page.get_by_label("Principal").fill("writer")
     page.get_by_role("button", name="Refused").click()
     row = page.get_by_role("row", name=re.compile("writer remove share"))
     expect(row.first).to_contain_text("refused 403")
@@ -169,8 +169,8 @@ def test_settings_and_the_machine(page: Page, served: Administered) -> None:
     enter(page, served, "admin/system")
     page.get_by_label("Search settings").fill("idleTimeout")
     expect(page.get_by_role("row", name=re.compile(r"engine\.idleTimeout 600 default"))).to_be_visible()
-    page.get_by_role("button", name="Check that all is there and works").click()
-    expect(page.get_by_text(re.compile("All is well|checks failed"))).to_be_visible(timeout=60_000)
+    page.get_by_role("button", name="Check the installation").click()
+    expect(page.get_by_text(re.compile("All checks passed|checks failed"))).to_be_visible(timeout=60_000)
 
 
 @pytest.mark.parametrize("part", ["shares", "grants", "tokens", "recipients/acme", "system"])
@@ -188,4 +188,4 @@ def test_an_expired_session_says_so(page: Page, served: Administered) -> None:
     enter(page, served, "admin/grants", "passing")
     served.done("DELETE", "platform/tokens/passing")
     page.get_by_role("link", name="Access tokens").click()
-    expect(page.get_by_text("Your session has ended.")).to_be_visible()
+    expect(page.get_by_text("Your session has expired.")).to_be_visible()
