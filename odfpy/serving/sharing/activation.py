@@ -41,7 +41,7 @@ _PAGE: Final = """\
 
 @router.get("/activate/{secret}")
 def page(secret: _Secret) -> Response:
-    """The page of a link. It is the same for every link, also for one that is none."""
+    """Return the page of a link. It is the same for every link, including invalid ones."""
     del secret
     return HTMLResponse(_PAGE, headers=_HEADERS)
 
@@ -51,7 +51,7 @@ def activate(request: Request, secret: _Secret) -> Response:
     """Return the profile file of a link.
 
     Raises:
-        SharingError: 404, it was used, has ended, or never was.
+        SharingError: 404, it was used, has expired, or does not exist.
     """
     state = state_of(request)
     found = state.sharing.principals.activate(secret)
