@@ -84,9 +84,9 @@ CHECK = Tool(
     name="check_proof",
     title="Check a proof",
     description=(
-        "Verify an answer with a proof: check the signature, and that the query gives the same rows over the same"
-        " blocks. Takes the hash that `query` returned, or the whole proof as JSON, of this or another server. It returns"
-        " the signer, but not whether the signer is trustworthy."
+        "Verify an answer with a proof: check the signature, and that the query gives the same rows over"
+        " the same blocks. Takes the hash that `query` returned, or the whole proof as JSON, of this or another server."
+        " It returns the signer, but not whether the signer is trustworthy."
     ),
     arguments=CheckArguments,
     answer=CheckAnswer,

@@ -189,9 +189,9 @@ DESCRIBE = Tool(
     name="describe_dataset",
     title="Describe a dataset",
     description=(
-        "Everything about one dataset but its rows: columns with types, names of the system columns, primary key,"
-        " number of rows, watermark and age, source or query, licence, README, who has signed it, and its last"
-        " verification. Call it before you write a query. `dataset` may be NAME@BLOCK: as it was at a block."
+        "Describe one dataset, without its rows: columns with types, names of the system columns, primary key, number"
+        " of rows, watermark and age, source or query, license, README, signers, and its last verification. Call it"
+        " before you write a query. `dataset` may be NAME@BLOCK, for the dataset as of a block."
     ),
     arguments=DescribeArguments,
     answer=DescribeAnswer,

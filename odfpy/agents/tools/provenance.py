@@ -174,9 +174,9 @@ PROVENANCE = Tool(
     name="row_provenance",
     title="Provenance of a row",
     description=(
-        "Return where one row comes from: the rows of other datasets that it was computed from, through all derivatives"
-        " down to the source files, and whether recomputing it from only these rows gives the same row. Identify the row"
-        " by its dataset and its offset."
+        "Return where one row comes from: the rows of other datasets that it was computed from, through all"
+        " derivatives down to the source files, and whether recomputing it from only these rows gives"
+        " the same row. Identify the row by its dataset and its offset."
     ),
     arguments=ProvenanceArguments,
     answer=ProvenanceAnswer,

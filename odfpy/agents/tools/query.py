@@ -204,9 +204,9 @@ QUERY = Tool(
     title="Query datasets",
     description=(
         "Run one read-only SQL query over datasets. The answer names the blocks that were read, so that it can be"
-        " reproduced, and contains a signed proof if the answer is deterministic: give it a total order, or ORDER BY the"
-        " offset column, the primary key or all grouping columns. Cite the hash of the proof beside every number that"
-        " you report, with the command that verifies it. A dataset is a changelog: for its current state read"
+        " reproduced, and contains a signed proof if the answer is deterministic: give it a total order, or ORDER BY"
+        " the offset column, the primary key or all grouping columns. Cite the hash of the proof beside every number"
+        " that you report, with the command that verifies it. A dataset is a changelog: for its current state read"
         " FROM odf_current('NAME'), for the past FROM odf_as_at('NAME', '2024-03-01'). Rows and characters are limited:"
         " `more` says what is omitted, so count and sum in SQL instead of over the rows shown."
     ),
