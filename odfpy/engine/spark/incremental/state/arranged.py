@@ -2,8 +2,8 @@
 
 This applies to stateful inputs of which nothing is stored, since all their rows matter for ever, and to those of which
 the first rows of each partition are stored, if there are many: in the checkpoint, each pull would read and rewrite all
-of them. Rows are found by Spark's hash of their key; the join with the affected keys that follows removes rows that only
-share the hash.
+of them. Rows are found by Spark's hash of their key; the join with the affected keys that follows removes rows that
+only share the hash.
 """
 
 from __future__ import annotations
