@@ -127,7 +127,7 @@ def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginni
         with closing(archive.open(record)) as stream:
             begun = beginning_of(stream, most)
     except WrongContent as error:
-        message = "The bytes that are stored are not those that were archived\n`odf verify` names what is damaged."
+        message = "The stored bytes do not match the record\n`odf verify` shows what is damaged."
         raise Refused(404, message, None, {"code": error.code}) from error
     return begun, told_from(begun.data[:HEAD], record.path)
 

@@ -48,7 +48,7 @@ def test_who_is_no_admin_sees_no_link_and_a_friendly_page(page: Page, served: Ad
     expect(page.get_by_role("link", name="Administration", exact=True)).to_have_count(0)
     page.goto(f"{served.url}/ui/datasets/{NAME}")
     page.get_by_role("link", name="Access", exact=True).click()
-    expect(page.get_by_text("only administrators see").first).to_be_visible()
+    expect(page.get_by_text("Only administrators see").first).to_be_visible()
     expect(page.get_by_text("acme")).to_have_count(0)
     page.get_by_role("main").get_by_role("link", name="Get it", exact=True).last.click()
     expect(page.locator(".snippet", has_text="Python: pandas")).to_contain_text('"profile.share#sales.eu.orders"')

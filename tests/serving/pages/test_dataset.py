@@ -154,7 +154,7 @@ def test_sources_and_queries(reader: Visit) -> None:
     page = reader.go(f"datasets/{STATIONS}/-/source")
     expect(page.get_by_role("heading", name="Push source default")).to_be_visible()
     expect(page.locator("main")).to_contain_text("primaryKey")
-    page.get_by_text("Manifest").click()
+    page.get_by_text("Manifest", exact=True).click()
     expect(page.get_by_text("kind: DatasetSnapshot")).to_be_visible()
     reader.go(f"datasets/{LOUD}/-/source")
     expect(page.locator("main")).to_contain_text("upper(name)")
@@ -188,7 +188,7 @@ def test_how_to_get_it_is_copied_and_runs(reader: Visit, served: Site, tmp_path:
     names = [one["name"] for one in json.loads(run("bash", "-ec", copied("curl: the first rows")))["output"]["data"]]
     assert names == ["CHUR (GR)", None], "the current state"
     assert "CHUR" in run(sys.executable, "-c", f"{copied('Python: odfpy')}\nprint(frame.to_string())")
-    cloned, _, followed = copied("odf: a workspace").rpartition("\n")
+    cloned, _, followed = copied("odf: clone it").rpartition("\n")
     assert "verified" in run("bash", "-ec", cloned)
     assert followed == f"odf pull {LOUD} --follow"
     expect(page.get_by_text("It is in no share that you may read.")).to_be_visible()
@@ -206,7 +206,7 @@ def test_a_part_that_is_not_there_says_so_and_leads_on(reader: Visit, part: str)
 def test_who_may_read_it_tells_others_than_admins_their_own_right(reader: Visit, nobody: Visit) -> None:
     page = reader.go(f"datasets/{STATIONS}/-/access")
     expect(page.get_by_text("reader has an access token with the scope read")).to_be_visible()
-    expect(page.get_by_text("only administrators see")).to_have_count(2)
+    expect(page.get_by_text("Only administrators see")).to_be_visible()
     page = nobody.go(f"datasets/{PUBLIC}")
     page.get_by_role("link", name="Access").click()
     expect(page.get_by_text("Everyone can read it: it is public.")).to_be_visible()

@@ -330,7 +330,7 @@ def test_pictures_are_shown(look: Callable[[str], Page], reader: Visit) -> None:
 def test_a_page_has_the_record_of_a_withdrawn_file_and_not_its_bytes(look: Callable[[str], Page]) -> None:
     page = look("secret.txt")
     expect(page.locator(".note")).to_contain_text(
-        "by bob: has passwords in it. Searches leave it out, and its bytes are"
+        "by bob: has passwords in it. Searches do not list it, and its content is"
     )
     expect(page.get_by_role("heading", name="History")).to_be_visible()
     expect(page.get_by_text("wrong host, found later")).to_be_visible()
