@@ -33,8 +33,8 @@ _PAGE: Final = """\
 <meta name="robots" content="noindex">
 <title>Your profile file</title>
 <h1>Your profile file</h1>
-<p>Somebody shares data with you. The button gives you the file that your tools need to read it. It works once.</p>
-<p>Whoever has the file can read the data: keep it where others cannot.</p>
+<p>Data is shared with you. This button downloads the profile file that your tools need to read it. It works once.</p>
+<p>Anyone who has the file can read the data: store it in a safe place.</p>
 <form method="post"><button>Download the profile file</button></form>
 """
 
