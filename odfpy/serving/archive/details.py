@@ -148,7 +148,7 @@ async def check(request: Request, caller: AnyCaller, served: ReadableArchive, id
             if record.size > MAX_CHECKED:
                 raise Refused(
                     400,
-                    f"The file has {record.size} bytes; the server hashes up to {MAX_CHECKED} for somebody who asks\n"
+                    f"The file has {record.size} bytes; the server hashes up to {MAX_CHECKED} on request\n"
                     "Fetch it: `odf archive fetch` hashes what it gets.",
                 )
             return reply(request, _checked(served.archive, record, control))

@@ -48,7 +48,7 @@ class AnalysisModel(BaseModel):
                         {
                             "alias": None,
                             "queryClass": "row by row",
-                            "reason": "each row is made of one row of the input",
+                            "reason": "each row is computed from one row of the input",
                             "state": "none",
                             "query": "select * from rates",
                         }

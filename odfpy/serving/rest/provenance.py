@@ -178,7 +178,7 @@ def _visibility(storage: Storage, caller: Caller) -> Callable[[DatasetId], bool]
 def _refused(error: OdfError) -> OdfError | Refused:
     """Return the error response if the request or the dataset's inputs are at fault; else the error itself."""
     if isinstance(error, DatasetNotFound):  # its message contains folders of the server
-        return Refused(400, "An input of the dataset is not on this server, so it cannot be told what rows are made of")
+        return Refused(400, "An input of the dataset is not on this server, so its rows cannot be traced")
     if isinstance(error, (UnknownProvenance, InputDiverged)):
         return Refused.of(400, error)
     return refusal(error) or error
