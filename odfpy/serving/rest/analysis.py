@@ -56,7 +56,7 @@ class AnalysisModel(BaseModel):
                     "outputColumns": ["offset", "op", "system_time", "event_time", "rate"],
                     "primaryKey": None,
                     "watermark": "that of rates",
-                    "late": "taken in",
+                    "late": "passed on",
                     "notes": [],
                 }
             ]
