@@ -163,7 +163,7 @@ function Profile({ person, path, close, reload }: Properties & { path: string })
   if (made) {
     return (
       <ShownOnce title={`The profile file of ${person.name}`} text={made} file={`${person.name}.share`} close={close}>
-        Whoever has this file reads what {person.name} is granted. Send it over a secure channel.
+        Anyone who has this file can read what is granted to {person.name}. Send it over a secure channel.
       </ShownOnce>
     );
   }
@@ -202,7 +202,7 @@ function Link({ person, path, close }: Properties & { path: string }) {
   if (made) {
     return (
       <ShownOnce title={`An activation link for ${person.name}`} text={made.url} close={close}>
-        Whoever opens it first gets the profile file of {person.name}. It works once, until {moment(made.expiresAt)}.
+        The first person who opens it gets the profile file of {person.name}. It works once, until {moment(made.expiresAt)}.
       </ShownOnce>
     );
   }

@@ -85,7 +85,7 @@ export function TokensTab() {
       )}
       {made && (
         <ShownOnce title={`The access token ${made.name}`} text={made.accessToken} close={() => show(undefined)}>
-          Whoever has it {SCOPES[made.scope]}, {made.expiresAt ? `until ${moment(made.expiresAt)}` : "without an expiry"}.
+          Anyone who has it {SCOPES[made.scope]}, {made.expiresAt ? `until ${moment(made.expiresAt)}` : "without an expiry"}.
         </ShownOnce>
       )}
       {removed && (

@@ -49,7 +49,7 @@ function OwnAccessTab({ dataset }: TabProperties) {
       )}
       <p class="dim">
         Only administrators see which tokens, users and recipients may read it, and which parts.{" "}
-        {session.value.name ? "Ask whoever runs this server." : <a href={href("signin", { then: location.pathname })}>Sign in</a>}
+        {session.value.name ? "Ask the operator of this server." : <a href={href("signin", { then: location.pathname })}>Sign in</a>}
       </p>
     </section>
   );

@@ -60,7 +60,7 @@ export function ReadersTab({ dataset }: TabProperties) {
         <p class="lead">
           <Badge tone="good">private</Badge> {counted(found.tokens.length, "access token")} of the workspace, and{" "}
           {counted(total, "other reader")}
-          {search && " that match"}; nobody else over the network.
+          {search && " that match"}; no one else over the network.
         </p>
       )}
       <h2>Users and recipients</h2>
