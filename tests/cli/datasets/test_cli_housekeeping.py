@@ -88,7 +88,7 @@ def test_back_and_forth(odf: Odf, grown: Path) -> None:
     assert (done["blocks"], done["records"], done["sequenceNumber"]) == (1, 1, 4)
     assert done["toBeMadeAgain"] == [DERIVED]
     again = odf("reset", NAME, "4", "--yes")
-    assert (again.code, again.err) == (0, f"{NAME} is at block 4 ({done['newHead']}) already\n")
+    assert (again.code, again.err) == (0, f"{NAME} is already at block 4 ({done['newHead']})\n")
     assert odf("reset", NAME, done["oldHead"], "-y").err.startswith(f"{NAME} moved forward to block 5 ")
     assert odf("verify", NAME).code == 0
 

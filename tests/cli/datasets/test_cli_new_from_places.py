@@ -40,13 +40,13 @@ def test_the_name_is_that_of_the_file(odf: Odf, folder: Path):
         (["--from", "a_b.csv"], "'a_b' is not a name of a dataset"),
         (["--from", "http://[host/x.csv"], "Not a URL: 'http://[host/x.csv'"),
         (["x", "--from", "gone.csv"], "There is no file gone.csv"),
-        (["x", "--from", "gone/*.csv"], "The folder of 'gone/*.csv' is not there"),
+        (["x", "--from", "gone/*.csv"], "The folder of 'gone/*.csv' does not exist"),
         (["x", "--from", ""], "--from must be a file"),
         (["x", "--from", "a" * 5000], "There is no file aaaa"),
         (["x", "--from", "https:" + "a" * 5000], "Not an http or https URL"),
         (["--from", "/"], "is not a name of a dataset"),
         (["x", "--from", "empty"], "No file in"),
-        (["x", "--from", "gopher://x/a.csv"], "nothing is known of the scheme gopher:"),
+        (["x", "--from", "gopher://x/a.csv"], "unknown scheme gopher"),
         (["x", "--from", "file:gone.csv"], "Cannot read file:gone.csv"),
         (["x", "--from", "http://127.0.0.1:1/a.csv"], "http://127.0.0.1:1/a.csv"),
         (["x_y", "--from", "a_b.csv"], "Not a dataset name: 'x_y'"),
@@ -218,7 +218,7 @@ def test_what_is_not_certain_is_said_on_the_screen(odf: Odf, folder: Path):
     (folder / "a.csv").write_bytes(b"id,name\n1,\xe9\n")
     assert "note: line 2 is not UTF-8; windows-1252 is a guess" in odf("new", "--from", "a.csv").err
     (folder / "b.json").write_bytes(b'[{"id": 1, "lines": [{"a": 1}]}]')
-    assert "note: omitted, since no column type supports it: 'lines'" in odf("new", "--from", "b.json").err
+    assert "note: omitted, since no column type fits: 'lines'" in odf("new", "--from", "b.json").err
     with static_server(folder) as server:
         server.special["token=s3cr3t"] = lambda handler: send(handler, PEOPLE)
         made = odf("new", "--from", f"{server.url}/c.csv?token=s3cr3t")
