@@ -93,11 +93,11 @@ _register(OdfError, OdfError.code)
 
 
 class InternalError(OdfError, code="E999"):
-    """A promise inside odfpy was broken: a bug, to be reported."""
+    """An internal invariant was violated: a bug to report."""
 
 
 class UsageError(OdfError, code="E100"):
-    """The request itself is wrong: a bad argument, option, name or combination."""
+    """The request is invalid: a wrong argument, option, name or combination."""
 
     exit_code = 2
 
@@ -110,21 +110,21 @@ class InvalidValue(UsageError, code="E101"):
 
 
 class NotFound(OdfError, code="E110"):
-    """Something that was named does not exist."""
+    """A named object does not exist."""
 
 
 class WorkspaceNotFound(NotFound, code="E111"):
-    """Neither the folder nor any parent of it holds a workspace."""
+    """Neither the folder nor any of its parents contains a workspace."""
 
     exit_code = 2
 
 
 class DatasetNotFound(NotFound, code="E112"):
-    """No dataset goes by that name or id."""
+    """No dataset has that name or id."""
 
 
 class RepositoryNotFound(NotFound, code="E113"):
-    """No repository goes by that name."""
+    """No repository has that name."""
 
 
 class ReferenceNotFound(NotFound, code="E114"):
@@ -136,14 +136,14 @@ class ObjectNotFound(NotFound, code="E115"):
 
 
 class AlreadyExists(OdfError, code="E116"):
-    """Something of that name already exists."""
+    """An object of that name already exists."""
 
 
 # --- Bytes, documents and chains -------------------------------------------------------------------------------------
 
 
 class MalformedData(OdfError, code="E200"):
-    """Bytes or text do not have the form that their format prescribes."""
+    """Bytes or text do not match their format."""
 
 
 class MalformedBlock(MalformedData, code="E201"):
@@ -155,11 +155,11 @@ class MalformedManifest(MalformedData, code="E202"):
 
 
 class TooManyNodes(MalformedManifest, code="E470"):
-    """A text has more documents or values than a manifest could need."""
+    """A text has more documents or values than any manifest needs."""
 
 
 class UnsupportedVersion(MalformedData, code="E204"):
-    """The format is known, but written in a version this release cannot read."""
+    """The format is known, but its version is not supported by this release."""
 
 
 class SchemaError(OdfError, code="E210"):
@@ -171,15 +171,15 @@ class NoDataYet(SchemaError, code="E211"):
 
 
 class IntegrityError(OdfError, code="E220"):
-    """Stored or received bytes are not what their hash or their chain says."""
+    """Stored or received bytes do not match their hash or their chain."""
 
 
 class HashMismatch(IntegrityError, code="E221"):
-    """The hash of some bytes is not the one that they are named by."""
+    """Bytes do not have the hash in their name."""
 
 
 class ReplayMismatch(IntegrityError, code="E223"):
-    """A transform, run again, gives something else than what was recorded."""
+    """A replay of a transform gives a different result than recorded."""
 
 
 class BatchMismatch(IntegrityError, code="E224"):
@@ -194,7 +194,7 @@ class ChainRuleViolation(IntegrityError, code="E300"):
 
 
 class ConcurrentUpdate(OdfError, code="E121"):
-    """A reference was moved by another client in the meantime."""
+    """A reference was moved concurrently by another client."""
 
 
 class DatasetLocked(OdfError, code="E120"):
@@ -205,7 +205,7 @@ class DatasetLocked(OdfError, code="E120"):
 
 
 class IngestError(OdfError, code="E400"):
-    """New data could not be taken in; nothing was committed."""
+    """New data could not be ingested; nothing was committed."""
 
 
 class FetchError(IngestError, code="E401"):
@@ -213,10 +213,10 @@ class FetchError(IngestError, code="E401"):
 
 
 class FetchInterrupted(FetchError, code="E404"):
-    """The source could not be read to the end this time; a retry may succeed.
+    """A fetch of the source was interrupted; a retry may succeed.
 
     Attributes:
-        retry_after: seconds to wait, if the source says so.
+        retry_after: seconds to wait, if the source requests it.
     """
 
     retry_after: float | None
@@ -231,15 +231,15 @@ class PrepareError(IngestError, code="E405"):
 
 
 class BadValue(IngestError, code="E402"):
-    """A value does not fit; the message names file, line, column, value and wanted type."""
+    """A value does not fit; the message names file, line, column, value and expected type."""
 
 
 class TooManyRetractions(IngestError, code="E407"):
-    """A new state lacks more of the current rows than a snapshot may retract unasked."""
+    """A snapshot would retract more of the current rows than allowed without confirmation."""
 
 
 class HeaderMissing(IngestError, code="E408"):
-    """A CSV file does not begin with the header that it should have."""
+    """A CSV file does not begin with the expected header."""
 
 
 # --- Queries and engines ---------------------------------------------------------------------------------------------
@@ -250,38 +250,38 @@ class EngineError(OdfError, code="E500"):
 
 
 class InvalidQuery(EngineError, code="E501"):
-    """The query does not parse, or names what is not there."""
+    """The query does not parse, or names something that does not exist."""
 
 
 class UnsupportedQuery(EngineError, code="E502"):
-    """The query is valid but not of a class that the engine can process incrementally."""
+    """The query is valid, but the engine cannot process it incrementally."""
 
 
 class NondeterministicQuery(EngineError, code="E503"):
-    """The query's result would not be a function of its inputs."""
+    """The result of the query is not a function of its inputs."""
 
 
 class EngineNotFound(EngineError, code="E504"):
-    """No engine of this release goes by that name."""
+    """There is no engine of that name in this release."""
 
 
 class EngineUnavailable(EngineError, code="E505"):
-    """The engine could not be started or has gone away."""
+    """The engine could not be started, or has exited."""
 
 
 class SandboxRequired(EngineError, code="E440"):
-    """A query of a stranger would run outside of a whole sandbox."""
+    """An untrusted query would run without a full sandbox."""
 
 
 # --- Questions -------------------------------------------------------------------------------------------------------
 
 
 class QueryEnded(EngineError, code="E450"):
-    """The process of a query has ended: the query wanted too much memory, or broke DataFusion."""
+    """The process of a query has exited: it exceeded its memory limit, or DataFusion crashed."""
 
 
 class QueryTooLong(InvalidQuery, code="E451"):
-    """A query has more text, or more words and signs, than it may have."""
+    """A query has more characters or tokens than allowed."""
 
 
 class QueryTooDeep(InvalidQuery, code="E452"):
@@ -295,57 +295,57 @@ class QueryTooDeep(InvalidQuery, code="E452"):
 
 
 class NotYetThen(NotFound, code="E701"):
-    """A dataset is asked for as it was before it began."""
+    """A dataset is requested as at a time before its first block."""
 
 
 class QueryCancelled(OdfError, code="E702"):
-    """Somebody has stopped the query."""
+    """The query was cancelled."""
 
 
 class QueryTimedOut(EngineError, code="E703"):
-    """The query took longer than it may."""
+    """The query exceeded its time limit."""
 
 
 class ResultTooLarge(EngineError, code="E704"):
-    """The result has more bytes than it may."""
+    """The result exceeds its size limit."""
 
 
 class WrongProjection(InvalidQuery, code="E705"):
-    """A temporal projection is not written as it should be, or the dataset has no such moment."""
+    """A temporal projection is invalid, or the dataset has no such version."""
 
 
 class BlockOfAnother(NotFound, code="E706"):
-    """A block is not of the dataset that it is to be read at."""
+    """A block belongs to another dataset than the one to read."""
 
 
 class UnknownTable(DatasetNotFound, code="E707"):
-    """A query names what is neither a dataset nor defined by itself."""
+    """A query names a table that is neither a dataset nor defined in the query."""
 
 
 # --- Exports, differences, charts ------------------------------------------------------------------------------------
 
 
 class CannotExport(OdfError, code="E740"):
-    """Rows cannot be written in the form that is wanted."""
+    """Rows cannot be written in the requested format."""
 
 
 class ExportDamaged(IntegrityError, code="E741"):
-    """Exported files are not those that were written."""
+    """Exported files were changed or are missing."""
 
 
 class NoSuchKey(UsageError, code="E742"):
-    """Rows are to be told apart by a column that they do not have."""
+    """A key column does not exist."""
 
 
 class NothingToPlot(OdfError, code="E743"):
-    """The rows are no chart: there are no numbers among them."""
+    """The rows cannot be plotted: they have no numbers."""
 
 
 # --- Transfer --------------------------------------------------------------------------------------------------------
 
 
 class TransferError(OdfError, code="E600"):
-    """A dataset could not be moved between places."""
+    """A dataset could not be transferred."""
 
 
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:

@@ -24,7 +24,7 @@ def command_pages() -> dict[str, str]:
 def _overview(program: DescribedCommand) -> str:
     lines = ["# Commands", "", _prose(program.command.help), "", "| command | |", "|---|---|"]
     lines += [f"| [`odf {name}`]({name}.md) | {_cell(what)} |" for name, (_, what) in COMMANDS.items()]
-    lines += ["", "## Options of all commands", "", "They stand before the command or after it.", ""]
+    lines += ["", "## Options of all commands", "", "Give these options before the command or after it.", ""]
     lines += [*_table("option", program.shared_options), "", "## Examples", "", *_console(program.command.epilog), ""]
     return "\n".join(lines)
 

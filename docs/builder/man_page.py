@@ -16,14 +16,14 @@ _FILES = {
     ".odf/": "a workspace: datasets, keys, settings. Commands find it from any folder below.",
     ".odf/config.yaml": "settings of the workspace; see `odf config`.",
     "~/.config/odfpy/": "settings, tokens and keys of the user.",
-    "~/.cache/odfpy/": "caches, all of which can be made again.",
+    "~/.cache/odfpy/": "caches, which are rebuilt when needed.",
 }
 _CODES = {
-    "0": "done.",
-    "1": "failed: something does not match, or cannot be reached.",
+    "0": "success.",
+    "1": "failure: the operation failed.",
     "2": "wrong usage: the request is invalid.",
     "130": "interrupted.",
-    "141": "nobody reads the output any more.",
+    "141": "broken pipe: the reader of the output has exited.",
 }
 
 
@@ -38,7 +38,7 @@ def _page() -> Iterator[str]:
     yield from (".SH SYNOPSIS", ".B odf", "[\\fIOPTIONS\\fR] \\fICOMMAND\\fR [\\fIARGUMENTS\\fR]")
     yield from (".SH DESCRIPTION", _text(program.command.help))
     yield "Errors have a code, which \\fBodf help E402\\fR explains."
-    yield from (".SH OPTIONS", "They stand before the command or after it.")
+    yield from (".SH OPTIONS", "Give these options before the command or after it.")
     yield from _options(program.shared_options)
     for title, commands in SECTIONS.items():
         yield f".SH {_text(title).upper()}"

@@ -17,19 +17,19 @@ export function sliceOf(event: Event): Slice | undefined {
 }
 
 const WORDS: Record<string, string> = {
-  Seed: "Beginning",
-  AddData: "New data",
-  ExecuteTransform: "Derived data",
-  SetDataSchema: "Columns set",
+  Seed: "Created",
+  AddData: "Data added",
+  ExecuteTransform: "Transform executed",
+  SetDataSchema: "Schema set",
   SetInfo: "Description set",
-  SetAttachments: "Documents set",
+  SetAttachments: "Attachments set",
   SetLicense: "License set",
   SetVocab: "Names of system columns set",
-  SetTransform: "Query set",
-  SetPollingSource: "Source set",
-  DisablePollingSource: "Source switched off",
+  SetTransform: "Transform set",
+  SetPollingSource: "Polling source set",
+  DisablePollingSource: "Polling source disabled",
   AddPushSource: "Push source added",
-  DisablePushSource: "Push source switched off",
+  DisablePushSource: "Push source disabled",
 };
 
 /** The kind of an event in words. */

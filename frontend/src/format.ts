@@ -67,7 +67,7 @@ export const cut = (value: string, longest: number): string =>
   value.length > longest ? `${value.slice(0, longest)}… (${count(value.length)} characters)` : value;
 
 /** The meaning of “records”, where numbers of them are shown beside numbers of rows. */
-export const RECORDS = "rows ever written, corrections among them";
+export const RECORDS = "all rows of the changelog, including corrections";
 
 /** A value of a cell as text; long ones are cut where the table shows them. */
 export function text(value: unknown): string {

@@ -55,7 +55,7 @@ function Frame() {
   return (
     <>
       <a class="skip" href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <header class="top">
         <a class="brand" href={href("")} aria-label="Open Data Fabric, all datasets">
@@ -77,7 +77,7 @@ function Frame() {
       {!isOnline.value && <Offline />}
       {hasEnded.value && pathOf(address.value) !== "signin" && (
         <p class="banner" role="alert">
-          Your session has ended. What you see may be old. <a href={signInLink()}>Sign in again</a>
+          Your session has expired. The page may be out of date. <a href={signInLink()}>Sign in again</a>
         </p>
       )}
       <main id="content" tabIndex={-1}>
@@ -107,7 +107,7 @@ function Person() {
   };
   return (
     <>
-      <span title={isAdmin ? "may do everything" : `scope ${scope}`}>{name}</span>
+      <span title={isAdmin ? "can do everything" : `scope ${scope}`}>{name}</span>
       <button type="button" class="quiet" onClick={leave}>
         Sign out
       </button>
@@ -122,7 +122,7 @@ function Offline() {
   }, []);
   return (
     <p class="banner" role="alert">
-      The server does not answer. This page tries again by itself; nothing that you have written is lost.
+      The server does not answer. This page retries automatically; your input is kept.
     </p>
   );
 }

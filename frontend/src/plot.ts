@@ -41,7 +41,7 @@ export function columnsToPlot(fields: Field[]): number[] {
   const numbers = fields.flatMap((field, at) => (at > across && isNumber(field) ? [at] : []));
   if (!numbers.length) {
     const besides = across === 0 ? " besides the first" : "";
-    throw new NothingToPlot(`The answer has no column of numbers to draw${besides}\nSelect first what goes across, then numbers.`);
+    throw new NothingToPlot(`The answer has no numeric column to plot${besides}\nSelect the horizontal axis first, then numbers.`);
   }
   return [across, ...numbers];
 }
@@ -87,9 +87,9 @@ export function plotOf(fields: Field[], rows: Iterable<Cell[]>): Plot {
     const name = kind === "names" ? text(row[0]).slice(0, 200) || "(none)" : "";
     points.push({ place, name, values: cells.map(drawn), cells: first ? row : cells });
   }
-  if (!number) throw new NothingToPlot("The answer has no rows, and is not a chart");
+  if (!number) throw new NothingToPlot("The answer has no rows to plot");
   const seen = points.filter((point) => point.values.some((value) => value !== null));
-  if (!seen.length) throw new NothingToPlot("The answer has no numbers to draw: they are null, or not finite");
+  if (!seen.length) throw new NothingToPlot("The answer has no numbers to plot: they are null, or not finite");
   const shown = (kind === "names" ? points : seen).sort((one, other) => one.place - other.place);
   const used = [...(first ? [0] : []), ...numbers].map((at) => fields[at]?.name ?? "");
   const only = seen.length === 1 && shown.length === 1 ? seen[0] : undefined;

@@ -44,7 +44,7 @@ export async function inHalves(
   } catch (error) {
     const isTooLarge = error instanceof ApiError && error.status === 400 && /MiB|bytes|values/.test(error.message);
     if (!isTooLarge) throw error;
-    if (to - from <= 1) return [["too large for a page: use odf export, or name fewer columns in a query"]];
+    if (to - from <= 1) return [["too large to show: use odf export, or select fewer columns in a query"]];
     const middle = Math.floor((from + to) / 2);
     return [...(await inHalves(from, middle, load)), ...(await inHalves(middle, to, load))];
   }

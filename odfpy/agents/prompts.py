@@ -13,14 +13,14 @@ PROMPTS: Final = [
         title="Check this number",
         description="Find out whether a number is right, and prove it.",
         arguments=[
-            PromptArgument(name="claim", description="The number, and what it is said to be.", required=True),
+            PromptArgument(name="claim", description="The number, and its claimed meaning.", required=True),
             PromptArgument(name="proof", description="The hash of its proof, or the proof, if there is one."),
         ],
     ),
     Prompt(
         name="what_changed",
         title="What has changed?",
-        description="What has changed in a dataset since some day.",
+        description="Summarize the changes of a dataset since a date.",
         arguments=[
             PromptArgument(name="name", description="Name of the dataset.", required=True),
             PromptArgument(name="since", description="A date, such as 2024-03-01.", required=True),

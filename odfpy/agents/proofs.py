@@ -31,13 +31,13 @@ _MAX_BYTES: Final = 64 * 1024**2
 
 
 class ProofReference(BaseModel):
-    """A proof that is kept: the place that it is at, and the command that checks it."""
+    """A stored proof: its location, and the command that verifies it."""
 
-    hash: Annotated[str, Field(description="Cite this beside the number: a person finds the proof by it.")]
-    uri: Annotated[str, Field(description="The resource that has the proof.")]
-    file: Annotated[str | None, Field(description="The file that has the proof, on the person's machine.")]
-    signer: Annotated[str, Field(description="The key that has signed the answer.")]
-    check: Annotated[str, Field(description="What a person types to check the answer.")]
+    hash: Annotated[str, Field(description="Cite this beside the number: it identifies the proof.")]
+    uri: Annotated[str, Field(description="The resource with the proof.")]
+    file: Annotated[str | None, Field(description="The file with the proof, on the user's machine.")]
+    signer: Annotated[str, Field(description="The key that signed the answer.")]
+    check: Annotated[str, Field(description="The command with which the user verifies the answer.")]
 
 
 def cited_as(document: CommittedAnswer) -> str:

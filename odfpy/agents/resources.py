@@ -23,7 +23,7 @@ TEMPLATES: Final = [
         uri_template=f"{_DATASETS}{{name}}",
         name="dataset",
         title="Description of a dataset",
-        description="As describe_dataset gives it.",
+        description="The description of the dataset, as from describe_dataset.",
         mime_type=MIME_TYPE,
     ),
     ResourceTemplate(

@@ -28,11 +28,11 @@ class RecordRefused(UsageError, code="E840"):
 
 
 class NoSuchFile(NotFound, code="E841"):
-    """The archive has no file with that id, or none of that what and where."""
+    """The archive has no file with that id, or with that what and where."""
 
 
 class FileRemoved(NoSuchFile, code="E842"):
-    """The record exists, but its bytes were removed, as the archive records."""
+    """The record exists, but its bytes were removed."""
 
 
 class FileElsewhere(NoSuchFile, code="E843"):
@@ -56,7 +56,7 @@ class NotAnArchive(UsageError, code="E847"):
 
 
 class NotAFile(UsageError, code="E848"):
-    """A path leads to something that cannot be archived: a folder, a pipe, a device, a broken link."""
+    """A path is not a file that can be archived: a folder, a pipe, a device, a broken link."""
 
 
 class InvalidCursor(UsageError, code="E850"):

@@ -68,7 +68,7 @@ class SequenceBroken(ChainRuleViolation, code="E302"):
 
 
 class PreviousBlockMismatch(ChainRuleViolation, code="E303"):
-    """A block names the block before it."""
+    """A block contains the hash of the previous block."""
 
 
 class SystemTimeWentBack(ChainRuleViolation, code="E304"):
@@ -136,7 +136,7 @@ class SourceUnknown(ChainRuleViolation, code="E319"):
 
 
 class SourceIncomplete(ChainRuleViolation, code="E320"):
-    """A source of Ethereum logs says of which chain."""
+    """A source of Ethereum logs names its chain."""
 
 
 class AmbiguousReadSchema(ChainRuleViolation, code="E321"):

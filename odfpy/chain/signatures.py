@@ -46,7 +46,7 @@ _WEB_PAGE: Final = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html|head|\?x
 
 
 class ForgedSignature(IntegrityError, code="E650"):
-    """A signature is not by its stated signer, or belongs to something else."""
+    """A signature was not made by its stated signer, or belongs to another object."""
 
 
 class MalformedSignature(MalformedData, code="E651"):

@@ -34,7 +34,7 @@ SECTIONS = {
     "Ingest": {
         "pull": ("datasets.ingest", "Bring datasets up to date from their sources, inputs or origins."),
         "ingest": ("datasets.ingest", "Ingest files or standard input into a dataset."),
-        "source": ("workspace.source", "List sources and approve those that may run on this machine."),
+        "source": ("workspace.source", "List sources, and approve those that may run in this workspace."),
     },
     "Archives of files": {
         "archive": ("archive.archive", "Archives of files: stored unchanged, with search by type, origin and time."),

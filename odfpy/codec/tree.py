@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 
 class TreeError(MalformedManifest, code="E203"):
-    """A tree does not have the wanted shape.
+    """A tree does not have the expected shape.
 
     Attributes:
-        path: keys and positions that lead to the place.
-        problem: what is wrong there.
+        path: keys and positions of the invalid value.
+        problem: the error.
     """
 
     path: Path

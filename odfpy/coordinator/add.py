@@ -89,7 +89,7 @@ def add(
         replace_existing: whether to append the changes to datasets that exist.
         keep_existing: whether to leave existing datasets unchanged, and continue with the others.
         dry_run: whether only to check; missing inputs are then remarks.
-        approve: whether their sources may run on this machine.
+        approve: whether to approve their sources in this workspace.
 
     Raises:
         DatasetLocked, ConcurrentUpdate: another process writes to an existing one; nothing was added.

@@ -14,7 +14,7 @@ from odfpy.values import dataclass
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_HINT: Final = "`odf verify` names what is damaged; pull the dataset again from an intact copy."
+_HINT: Final = "`odf verify` shows what is damaged; pull the dataset again from an intact copy."
 
 
 @dataclass(frozen=True, slots=True)

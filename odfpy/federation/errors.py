@@ -44,8 +44,8 @@ class SourceMismatch(SourceFailed, code="E776"):
 
 
 class AuthenticationFailed(OdfError, code="E785"):
-    """A peer is not the identity that it claims to be, as far as this relay can tell."""
+    """The relay cannot verify the identity that a peer claims."""
 
 
 class AnswerNotKept(OdfError, code="E798"):
-    """An answer of a web cannot be kept, since it could not be verified afterwards."""
+    """An answer of a web is not stored, since it could not be verified afterwards."""

@@ -6,23 +6,23 @@ from odfpy.errors import OdfError, SchemaError
 
 
 class FlightFailed(OdfError, code="E830"):
-    """A Flight server cannot be reached, or does not do what it is asked."""
+    """A Flight server cannot be reached, or fails to execute a request."""
 
 
 class FlightRefused(FlightFailed, code="E831"):
-    """A Flight server does not take the credentials, or there are none for it."""
+    """A Flight server rejects the credentials, or there are none for it."""
 
 
 class NoLocationLeft(FlightFailed, code="E832"):
-    """No location of an endpoint has given its rows; none of them has been handed over."""
+    """No location of an endpoint returned its rows; no row was passed on."""
 
 
 class StreamBroken(FlightFailed, code="E833"):
-    """A stream has ended too early, when rows of it had been handed over already."""
+    """A stream ended early, after some of its rows had been passed on."""
 
 
 class SchemaBroken(FlightFailed, code="E834"):
-    """A server sends other columns than it has declared."""
+    """A server sends other columns than it declared."""
 
 
 class NotForSpark(SchemaError, code="E835"):

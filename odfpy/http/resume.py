@@ -34,7 +34,7 @@ _RANGE = re.compile(r"bytes ([0-9]{1,18})-")
 
 
 class TransferInterrupted(TransferError, code="E614"):
-    """A connection broke off, or nothing came in time; a retry may succeed."""
+    """A connection was lost or timed out; a retry may succeed."""
 
 
 class ResumableDownload(io.RawIOBase):

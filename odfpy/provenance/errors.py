@@ -6,7 +6,7 @@ from odfpy.errors import NotFound, OdfError
 
 
 class UnknownProvenance(OdfError, code="E710"):
-    """It cannot be told what a row is made of."""
+    """The provenance of a row cannot be determined."""
 
 
 class NoSuchRow(NotFound, code="E711"):

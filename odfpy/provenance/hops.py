@@ -33,7 +33,7 @@ class Datasets(Protocol):
 def provenance_of(
     datasets: Datasets, dataset_id: DatasetId, offset: int, *, column: str | None = None, depth: int | None = None
 ) -> Provenance:
-    """Return what a row is made of.
+    """Return the rows that a row was computed from.
 
     Args:
         datasets: where rows are looked for.
@@ -54,7 +54,7 @@ def provenance_of(
         offsets = sorted(waiting[one])
         if len(offsets) > _MAX_ROWS:
             raise UnknownProvenance(
-                f"The row is made of {len(offsets)} rows of one dataset, more than are followed further",
+                f"The row was computed from {len(offsets)} rows of one dataset, more than are traced further",
                 hint=f"`--depth {levels[one]}` stops there.",
             )
         is_last = depth is not None and levels[one] >= depth

@@ -10,7 +10,7 @@ class ProtocolViolation(TransferError, code="E620"):
 
 
 class PeerFailed(TransferError, code="E621"):
-    """The peer gave up, and reported why."""
+    """The peer aborted, and reported why."""
 
 
 class RemoteHeadMoved(TransferError, code="E622"):
@@ -22,8 +22,8 @@ class RemoteCollision(TransferError, code="E623"):
 
 
 class ConnectionLost(TransferError, code="E624"):
-    """The connection ended before the conversation did."""
+    """The connection was lost before the exchange was complete."""
 
 
 class AccessRefused(TransferError, code="E625"):
-    """The server wants a token, or another one."""
+    """The server requires a token, or another one."""

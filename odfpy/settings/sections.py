@@ -157,7 +157,7 @@ class SharingSection(Section):
         Text | None,
         Help("URL of the database of shares, users and grants; a file in the workspace if not set", is_secret=True),
     ] = None
-    url: Annotated[Text | None, Help("URL of the server as recipients reach it, for profile files")] = None
+    url: Annotated[Text | None, Help("URL of the server for recipients, for profile files")] = None
     url_lifetime: Annotated[Positive, Help("Seconds for which the URL of a shared file is valid")] = 3600
     login_lifetime: Annotated[Positive, Help("Seconds for which a token from a login with a password is valid")] = (
         43_200

@@ -10,8 +10,8 @@ class SharedObjectNotFound(NotFound, code="E760"):
 
 
 class InvalidCondition(UsageError, code="E761"):
-    """A condition on rows is not one that a grant may have."""
+    """A row condition is not allowed in a grant."""
 
 
 class CannotShare(UsageError, code="E762"):
-    """A table cannot be shared, or not read any more."""
+    """A table cannot be shared, or can no longer be read."""

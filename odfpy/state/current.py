@@ -189,7 +189,7 @@ class ScannedState:
         if not found.combine_chunks().equals(from_numpy(ascending)):
             raise IntegrityError(
                 "The data slices do not hold all offsets from 0 on, in order",
-                hint="`odf verify --integrity` names what is damaged.",
+                hint="`odf verify --integrity` shows what is damaged.",
             )
         return table.take(from_numpy(np.argsort(order, kind="stable")))
 

@@ -199,7 +199,7 @@ def test_diverged_sides_are_refused_with_both_heads_and_the_common_ancestor(here
     with pytest.raises(DatasetsDiverged) as caught:
         transfer(there, here)
     message = caught.value.message
-    assert f"goes on with 2 blocks (to {there.chain.head()})" in message
+    assert f"continues with 2 blocks (to {there.chain.head()})" in message
     assert f"with 1 block (to {here.chain.head()})" in message
     assert f"have diverged after block 2 ({ancestor})" in message
     assert "drops 1 block there" in (caught.value.hint or "")

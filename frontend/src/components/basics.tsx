@@ -54,7 +54,7 @@ export function ErrorCode({ code }: { code: string }) {
   const [isOpen, open] = useState(false);
   return (
     <>
-      <button type="button" class="quiet code" aria-haspopup="dialog" title={`What ${code} means, and what to try`} onClick={() => open(true)}>
+      <button type="button" class="quiet code" aria-haspopup="dialog" title={`Explanation of ${code}`} onClick={() => open(true)}>
         {code}
       </button>
       {isOpen && (

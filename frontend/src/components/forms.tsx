@@ -218,20 +218,20 @@ export function ShownOnce(props: { title: string; text: string; file?: string; c
     <Dialog title={title} close={close} isSticky>
       <p>{children}</p>
       <p>
-        <strong>It is shown once.</strong> Nobody can show it again: copy it now.
+        <strong>It is shown only once.</strong> Copy it now; it cannot be shown again.
       </p>
       <pre class="secret" tabIndex={0}>
         {text}
       </pre>
       <div class="bar">
-        <Copy text={text} label="Copy it" />
+        <Copy text={text} label="Copy" />
         {file && (
           <button type="button" onClick={save}>
             Save as {file}
           </button>
         )}
         <button type="button" class="primary" onClick={close}>
-          I have kept it
+          Done
         </button>
       </div>
     </Dialog>

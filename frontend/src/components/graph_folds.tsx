@@ -116,7 +116,7 @@ interface HandleProperties {
 }
 
 function Handle({ box, number, way, x, y, isFolded, toggle }: HandleProperties) {
-  const side = way === "up" ? "what it is derived from" : "what is derived from it";
+  const side = way === "up" ? "its inputs" : "datasets derived from it";
   const text = isFolded ? `+${number}` : "−";
   const width = 13 + text.length * 7;
   const left = way === "up" ? x - width : x;
@@ -127,7 +127,7 @@ function Handle({ box, number, way, x, y, isFolded, toggle }: HandleProperties) 
       role="button"
       tabindex={0}
       aria-expanded={!isFolded}
-      aria-label={`${box.name ?? box.id}: ${isFolded ? `show ${side}, ${counted(number, "dataset")} folded` : `fold ${side}`}`}
+      aria-label={`${box.name ?? box.id}: ${isFolded ? `expand ${side}, ${counted(number, "dataset")} collapsed` : `collapse ${side}`}`}
       onClick={toggle}
       onKeyDown={(event) => {
         if (event.key !== "Enter" && event.key !== " ") return;
@@ -136,7 +136,7 @@ function Handle({ box, number, way, x, y, isFolded, toggle }: HandleProperties) 
         toggle();
       }}
     >
-      <title>{isFolded ? `Show ${side}` : `Fold ${side}`}</title>
+      <title>{isFolded ? `Expand ${side}` : `Collapse ${side}`}</title>
       <rect width={width} height="20" rx="10" />
       <text x={width / 2} y="14.5">
         {text}

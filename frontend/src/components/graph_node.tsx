@@ -37,7 +37,7 @@ export function Node({ box, isSelected }: { box: Box; isSelected: boolean }) {
         <title>{box.id}</title>
         <rect width={WIDTH} height={HEIGHT} rx="8" />
         <text x={MARGIN} y="34">
-          not here, or not for you
+          not here, or not readable
         </text>
         <text x={MARGIN} y="54" class="small">
           {fitting(box.id, "small")}

@@ -75,7 +75,7 @@ export function ListTable<T>(props: {
       </div>
       {list.error && <Problem error={list.error} retry={list.reload} />}
       {!list.value && list.isLoading && <Loading />}
-      {list.value && total === 0 && (search ? <Empty title={`Nothing fits “${search}”`} /> : <Empty title={`No ${nouns} yet`}>{empty}</Empty>)}
+      {list.value && total === 0 && (search ? <Empty title={`No match for “${search}”`} /> : <Empty title={`No ${nouns} yet`}>{empty}</Empty>)}
       {total > 0 && (
         <>
           <p class="dim" role="status">

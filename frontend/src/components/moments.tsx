@@ -103,7 +103,7 @@ export function MomentPicker({ label, value, choose, references, blocks }: Prope
             <span class="hidden">{label}: a time, block, tag or branch</span>
             <input name="moment" placeholder="2024-03-01T12:00:00Z" maxLength={200} spellcheck={false} ref={(element) => element?.focus()} />
           </label>
-          <button type="submit">Use it</button>
+          <button type="submit">Apply</button>
         </form>
       )}
     </div>

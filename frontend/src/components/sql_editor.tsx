@@ -158,7 +158,7 @@ export function SqlEditor(properties: Properties) {
             ]),
           ),
           typedOverSelection,
-          placeholder("Write a query; names of datasets and columns are completed"),
+          placeholder("Enter a query; names of datasets and columns are completed"),
           basicSetup,
           sql({ dialect: StandardSQL, upperCaseKeywords: false }),
           StandardSQL.language.data.of({ autocomplete: completed({ datasets: (part) => latest.current.completions.datasets(part), columns: (name) => latest.current.completions.columns(name) }) }),

@@ -17,7 +17,7 @@ export function ComparePage() {
   return (
     <article>
       <h1>
-        What has changed{name && " in "}
+        Changes{name && " of "}
         {name && <a href={href(datasetPath(name))}>{name}</a>}
       </h1>
       <form class="bar ask" onSubmit={ask} key={name}>
@@ -26,7 +26,7 @@ export function ComparePage() {
         </label>
         <button type="submit">Show</button>
       </form>
-      {name ? <Found key={name} name={name} /> : <Empty title="Of which dataset?" />}
+      {name ? <Found key={name} name={name} /> : <Empty title="Which dataset?" />}
     </article>
   );
 }

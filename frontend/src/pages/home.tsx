@@ -204,7 +204,7 @@ function Line({ dataset, isFavourite, toggle }: { dataset: Dataset; isFavourite:
           </Badge>
         )}
         {dataset.isLate && (
-          <Badge tone="bad" title={`new rows were promised at least every ${dataset.maxAge}`}>
+          <Badge tone="bad" title={`its schedule promises new rows at least every ${dataset.maxAge}`}>
             late
           </Badge>
         )}
@@ -226,7 +226,7 @@ function Line({ dataset, isFavourite, toggle }: { dataset: Dataset; isFavourite:
       <td>
         <Verified dataset={dataset} />
       </td>
-      <td>{dataset.signedBy.length ? <SignedBy names={dataset.signedBy} /> : <span class="dim">nobody</span>}</td>
+      <td>{dataset.signedBy.length ? <SignedBy names={dataset.signedBy} /> : <span class="dim">not signed</span>}</td>
     </tr>
   );
 }
@@ -237,7 +237,7 @@ export function Verified({ dataset }: { dataset: Dataset }) {
   if (!verification.ok) {
     return (
       <Badge tone="bad" title={`on ${verification.time}`}>
-        wrong
+        failed
       </Badge>
     );
   }
@@ -252,9 +252,9 @@ export function Verified({ dataset }: { dataset: Dataset }) {
 function Nothing({ search, kind, who, clear }: { search: string; kind: Kind; who: string | null; clear: () => void }) {
   if (search || kind) {
     return (
-      <Empty title={search ? `Nothing fits “${search}”` : `There are no datasets of the kind ${kind}`}>
+      <Empty title={search ? `No match for “${search}”` : `There are no datasets of the kind ${kind}`}>
         <p>
-          Search looks for all words in names, descriptions and keywords.{" "}
+          A dataset matches if its name, description or keywords contain all words.{" "}
           <a href={href("")} onClick={clear}>
             Show all datasets
           </a>
@@ -271,7 +271,7 @@ function Nothing({ search, kind, who, clear }: { search: string; kind: Kind; who
     <Empty title={who ? "No datasets yet" : "No public datasets"}>
       {who ? (
         <p>
-          Make one with <code>odf new</code> and <code>odf add</code>, or get one with <code>odf pull URL</code>.
+          Create one with <code>odf new</code> and <code>odf add</code>, or pull one with <code>odf pull URL</code>.
         </p>
       ) : (
         <p>

@@ -36,13 +36,13 @@ export function LineagePage() {
       </>
     );
   }
-  if (!graph || !parts || !layout) return <Loading what="Finding out what is derived from what" />;
+  if (!graph || !parts || !layout) return <Loading what="Loading the lineage" />;
   if (!graph.nodes.length) {
     return (
       <Empty title="No datasets yet">
         {session.value.name ? (
           <p>
-            Make one with <code>odf new</code> and <code>odf add</code>; what is derived from it shows up here.
+            Create one with <code>odf new</code> and <code>odf add</code>; datasets derived from it appear here.
           </p>
         ) : (
           <p>
@@ -71,11 +71,11 @@ export function LineagePage() {
       </div>
       <p class="dim" role="status">
         {counted(layout.boxes.length, "dataset")}
-        {left > 0 && `; ${left} more are folded: look for one, take more steps, or unfold some`}. A thick orange line holds a
-        watermark back.{" "}
+        {left > 0 && `; ${left} more are collapsed: search for one, use more steps, or expand some`}. A thick orange line marks an
+        input that holds a watermark back.{" "}
         {folds.length > 0 && (
           <button type="button" class="quiet" onClick={() => setFolds([])}>
-            Unfold everything
+            Expand all
           </button>
         )}
       </p>
@@ -186,13 +186,13 @@ function Nearby({ graph, layout, name }: { graph: Graph; layout: Layout; name: s
           complete to <Moment time={chosen.watermark} none="no time" />, <Ago time={chosen.updatedAt} />
         </span>
       </p>
-      {list("Others derive from it", graph.edges.filter((edge) => edge.input === chosen.id).map((edge) => edge.output))}
+      {list("Datasets derived from it", graph.edges.filter((edge) => edge.input === chosen.id).map((edge) => edge.output))}
     </section>
   );
 }
 
 function Neighbour({ node, holdsBack }: { node: GraphNode | undefined; holdsBack: boolean }) {
-  if (!node?.name) return <span class="dim">not here, or not for you</span>;
+  if (!node?.name) return <span class="dim">not on this server, or not readable for you</span>;
   return (
     <>
       <a href={href("lineage", { dataset: node.name })}>{node.name}</a>{" "}
@@ -236,7 +236,7 @@ function Table({ graph }: { graph: Graph }) {
           ))}
         </tbody>
       </table>
-      {graph.nodes.length > LISTED && <p class="dim">{counted(graph.nodes.length - LISTED, "dataset")} more: look for one above.</p>}
+      {graph.nodes.length > LISTED && <p class="dim">{counted(graph.nodes.length - LISTED, "dataset")} more: search for one above.</p>}
     </div>
   );
 }

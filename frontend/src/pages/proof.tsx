@@ -52,7 +52,7 @@ export function ProofPage() {
       <h1>Check a proof</h1>
       <p>
         Answers of queries can be downloaded with a proof: the query, the blocks that it read, hashes, and a signature.
-        This page checks the signature, and asks the same blocks again whether the same rows come out.
+        This page checks the signature, and runs the query again over the same blocks to compare the rows.
       </p>
       <label
         class={`drop ${isOver ? "over" : ""}`}

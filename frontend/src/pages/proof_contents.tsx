@@ -21,7 +21,7 @@ const MOST = 100; // datasets that are looked for
 export function Contents({ proof, verdict }: { proof: Proof; verdict: Verdict | undefined }) {
   return (
     <>
-      <h2>What was asked</h2>
+      <h2>Query</h2>
       <Snippet label="Query" text={proof.input.query} />
       <Facts>
         <Signer named={proof.proof.verificationMethod} verdict={verdict} />
@@ -34,9 +34,9 @@ export function Contents({ proof, verdict }: { proof: Proof; verdict: Verdict | 
 
 function Signer({ named, verdict }: { named: string; verdict: Verdict | undefined }) {
   const known = verdict?.signer;
-  const name = known && known.name !== known.id ? signer(known.name) : "a key that this server has no name for";
+  const name = known && known.name !== known.id ? signer(known.name) : "a key unknown to this server";
   return (
-    <Fact name={verdict && isSigned(verdict) ? "Signed by" : "Names as its signer"}>
+    <Fact name={verdict && isSigned(verdict) ? "Signed by" : "Claims to be signed by"}>
       {known && <strong>{name}</strong>} <Hash text={named} />
     </Fact>
   );
@@ -53,7 +53,7 @@ function Datasets({ datasets }: { datasets: NonNullable<Proof["input"]["datasets
   const names = new Map(value?.map((one) => [one.id, one.name]));
   return (
     <>
-      <h2>What was read</h2>
+      <h2>Datasets read</h2>
       <ul class="words">
         {datasets.map(({ id, alias, blockHash }) => {
           const name = names.get(id);
@@ -61,7 +61,7 @@ function Datasets({ datasets }: { datasets: NonNullable<Proof["input"]["datasets
             <li key={id}>
               {name ? <a href={href(datasetPath(name))}>{name}</a> : <span title={id}>{alias}</span>}
               {name && name !== alias && ` (there ${alias})`}
-              {value && !name && <span class="dim"> (not here, or not for you)</span>}
+              {value && !name && <span class="dim"> (not on this server, or not readable for you)</span>}
               {blockHash && (
                 <>
                   {" "}
@@ -108,13 +108,13 @@ function tableIn(output: NonNullable<Proof["output"]>): Table | undefined {
 }
 
 function Answered({ output }: { output: Proof["output"] }) {
-  if (!output) return <p class="dim">The file does not have the rows themselves, only their hash.</p>;
+  if (!output) return <p class="dim">The file does not contain the rows, only their hash.</p>;
   const table = tableIn(output);
-  if (!table) return <p class="dim">The rows in the file are in no layout of answers.</p>;
+  if (!table) return <p class="dim">The rows in the file are not in a known format.</p>;
   const { names, rows } = table;
   return (
     <>
-      <h2>What was answered</h2>
+      <h2>Answer</h2>
       <p class="dim">
         {counted(rows.length, "row")}
         {rows.length > FIRST && `, of which these are the first ${count(FIRST)}`}

@@ -10,32 +10,32 @@ export interface Verdict {
   error?: { kind: string; message: string; dataset_id?: string | null };
 }
 
-const CHANGED = "The file was changed or damaged after it was signed. Rely on nothing in it: ask whoever gave it to you for the original.";
+const CHANGED = "The file was changed or damaged after it was signed. Do not trust its content: ask the sender for the original.";
 
 /** What is false, or not known, and what that means; by the kinds of the reference's node. */
 const FINDINGS: Record<string, [string, string]> = {
-  "InvalidRequest::InputHash": ["the question is not the one that was signed", CHANGED],
-  "InvalidRequest::SubQueriesHash": ["answers of other servers in it are not those that were signed", CHANGED],
+  "InvalidRequest::InputHash": ["the query is not the one that was signed", CHANGED],
+  "InvalidRequest::SubQueriesHash": ["its answers of other servers are not those that were signed", CHANGED],
   "InvalidRequest::OutputHash": ["the rows are not those that were signed", CHANGED],
   "InvalidRequest::BadSignature": [
-    "the signature is wrong",
-    "The key that the file names has not signed it. Rely on nothing in it, whoever it seems to be from.",
+    "the signature is not valid",
+    "The file is not signed with the key that it names. Do not trust its content, whoever it seems to be from.",
   ],
   "VerificationFailed::EndedKey": [
     "the key that signed it is no longer valid",
-    "The key was revoked, or has expired, and nothing shows that the file was signed before. Ask for the answer once more, signed with another key.",
+    "The key was revoked, or has expired, and nothing proves that the file was signed before that. Request the answer again, signed with another key.",
   ],
   "VerificationFailed::OutputMismatch": [
-    "other rows come out",
-    "The file is as it was signed, but the same query over the same blocks gives other rows here. Its signer stands for rows that are not so, or the query does not always give the same ones. Keep the file: it is evidence.",
+    "the query gives other rows",
+    "The signature is valid, but the same query over the same blocks gives other rows here. The signer signed wrong rows, or the query is not deterministic. Keep the file as evidence.",
   ],
   "VerificationFailed::DatasetNotFound": [
-    "a dataset is not here, or not for you",
-    "The file is as it was signed. But its query reads a dataset that this server does not have, or that you may not read: so nobody can say whether the same rows come out.",
+    "a dataset is missing, or you may not read it",
+    "The signature is valid. But the query reads a dataset that this server does not have, or that you may not read, so the rows cannot be checked here.",
   ],
   "VerificationFailed::DatasetBlockNotFound": [
-    "a block is not here",
-    "The file is as it was signed. But its query reads a block that this server does not have, since its copy of the dataset is older, or its history was replaced: so nobody can say whether the same rows come out.",
+    "a block is missing",
+    "The signature is valid. But the query reads a block that this server does not have: its copy of the dataset is older, or the history was replaced. So the rows cannot be checked here.",
   ],
 };
 
@@ -59,7 +59,7 @@ export function Judged({ verdict, name, proof }: { verdict: Verdict; name: strin
   return (
     <div class={`verdict ${isUnknown ? "warn" : "bad"}`} role="status">
       <h2>
-        {isUnknown ? "? Cannot be checked here" : "✗ Not true"}: {title}
+        {isUnknown ? "? Cannot be checked here" : "✗ Not valid"}: {title}
       </h2>
       <p>{words}</p>
       {dataset && (
@@ -74,7 +74,7 @@ export function Judged({ verdict, name, proof }: { verdict: Verdict; name: strin
       )}
       {error && (
         <details>
-          <summary>In the server's words</summary>
+          <summary>Details from the server</summary>
           <p>
             <code>{error.kind}</code>: {error.message}
           </p>

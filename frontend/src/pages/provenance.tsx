@@ -1,4 +1,4 @@
-/** The rows that a row was made of, step by step down to the files of sources; each step is replayed. */
+/** The rows that a row was computed from, step by step down to the files of sources; each step is replayed. */
 import { useState } from "preact/hooks";
 import { get, ofDataset, session } from "../api";
 import { Badge, Empty, Loading, Moment, Problem, Snippet, Value } from "../components/basics";
@@ -14,12 +14,12 @@ const SYSTEM = "system_time";
 
 type Tone = "good" | "bad" | "warn" | "plain";
 
-/** What came of running the query over the cited rows alone. */
+/** The outcomes of a replay of the query over the cited rows alone. */
 const CHECKS: Record<string, [Tone, string]> = {
-  checked: ["good", "made again from these rows: the same"],
-  "not confirmed": ["bad", "made again from these rows: not the same"],
-  "could not be checked": ["warn", "could not be made again from these rows"],
-  "not checked": ["plain", "not made again"],
+  checked: ["good", "recomputed from these rows: same result"],
+  "not confirmed": ["bad", "recomputed from these rows: different result"],
+  "could not be checked": ["warn", "could not be recomputed from these rows"],
+  "not checked": ["plain", "not recomputed"],
 };
 
 export function ProvenancePage() {
@@ -37,7 +37,7 @@ export function ProvenancePage() {
         <Asked key={`${name} ${offset}`} name={name} offset={Number(offset)} column={column} />
       ) : (
         <Empty title="Which row?">
-          <p>Write a dataset and the offset of a row, or click a row among the data of a dataset.</p>
+          <p>Enter a dataset and the offset of a row, or click a row in the data of a dataset.</p>
         </Empty>
       )}
     </article>
@@ -63,7 +63,7 @@ function Question({ name, offset }: { name: string; offset: string }) {
   );
 }
 
-/** One hop: the row, and the rows of the inputs that it was made of. */
+/** One hop: the row, and the rows of the inputs that it was computed from. */
 function useHop(name: string, offset: number, column: string) {
   const query = new URLSearchParams({ offset: String(offset), depth: "1" });
   if (column) query.set("column", column);
@@ -74,10 +74,10 @@ function useHop(name: string, offset: number, column: string) {
 function Asked({ name, offset, column }: { name: string; offset: number; column: string }) {
   const { value, error, reload } = useHop(name, offset, column);
   if (error) return <Problem error={error} retry={reload} />;
-  if (!value) return <Loading what="Following the row to what it was made of" />;
+  if (!value) return <Loading what="Tracing the row to its inputs" />;
   const dataset = value.datasets[0];
   const row = dataset?.rows.find((one) => one.offset === offset);
-  if (!dataset || !row) return <Empty title="The server does not know this row" />;
+  if (!dataset || !row) return <Empty title="There is no such row" />;
   return (
     <>
       <section aria-label="The row" class="panel">
@@ -89,7 +89,7 @@ function Asked({ name, offset, column }: { name: string; offset: number; column:
         </div>
         <Cells dataset={dataset} row={row} column={column} />
       </section>
-      <section aria-label="The rows that it was made of">
+      <section aria-label="The rows that it was computed from">
         <Step value={value} offset={offset} column={column} />
       </section>
     </>
@@ -103,7 +103,7 @@ function Cells({ dataset, row, column }: { dataset: TracedDataset; row: TracedRo
     <>
       {dataset.followed && (
         <p>
-          <label for="followed">Follow</label>{" "}
+          <label for="followed">Trace</label>{" "}
           <select id="followed" value={column} onChange={(event) => setParameters({ column: event.currentTarget.value })}>
             <option value="">all columns</option>
             {names
@@ -141,7 +141,7 @@ function Cells({ dataset, row, column }: { dataset: TracedDataset; row: TracedRo
 
 function Sources({ dataset, column }: { dataset: TracedDataset; column: string }) {
   const found = dataset.columns.filter((one) => one.column === column);
-  if (!found.length) return <span class="dim">{column === SYSTEM ? "the time of the run" : dataset.hidden.length ? "what you may not read" : "the query"}</span>;
+  if (!found.length) return <span class="dim">{column === SYSTEM ? "the time of the run" : dataset.hidden.length ? "a dataset that you may not read" : "the query"}</span>;
   return (
     <>
       {waysOf(found).map(({ inputName, sources, copied, through }, index) => (
@@ -174,7 +174,7 @@ interface Way {
   through: string[];
 }
 
-/** The ways in which a column comes about: what one expression reads of one input is one of them. */
+/** The ways in which a column is computed: one for each expression and input. */
 function waysOf(found: TracedDataset["columns"]): Way[] {
   const ways = new Map<string, Way>();
   for (const { input, inputName, source, copied, through } of found) {
@@ -186,7 +186,7 @@ function waysOf(found: TracedDataset["columns"]): Way[] {
   return [...ways.values()];
 }
 
-/** What a row was made of: the outcome of the replay, the query, and the rows of each input. */
+/** What a row was computed from: the outcome of the replay, the query, and the rows of each input. */
 function Step({ value, offset, column }: { value: Provenance; offset: number; column: string }) {
   const [dataset, ...inputs] = value.datasets;
   const row = dataset?.rows.find((one) => one.offset === offset);
@@ -199,11 +199,11 @@ function Step({ value, offset, column }: { value: Provenance; offset: number; co
       <p role="status">
         <Badge tone={tone}>{words}</Badge> {dataset.remark && <span>{dataset.remark}</span>}
       </p>
-      {row.problem && <p class="dim">It is not known what it was made of: {row.problem}.</p>}
-      {row.ways > 1 && <p class="dim">The same row is made in {count(row.ways)} ways; this is one of them.</p>}
+      {row.problem && <p class="dim">Its inputs cannot be determined: {row.problem}.</p>}
+      {row.ways > 1 && <p class="dim">The same row results in {count(row.ways)} ways; this is one of them.</p>}
       {row.takesBack !== null && (
         <p>
-          It takes back <a href={href("provenance", { dataset: dataset.name, offset: String(row.takesBack) })}>row {count(row.takesBack)}</a> of the same
+          It retracts <a href={href("provenance", { dataset: dataset.name, offset: String(row.takesBack) })}>row {count(row.takesBack)}</a> of the same
           dataset.
         </p>
       )}
@@ -213,15 +213,15 @@ function Step({ value, offset, column }: { value: Provenance; offset: number; co
       ))}
       {dataset.hidden.map((id) => (
         <p key={id} class="dim">
-          Also of rows of a dataset that you may not read: <code>{id}</code>
+          Also computed from rows of a dataset that you may not read: <code>{id}</code>
         </p>
       ))}
-      {!cited.length && !dataset.hidden.length && !row.problem && <p class="dim">No rows of its inputs were needed.</p>}
+      {!cited.length && !dataset.hidden.length && !row.problem && <p class="dim">It does not depend on rows of its inputs.</p>}
     </div>
   );
 }
 
-/** The columns of an input that a column was made of; none where all of them are followed. */
+/** The columns of an input that a column was computed from; none if all of them are traced. */
 function followedColumns(dataset: TracedDataset, input: TracedDataset, column: string): string[] {
   if (!column) return [];
   return dataset.columns.filter((one) => one.column === column && one.input === input.id && one.source).map((one) => one.source ?? "");
@@ -231,7 +231,7 @@ function How({ dataset }: { dataset: TracedDataset }) {
   if (!dataset.steps.length) return null;
   return (
     <details>
-      <summary>By which query</summary>
+      <summary>Query</summary>
       {dataset.steps.map((step, index) => (
         <Snippet key={index} label={`${step.alias ? `${step.alias}: ` : ""}${step.class}, ${step.reason}`} text={cut(step.query.trim(), 100_000)} />
       ))}
@@ -239,7 +239,7 @@ function How({ dataset }: { dataset: TracedDataset }) {
   );
 }
 
-/** Rows of one input, each of which opens what it was made of itself. */
+/** Rows of one input; each can be expanded to the rows that it was computed from. */
 function Input({ input, row, columns }: { input: TracedDataset; row: TracedRow; columns: string[] }) {
   const [shown, show] = useState(FIRST);
   const causes = new Set(row.becauseOf[input.id] ?? []);
@@ -251,7 +251,7 @@ function Input({ input, row, columns }: { input: TracedDataset; row: TracedRow; 
       <h3>
         {counted(rows.length, "row")} of <DatasetLink dataset={input} />
       </h3>
-      <Table label={`Rows of ${input.name} that row ${row.offset} was made of`} columns={["Row", "op", "Comes from", ...names]}>
+      <Table label={`Rows of ${input.name} that row ${row.offset} was computed from`} columns={["Row", "op", "Comes from", ...names]}>
         {rows.slice(0, shown).map((one) => (
           <Line key={one.offset} input={input} row={one} names={names} isCause={causes.has(one.offset)} column={columns.length === 1 ? (columns[0] ?? "") : ""} />
         ))}
@@ -281,7 +281,7 @@ function Line({ input, row, names, isCause, column }: LineProperties) {
       <tr>
         <th scope="row">
           <a href={href("provenance", { dataset: input.name, offset: String(row.offset) })}>{count(row.offset)}</a>
-          {isCause && <Badge tone="info">caused it</Badge>}
+          {isCause && <Badge tone="info">trigger</Badge>}
         </th>
         <td>
           <Operation op={row.op} />
@@ -294,10 +294,10 @@ function Line({ input, row, names, isCause, column }: LineProperties) {
               type="button"
               aria-expanded={isOpen}
               aria-controls={isOpen ? id : undefined}
-              aria-label={`what it was made of: row ${row.offset} of ${input.name}`}
+              aria-label={`computed from: row ${row.offset} of ${input.name}`}
               onClick={() => open(!isOpen)}
             >
-              {isOpen ? "▾" : "▸"} what it was made of
+              {isOpen ? "▾" : "▸"} computed from
             </button>
           )}
         </td>
@@ -321,14 +321,14 @@ function Line({ input, row, names, isCause, column }: LineProperties) {
 function Opened({ name, offset, column }: { name: string; offset: number; column: string }) {
   const { value, error, reload } = useHop(name, offset, column);
   if (error) return <Problem error={error} retry={reload} />;
-  if (!value) return <Loading what={`Following row ${count(offset)}`} />;
+  if (!value) return <Loading what={`Tracing row ${count(offset)}`} />;
   return <Step value={value} offset={offset} column={column} />;
 }
 
-/** How a row of a root dataset came in. */
+/** How a row of a root dataset was ingested. */
 function Origin({ dataset, row }: { dataset: TracedDataset; row: TracedRow }) {
   const { origin } = row;
-  if (!origin) return <span class="dim">nobody knows how it came in</span>;
+  if (!origin) return <span class="dim">source not recorded</span>;
   const kind = (origin.stateKind ?? "").replace(/^odf\//, "");
   return (
     <span>
@@ -342,7 +342,7 @@ function Origin({ dataset, row }: { dataset: TracedDataset; row: TracedRow }) {
           {origin.state && ` (${kind} ${cut(origin.state, 200)})`}
         </>
       ) : (
-        "a source that nobody has named"
+        "a source without a name"
       )}
       , with <a href={href(datasetPath(dataset.name, "history"), { from: origin.block })}>block {count(origin.sequenceNumber)}</a>,{" "}
       <Moment time={origin.systemTime} />

@@ -99,7 +99,7 @@ export function QueryPage() {
           choose={setDialect}
         />
         <AsAt insert={(words) => editor.current?.insert(words)} />
-        <button type="button" onClick={toCurrent} title="A dataset by its name alone is all that was ever written, corrected rows with each of their versions">
+        <button type="button" onClick={toCurrent} title="A dataset by its name alone is its whole changelog, with every version of corrected rows">
           Read current states
         </button>
       </div>
@@ -121,7 +121,7 @@ export function QueryPage() {
           Explain
         </button>
         {cancelled !== undefined && <span role="status">Cancelled after {duration(cancelled)}.</span>}
-        {pinned && text.trim() === parameters.get("query") && <span class="dim">The link names the blocks: this answer is the same whenever it is opened.</span>}
+        {pinned && text.trim() === parameters.get("query") && <span class="dim">The link names the blocks: it always gives the same answer.</span>}
       </div>
       {error && <Problem error={error} />}
       {!result && started === undefined && (

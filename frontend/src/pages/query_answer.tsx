@@ -74,7 +74,7 @@ export function Shown({ result, toCurrent }: { result: Result; toCurrent: () => 
         <Copy
           text={link}
           label="Copy a link to this answer"
-          title="A link with the query and the blocks: it gives the same answer whenever it is opened"
+          title="A link with the query and the blocks: it always gives the same answer"
           done="Link copied; the address bar has it, too"
           refused="The address bar has the link"
           style=""
@@ -83,7 +83,7 @@ export function Shown({ result, toCurrent }: { result: Result; toCurrent: () => 
         <Export result={result} />
       </div>
       <details>
-        <summary>Blocks that this answer was made of ({count(datasets.length)})</summary>
+        <summary>Blocks that this answer was computed from ({count(datasets.length)})</summary>
         <Facts>
           {datasets.map((dataset) => (
             <Fact key={dataset.id} name={dataset.alias}>
@@ -120,7 +120,7 @@ function Superseded({ result, toCurrent }: { result: Result; toCurrent: () => vo
     <div class="note" role="note">
       {value.map(([name, number]) => (
         <p key={name}>
-          <strong>{name}</strong> is read with all its changes: {counted(number, "row")} of it take back or correct others, and count, too.
+          <strong>{name}</strong> is read as a changelog: it includes {counted(number, "row")} that retract or correct others.
         </p>
       ))}
       <button type="button" onClick={toCurrent}>

@@ -28,7 +28,7 @@ function shownBy(datasets: Dataset[]): Dataset | undefined {
 function queriesOf({ name }: Dataset): [string, string][] {
   return [
     [`The rows of ${name} as they are now`, `select * from odf_current('${name}') limit 100`],
-    ["How many there are", `select count(*) as n from odf_current('${name}')`],
+    ["How many rows there are", `select count(*) as n from odf_current('${name}')`],
   ];
 }
 
@@ -41,8 +41,8 @@ export function FirstQueries({ run, name }: Properties) {
     <section>
       {example && (
         <>
-          <h2>To begin with</h2>
-          <p class="dim">A click runs the query.</p>
+          <h2>Examples</h2>
+          <p class="dim">Click a query to run it.</p>
           <ul class="plain">
             {queriesOf(example).map(([what, query]) => (
               <li key={query}>
@@ -56,7 +56,7 @@ export function FirstQueries({ run, name }: Properties) {
         </>
       )}
       <h2>Datasets</h2>
-      <p class="dim">A click writes the name into the query.</p>
+      <p class="dim">Click a name to insert it into the query.</p>
       <ul class="plain names">
         {datasets.map((dataset) => (
           <li key={dataset.id}>

@@ -71,8 +71,8 @@ export function SignIn() {
         </button>
       </form>
       <p class="dim">
-        Public datasets need no sign-in. Whoever runs this server makes tokens with <code>odf token new NAME</code>; on
-        their own machine, <code>odf ui</code> opens the pages signed in.
+        Public datasets need no sign-in. The operator of this server creates tokens with <code>odf token new NAME</code>; on
+        your own machine, <code>odf ui</code> opens the pages signed in.
       </p>
     </section>
   );

@@ -40,10 +40,10 @@ class Column(BaseModel):
 class Vocabulary(BaseModel):
     """Names of the system columns, which every row has."""
 
-    offset: Annotated[str, Field(description="Number of the row, from 0; ORDER BY it for an answer with a proof.")]
+    offset: Annotated[str, Field(description="Position of the row, from 0; ORDER BY it for an answer with a proof.")]
     operation: Annotated[str, Field(description="0 append, 1 retract, 2 correct from (old), 3 correct to (new).")]
-    system_time: Annotated[str, Field(description="When the row was written down.")]
-    event_time: Annotated[str, Field(description="When it happened.")]
+    system_time: Annotated[str, Field(description="When the dataset recorded the row.")]
+    event_time: Annotated[str, Field(description="When the event happened.")]
 
 
 class Verification(BaseModel):
@@ -51,8 +51,8 @@ class Verification(BaseModel):
 
     time: str
     ok: bool
-    is_current: Annotated[bool, Field(description="Whether nothing has been added since.")]
-    integrity_only: Annotated[bool, Field(description="Whether derivatives were not computed again.")]
+    is_current: Annotated[bool, Field(description="Whether no block was added since then.")]
+    integrity_only: Annotated[bool, Field(description="Whether only hashes and rules were checked, without replay.")]
 
 
 class License(BaseModel):
@@ -68,31 +68,31 @@ class DescribeAnswer(ToolAnswer):
 
     name: str
     id: str
-    sql_name: Annotated[str, Field(description="How a query names the changelog.")]
+    sql_name: Annotated[str, Field(description="The changelog, as a table of a query.")]
     sql_current_state: Annotated[
-        str, Field(description="How a query names the current state: corrections and retractions applied.")
+        str, Field(description="The current state, as a table of a query: with corrections and retractions applied.")
     ]
     kind: str
     head: Annotated[str, Field(description="The last block.")]
     blocks: int
-    rows: Annotated[int, Field(description="Rows of the changelog, with corrections and retractions.")]
+    rows: Annotated[int, Field(description="Number of rows of the changelog, including corrections and retractions.")]
     bytes: int
     columns: list[Column]
-    more_columns: Annotated[int, Field(description="Columns that are not listed, since there are so many.")]
+    more_columns: Annotated[int, Field(description="Number of columns that are not listed.")]
     primary_key: list[str]
     vocabulary: Vocabulary
     watermark: str | None
     updated_at: str | None
     seconds_since_update: float | None
-    last_pull_failed: Annotated[bool, Field(description="Whether the last attempt to bring it up to date failed.")]
+    last_pull_failed: Annotated[bool, Field(description="Whether the last pull failed.")]
     description: Annotated[str | None, Field(description=_DATA)]
     keywords: Annotated[list[str], Field(description=_DATA)]
     license: License | None
     readme: Annotated[str | None, Field(description=_DATA)]
-    made_by: Annotated[str, Field(description="Source or query that makes it, as in its manifest; `[]` for none.")]
-    inputs: Annotated[list[str], Field(description="What it is derived from; ids of what may not be read.")]
-    signed_by: Annotated[list[str], Field(description="Who has signed the last block, with a valid signature.")]
-    verification: Annotated[Verification | None, Field(description="Null: never verified on this machine.")]
+    made_by: Annotated[str, Field(description="Its source or query, as in its manifest; `[]` for none.")]
+    inputs: Annotated[list[str], Field(description="Its inputs; ids of those that the caller may not read.")]
+    signed_by: Annotated[list[str], Field(description="Signers of the last block with valid signatures.")]
+    verification: Annotated[Verification | None, Field(description="Null if it was never verified on this machine.")]
 
     def summary(self) -> str:
         checked, columns = "never verified here", len(self.columns) + self.more_columns
@@ -189,9 +189,9 @@ DESCRIBE = Tool(
     name="describe_dataset",
     title="Describe a dataset",
     description=(
-        "Everything about one dataset but its rows: columns with types, names of the system columns, primary key,"
-        " number of rows, watermark and age, source or query, licence, README, who has signed it, and its last"
-        " verification. Call it before you write a query. `dataset` may be NAME@BLOCK: as it was at a block."
+        "Describe one dataset, without its rows: columns with types, names of the system columns, primary key, number"
+        " of rows, watermark and age, source or query, license, README, signers, and its last verification. Call it"
+        " before you write a query. `dataset` may be NAME@BLOCK, for the dataset as of a block."
     ),
     arguments=DescribeArguments,
     answer=DescribeAnswer,

@@ -18,14 +18,14 @@ from odfpy.engine.cancellation import CancellationToken
 
 
 class HistoryArguments(Arguments):
-    """A dataset, and a time to begin at."""
+    """A dataset, and a start time."""
 
     dataset: DatasetName
     since: Annotated[
         str | None,
         Field(max_length=50, description="Only blocks after this time, RFC 3339 or a date (2024-03-01); UTC."),
     ] = None
-    limit: Annotated[int, Field(ge=1, le=200, description="Blocks to list at most, the newest.")] = 20
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number of blocks; the newest are listed.")] = 20
 
 
 class BlockOfHistory(BaseModel):
@@ -34,7 +34,7 @@ class BlockOfHistory(BaseModel):
     sequence_number: int
     block: str
     time: Annotated[str, Field(description="System time.")]
-    event: Annotated[str, Field(description="Kind of the event: AddData and ExecuteTransform bring rows.")]
+    event: Annotated[str, Field(description="Kind of the event: AddData and ExecuteTransform add rows.")]
     new_rows: int
     watermark: str | None
     signed_by: list[str]
@@ -45,10 +45,10 @@ class HistoryAnswer(ToolAnswer):
 
     dataset: str
     blocks: list[BlockOfHistory]
-    num_blocks: Annotated[int, Field(description="How many there are since then, also those not listed.")]
-    new_rows: Annotated[int, Field(description="Rows of all of these, with corrections and retractions.")]
+    num_blocks: Annotated[int, Field(description="Number of blocks since then, including those not listed.")]
+    new_rows: Annotated[int, Field(description="Number of their rows, including corrections and retractions.")]
     block_before: Annotated[
-        str | None, Field(description="The block before all of these: the old state for compare_states.")
+        str | None, Field(description="The block before all of these: the old version for compare_states.")
     ]
 
     def summary(self) -> str:
@@ -102,8 +102,8 @@ HISTORY = Tool(
     name="dataset_history",
     title="History of a dataset",
     description=(
-        "The last blocks of a dataset's metadata chain, newest first: when what happened, how many rows came, who has"
-        " signed. With `since`, how much has come since then; `compare_states` tells which rows have changed."
+        "List the last blocks of a dataset's metadata chain, newest first, with their times, rows and signers."
+        " With `since`, list the blocks since then; `compare_states` returns the rows that changed."
     ),
     arguments=HistoryArguments,
     answer=HistoryAnswer,

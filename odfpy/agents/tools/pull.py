@@ -23,7 +23,7 @@ class PullArguments(Arguments):
 
 
 class PullAnswer(ToolAnswer):
-    """Blocks and rows that have come."""
+    """The added blocks and rows."""
 
     dataset: str
     outcome: Annotated[str, Field(description="updated, up to date, failed or skipped")]
@@ -59,10 +59,10 @@ def _pull(reader: Reader, asked: PullArguments, control: CancellationToken) -> P
 
 PULL = Tool(
     name="pull",
-    title="Bring a dataset up to date",
+    title="Pull a dataset",
     description=(
-        "Bring one dataset up to date from its own source, inputs or origin, as `odf pull NAME` does. It adds blocks"
-        " and takes none away. It takes as long as the source takes."
+        "Pull one dataset from its own source, inputs or origin, as `odf pull NAME` does. It adds blocks and removes"
+        " none. It takes as long as the source takes."
     ),
     arguments=PullArguments,
     answer=PullAnswer,

@@ -31,7 +31,7 @@ _TEXT: Final = "A link is the hash of the file's bytes: f1e20 and 64 hex digits 
 
 
 class LinkRefused(IngestError, code="E415"):
-    """A row links to an object that is not in the dataset, or is not what the row says."""
+    """A row links to an object that is missing in the dataset, or does not match the row."""
 
 
 @dataclass(frozen=True)

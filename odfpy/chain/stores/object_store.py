@@ -32,7 +32,7 @@ CHUNK = 1 << 20
 
 
 class ObjectTooLarge(IntegrityError, code="E222"):
-    """A stream went on beyond the size that was announced for the object."""
+    """A stream exceeded the announced size of the object."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def fetch(
     ] = None,
     archive: ArchiveName = None,
 ) -> int:
-    """Write files of an archive into a folder, checked against what was archived."""
+    """Download files of an archive into a folder, and check their hashes."""
     session = session_of(context)
     if sql is not None and urls:
         raise UsageError("URLs cannot be combined with --sql")
@@ -100,7 +100,7 @@ def cat(context: typer.Context, urls: Urls = None, archive: ArchiveName = None) 
 
 
 def show(context: typer.Context, urls: Urls = None, archive: ArchiveName = None, form: Form = None) -> None:
-    """Show all that an archive knows of files."""
+    """Show all metadata of files."""
     session = session_of(context)
     output = session.output_as(form)
     opened, wanted = _opened(session, archive, lines_or(urls))
@@ -120,7 +120,7 @@ def correct(
     who: Who = None,
     archive: ArchiveName = None,
 ) -> None:
-    """Correct what an archive says of files; the old words stay in its history."""
+    """Correct the metadata of files; the old values stay in the history."""
     from odfpy.archive.times import parse_time
 
     session = session_of(context)
@@ -140,7 +140,7 @@ def correct(
 def withdraw(
     context: typer.Context, urls: Urls = None, why: Why = "", who: Who = None, archive: ArchiveName = None
 ) -> None:
-    """Take files back: searches leave them out, and `odf gc` may remove their bytes where nothing keeps them."""
+    """Withdraw files: searches no longer find them, and `odf gc` may remove their bytes unless a rule keeps them."""
     session = session_of(context)
     opened, ids = _local_ids(session, archive, urls)
     changed = opened.withdraw(ids, who=who_of(who), why=why)

@@ -60,7 +60,7 @@ def import_(
     wait: Wait = None,
     form: Form = None,
 ) -> int:
-    """Import files: of a bucket in datalake's layout, or of folders whose paths say what is in them."""
+    """Import files from a bucket in the layout of datalake, or from folders whose paths describe the files."""
     from odfpy.archive.imports.outcome import ImportLimits
     from odfpy.archive.reports import Pusher
 

@@ -21,7 +21,8 @@ hold = group("Legal holds: keep files regardless of retention rules.")
 retention = group("Retention rules: how long files have to be kept.")
 
 Words = Annotated[
-    list[str] | None, typer.Option(help="Only files of these; repeatable, or comma-separated.", metavar="NAME")
+    list[str] | None,
+    typer.Option(help="Only files of these types or origins; repeatable, or comma-separated.", metavar="NAME"),
 ]
 OneWhat = Annotated[str | None, typer.Option("--what", help="Only for files of this type.", metavar="WHAT")]
 OneWhere = Annotated[str | None, typer.Option("--where", help="Only for files from this origin.", metavar="WHERE")]

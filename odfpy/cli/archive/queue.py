@@ -58,7 +58,7 @@ def enqueue(
     path: RecordedPath = None,
     queue: QueuePath = None,
 ) -> int:
-    """Put copies of files into the queue, from which `odf archive uploader` brings them into an archive."""
+    """Copy files into the queue, from which `odf archive uploader` pushes them to an archive."""
     from odfpy.archive.queue.enqueue import enqueue as put
 
     session = session_of(context)
@@ -95,7 +95,7 @@ def uploader(
     archive: ArchiveName = None,
     form: Form = None,
 ) -> int:
-    """Bring what is in the queue into an archive, until Ctrl-C or SIGTERM: then it finishes what it pushes."""
+    """Push the files of the queue to an archive, until Ctrl-C or SIGTERM, then complete current pushes."""
     from odfpy.archive.queue.uploader import Uploader, UploadLimits
     from odfpy.archive.reports import Pusher
 
@@ -199,7 +199,7 @@ def _heard(stop: Callable[[], None]) -> Iterator[list[int]]:
 
 
 def show_queue(context: typer.Context, queue: QueuePath = None, form: Form = None) -> None:
-    """Show how much waits in the queue, and what was refused and why."""
+    """Show the files that wait in the queue, and those that were refused, with the reasons."""
     session = session_of(context)
     output = session.output_as(form)
     folder, _ = _queue(session, queue)

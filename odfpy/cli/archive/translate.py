@@ -14,7 +14,7 @@ def translate(
     expression: Annotated[str, typer.Argument(help="EXTRACT~FORMAT.", metavar="EXPRESSION")],
     path: Annotated[str, typer.Argument(help="An absolute path; the file does not have to exist.", metavar="PATH")],
 ) -> None:
-    """Print what a translator pattern makes of a path."""
+    """Print what a translator pattern extracts from a path."""
     from odfpy.archive.naming.translator import Translator
 
     session_of(context).output.text(Translator(expression).translate(path))

@@ -316,7 +316,7 @@ def _set_paused(session: Session, names: list[str] | None, *, is_paused: bool) -
     for dataset, schedule in scheduled:
         if schedule.is_paused != is_paused:
             _save(dataset, replace(schedule, paused=True if is_paused else None))
-        session.output.say(f"{dataset.handle} {'is paused' if is_paused else 'goes on'}")
+        session.output.say(f"{dataset.handle} {'is paused' if is_paused else 'is resumed'}")
     if len(scheduled) < len(datasets):
         session.output.say(f"{count_of(len(datasets) - len(scheduled), 'dataset')} without a schedule")
 

@@ -306,7 +306,9 @@ def _reset_lines(result: ResetResult, verb: str) -> list[str]:
     if not result.changes:
         return [f"{result.handle} is already at {where}"]
     lost = f"{verb} {count_of(result.num_blocks, 'block')} with {count_of(result.num_records, 'record')}, back to"
-    line = f"{result.handle} {lost if result.num_blocks else 'goes on to'} {where}; the head was {result.old_head}"
+    line = (
+        f"{result.handle} {lost if result.num_blocks else 'moved forward to'} {where}; the head was {result.old_head}"
+    )
     return [line, *_consequences(result.downstream, result.notes)]
 
 

@@ -10,7 +10,7 @@ from odfpy.cli.grammar import Form, command, group, session_of, whole_number
 from odfpy.cli.relay.opened import relay_of, who, written
 from odfpy.errors import UsageError
 
-certificates = group("Certificates of users and peers: issued, listed, revoked, rotated.")
+certificates = group("Certificates of users and peers: issue, list, revoke, rotate.")
 
 Name = Annotated[str, typer.Argument(help="Name of the user or peer.", metavar="NAME")]
 Days = Annotated[str, typer.Option(help="How many days the certificate is valid.", metavar="N")]
@@ -101,7 +101,7 @@ def revoke(
     fingerprint: Annotated[
         str, typer.Argument(help="Fingerprint of the certificate, or its beginning.", metavar="FINGERPRINT")
     ],
-    reason: Annotated[str, typer.Option(help="The reason, for people.", metavar="TEXT")] = "",
+    reason: Annotated[str, typer.Option(help="The reason, as free text.", metavar="TEXT")] = "",
 ) -> None:
     """Revoke a certificate permanently, from the next request on."""
     with relay_of(context) as relay:

@@ -41,7 +41,7 @@ def demo(
         str, typer.Option(help="First of six ports, one for each relay; 0 for free ones.", metavar="PORT")
     ] = "50061",
 ) -> None:
-    """Run five relays over TPC-H on this machine, with questions to try, until Ctrl-C or SIGTERM."""
+    """Run five relays over TPC-H on this machine, with queries to try, until Ctrl-C or SIGTERM."""
     number = port_number(port_base, "--port-base")
     if number > _HIGHEST - _PORTS + 1:
         raise UsageError(f"--port-base {number} leaves no room for {_PORTS} ports", hint="Give a lower one, or 0.")

@@ -39,7 +39,8 @@ def init(
     ] = None,
     key: Annotated[str | None, typer.Option(help="Private key of the certificate (PEM).", metavar="FILE")] = None,
     ca: Annotated[
-        str | None, typer.Option(help="Authorities that the relay then trusts (PEM).", metavar="FILE")
+        str | None,
+        typer.Option(help="Certificate authorities that the relay trusts in this case (PEM).", metavar="FILE"),
     ] = None,
 ) -> None:
     """Create the relay of this workspace: keys, certificates, and initial documents."""

@@ -25,7 +25,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Answer questions of users and peers, who show certificates, until Ctrl-C or SIGTERM."""
+    """Answer queries of users and peers, who authenticate with certificates, until Ctrl-C or SIGTERM."""
     from odfpy.extras import needs_extra
 
     number = port_number(port, "--port")

@@ -25,7 +25,7 @@ def verify(
     ],
     form: Form = None,
 ) -> None:
-    """Verify an answer that was kept: who has signed which rows, and that it follows from them. No relay is asked."""
+    """Verify a stored answer, offline: who signed which rows, and that the answer follows from them."""
     with needs_extra("federation", "A web of relays"):
         from odfpy.federation.client import verify as verify_answer
     session = session_of(context)

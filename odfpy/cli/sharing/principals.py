@@ -32,16 +32,14 @@ Expires = Annotated[
     str | None,
     typer.Option(help="How long the token is valid, such as 90d; unlimited by default.", metavar="DURATION"),
 ]
-Url = Annotated[
-    str | None, typer.Option(help="URL of the server as recipients reach it; the setting sharing.url by default.")
-]
+Url = Annotated[str | None, typer.Option(help="URL of the server for recipients; the setting sharing.url by default.")]
 To = Annotated[
     str | None, typer.Option(help="File to write; NAME.share by default, - for standard output.", metavar="FILE")
 ]
 Version = Annotated[
     str,
     typer.Option(
-        "--profile-version", help="Version of the profile file: 1, which all clients know, or 2.", metavar="N"
+        "--profile-version", help="Version of the profile file: 1, which all clients support, or 2.", metavar="N"
     ),
 ]
 
@@ -57,7 +55,7 @@ def add(
     to: To = None,
     profile_version: Version = "1",
 ) -> None:
-    """Add a recipient or user, and write the profile file that lets them read what they are granted."""
+    """Add a recipient or user, and write the profile file that gives access to granted tables."""
     wanted = _ProfileRequest.of(context, name, expires, url, to, profile_version)
     principals = sharing_of(context).principals
     principals.add(_kind_of(context), name, attributes_of(attribute))

@@ -121,7 +121,7 @@ def show(
 
 @command(share, "odf share remove sales.eu.orders", "odf share remove sales")
 def remove(context: typer.Context, path: Path) -> None:
-    """Stop sharing something, from the next request on; its grants are removed, too. The data stays."""
+    """Remove a share, a schema or a table with its grants, from the next request on. The data stays."""
     from odfpy.sharing.names import SharePath
 
     where = SharePath.parse(path)
@@ -192,11 +192,7 @@ def list_schemas(
 
 @command(schema, "odf schema remove sales.eu", name="remove")
 def remove_schema(context: typer.Context, path: Path) -> None:
-    """Remove a schema with its tables and their grants. The data stays.
-
-    Raises:
-        UsageError: the path is not that of a schema.
-    """
+    """Remove a schema with its tables and their grants. The data stays."""
     from odfpy.sharing.names import SharePath
 
     where = SharePath.parse(path)

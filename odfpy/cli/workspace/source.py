@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.requests import PullRequest
     from odfpy.coordinator.storage.results import PullResult
 
-app = group("List sources and approve those that may run on this machine.")
+app = group("List sources, and approve those that may run in this workspace.")
 
 
 @command(app, "odf source list", "odf source list com.example.rates -o json", name="list")
@@ -99,7 +99,7 @@ def _ask(session: Session, sources: Iterable[KnownSource], *, yes: bool) -> bool
     """Show the actions of sources and ask for approval."""
     for one in sources:
         session.output.say("\n".join(lines_of(one)))
-    return session.confirm("Approve this source on this machine?", yes=yes)
+    return session.confirm("Approve this source in this workspace?", yes=yes)
 
 
 def lines_of(source: KnownSource) -> list[str]:

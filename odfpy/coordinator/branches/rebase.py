@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class MergeConflict(UsageError, code="E656"):
-    """The changes of branch and head conflict, so that the branch cannot be applied again."""
+    """The changes of branch and head conflict, so that the branch cannot be rebased."""
 
     exit_code = 1
 

@@ -81,7 +81,7 @@ def push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
 
     Raises:
         UsageError: there is no such source, or there are several to choose from.
-        SourceNotApproved: it has a query that is not approved on this machine.
+        SourceNotApproved: it has a query that is not approved in this workspace.
     """
     chosen = _push_source(dataset, name)
     Approvals(dataset.workspace_folder).require(dataset, chosen)

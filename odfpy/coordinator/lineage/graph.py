@@ -21,7 +21,7 @@ class DependencyCycle(UsageError, code="E102"):
 
 
 class CircleInWorkspace(DependencyCycle, code="E103"):
-    """Datasets are derived from themselves already: no fault of the request."""
+    """Existing datasets are derived from themselves; the request is not the cause."""
 
     exit_code = 1
 

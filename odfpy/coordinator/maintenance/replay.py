@@ -44,7 +44,7 @@ _DERIVE_ANEW = (
 )
 
 _DIVERGED = (
-    "After `odf gc` of {source} nobody can verify it any more, and pulls fail. Make it again from the first row:"
+    "After `odf gc` of {source} it can no longer be verified, and pulls fail. Recompute it from the first row:"
     " `odf pull {name} --reset-derivatives-on-diverged-input`."
 )
 

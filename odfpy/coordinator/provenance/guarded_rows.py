@@ -80,11 +80,11 @@ class GuardedDatasets:
         self._guard.control.check()
         self._rows -= len(offsets)
         if self._rows < 0:
-            raise ResultTooLarge(f"The row is made of more than {self._guard.most_rows} rows", hint=_LESS)
+            raise ResultTooLarge(f"The row was computed from more than {self._guard.most_rows} rows", hint=_LESS)
         self._bytes -= DatasetRows(self._storage.get(dataset_id)).size_of(offsets)
         if self._bytes < 0:
             size = f"{self._guard.most_bytes / 2**20:g} MiB"
-            raise ResultTooLarge(f"The rows that the row is made of take more than {size}", hint=_LESS)
+            raise ResultTooLarge(f"The rows that the row was computed from take more than {size}", hint=_LESS)
 
     def _may_read(self, dataset_id: DatasetId) -> bool:
         if self._guard.may_read is None:

@@ -1,4 +1,4 @@
-"""Approvals of sources: which sources may run on this machine (docs/adr/0028-approved-sources.md).
+"""Approvals of sources: which sources may run in this workspace (docs/adr/0028-approved-sources.md).
 
 A source is more than a description: a polling source fetches data, reads files and variables, and runs commands and
 images, with the permissions of whoever pulls; the query of a source runs over ingested data. Datasets also come from
@@ -59,7 +59,7 @@ class Approvals:
         if self.has(dataset.handle.id, source):
             return
         raise SourceNotApproved(
-            f"The source of {dataset.handle} comes from another origin, and is not approved on this machine",
+            f"The source of {dataset.handle} comes from another origin, and is not approved in this workspace",
             hint=f"`odf source trust {dataset.handle}` shows what it would do here, and approves it.",
         )
 

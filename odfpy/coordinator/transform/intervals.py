@@ -13,7 +13,7 @@ from odfpy.values import dataclass
 
 
 class InputDiverged(EngineError, code="E640"):
-    """An input has a history other than the one that a dataset was derived from."""
+    """An input has another history than the one that a dataset was derived from."""
 
 
 @dataclass(frozen=True, slots=True)

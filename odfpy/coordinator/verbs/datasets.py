@@ -139,7 +139,7 @@ class DatasetRegistry:
             replace: whether to append the changes to existing datasets; their history is kept.
             keep: whether to leave existing datasets unchanged, and create the others.
             dry_run: only check; inputs that are not there are remarked on.
-            approve: whether to approve their sources on this machine; otherwise `sources.trust` must approve them.
+            approve: whether to approve their sources in this workspace; otherwise `sources.trust` must approve them.
 
         Raises:
             DatasetLocked: another process is writing to an existing dataset; nothing was added.

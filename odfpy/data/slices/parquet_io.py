@@ -58,7 +58,7 @@ def reading(path: PathLike) -> Iterator[None]:
             raise OdfError(f"Cannot read data file {os.fspath(path)}: {error}", hint=UPGRADE) from error
         raise IntegrityError(
             f"Data file {os.fspath(path)} is damaged: {error}",
-            hint="`odf verify --integrity` names what is damaged; pull the dataset again from an intact copy.",
+            hint="`odf verify --integrity` shows what is damaged; pull the dataset again from an intact copy.",
         ) from error
 
 

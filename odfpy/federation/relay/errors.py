@@ -6,7 +6,7 @@ from odfpy.errors import OdfError, UsageError
 
 
 class InvalidQuestion(UsageError, code="E779"):
-    """A relay received an invalid question."""
+    """A relay received an invalid query."""
 
 
 class TicketRefused(OdfError, code="E784"):
@@ -18,7 +18,7 @@ class RelayUnavailable(OdfError, code="E786"):
 
 
 class RelayRefused(OdfError, code="E787"):
-    """A relay was reached, and rejects the request."""
+    """A relay rejects the request."""
 
 
 class InvalidAnswer(OdfError, code="E788"):
@@ -30,4 +30,4 @@ class IncompleteAnswer(OdfError, code="E789"):
 
 
 class ResultNotReady(OdfError, code="E793"):
-    """The parts of a result are still being made."""
+    """The parts of a result are still being computed."""

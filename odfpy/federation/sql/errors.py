@@ -6,8 +6,8 @@ from odfpy.errors import UsageError
 
 
 class InvalidFragment(UsageError, code="E777"):
-    """A part of a question is too large, or has different meanings in different data sources."""
+    """A fragment of a query is too large, or has different meanings in different data sources."""
 
 
 class InvalidTransformation(UsageError, code="E778"):
-    """A transformation of a mapping is not one."""
+    """A transformation of a mapping is invalid."""

@@ -52,7 +52,7 @@ def choose_strategy(
         reason = f"{why}, so every row is new; a file that comes again is in the dataset twice"
     elif event_time.column is not None:
         strategy = MergeLedger(key)
-        reason = f"events, told apart by {_and(key)}; rows with a new key are appended, known ones are dropped"
+        reason = f"events, identified by {_and(key)}; rows with a new key are appended, known ones are dropped"
     else:
         strategy = MergeSnapshot(key)
         reason = f"no event time, but {_and(key)} names each row once; the file is the whole current state"

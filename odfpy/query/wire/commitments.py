@@ -19,7 +19,7 @@ from odfpy.errors import IntegrityError
 
 
 class InvalidCommitment(IntegrityError, code="E720"):
-    """A commitment does not belong to the request beside it, or is not signed by the key that it names.
+    """A commitment does not match its request, or is not signed with the key that it names.
 
     Attributes:
         kind: which, in the words of the reference's node.

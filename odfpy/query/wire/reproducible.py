@@ -61,7 +61,7 @@ _ORDER: Final = (
 
 
 class NotReproducible(EngineError, code="E724"):
-    """A proof is wanted of an answer that others may not get again."""
+    """A proof was requested for an answer that is not reproducible."""
 
 
 def check_reproducible(service: QueryService, request: QueryRequest) -> None:

@@ -38,7 +38,7 @@ class MalformedAnswer(MalformedData, code="E721"):
 
 
 class VerificationFailed(IntegrityError, code="E722"):
-    """An answer that somebody has committed to does not come out again, or that cannot be tried.
+    """A signed answer cannot be reproduced, or the query cannot be run again.
 
     Attributes:
         kind: why, in the words of the reference's node.
@@ -72,7 +72,7 @@ class EndedKey(VerificationFailed, code="E726"):
 
 
 class WrongSigner(IntegrityError, code="E723"):
-    """An answer is signed by another key than the one that was expected."""
+    """An answer is signed with another key than expected."""
 
 
 @dataclass(frozen=True, slots=True)

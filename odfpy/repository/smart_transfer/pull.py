@@ -70,7 +70,7 @@ MAX_OBJECTS_ASKED = 10_000
 
 
 class IntervalRefused(TransferError, code="E626"):
-    """The server's chain does not have the block that the client has last."""
+    """The server's chain does not contain the client's last block."""
 
 
 # --- The client ---

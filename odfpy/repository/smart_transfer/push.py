@@ -187,7 +187,7 @@ def _accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
             # In the reference implementation, `expected` is the current head.
             raise RemoteHeadMoved(
                 f"The server's head is {head_text(error.expected_head)} by now, not {head_text(error.actual_head)}:"
-                " somebody else has pushed",
+                " another client has pushed",
                 hint="Nothing was changed there; run the command again.",
             )
         case SeedBlockOverwriteRestricted():

@@ -319,7 +319,7 @@ def _diverged(
 ) -> DatasetsDiverged:
     since = f"after block {found.ancestor_number} ({found.ancestor})" if found.ancestor else "from the first block on"
     return DatasetsDiverged(
-        f"The two copies have diverged {since}: {source.refs.describe(HEAD)} goes on with"
+        f"The two copies have diverged {since}: {source.refs.describe(HEAD)} continues with"
         f" {count_of(len(found.source), 'block')} (to {source_head}), {target.refs.describe(HEAD)} with"
         f" {count_of(len(found.target), 'block')} (to {target_head})",
         hint=f"--force replaces the second by the first, and drops {count_of(len(found.target), 'block')} there.",

@@ -41,10 +41,10 @@ _TAG: Final = 'W/"f1620566002562203fa5af2732a888ccdf6a254c4b2652cf5b34ff1631cb0c
 _ANSWERS: Final = {**with_headers(ETag=_TAG), **NOT_MODIFIED, **answers(400, 401, 404, 422)}
 _What = Annotated[
     list[str] | None,
-    Query(max_length=1000, description="What they are; several, also with commas.", examples=[["nginx"]]),
+    Query(max_length=1000, description="Types of the files; repeatable, or comma-separated.", examples=[["nginx"]]),
 ]
 _Where = Annotated[
-    list[str] | None, Query(max_length=1000, description="Where they come from; several, also with commas.")
+    list[str] | None, Query(max_length=1000, description="Origins of the files; repeatable, or comma-separated.")
 ]
 
 
@@ -63,10 +63,10 @@ def names(
     served: ReadableArchive,
     what: _What = None,
     search: Annotated[str, Query(max_length=200, description="Part of the name.")] = "",
-    limit: Annotated[int, Query(ge=1, le=1000, description="Names at most.")] = 100,
-    offset: Annotated[int, Query(ge=0, le=10_000_000, description="Names to leave out first.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of names.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=10_000_000, description="Number of names to skip.")] = 0,
 ) -> Response:
-    """List what there is, or where files of some `what` come from. A header tells how many names there are."""
+    """List the values of `what`, or the origins of files of some `what`. A header has the number of names."""
     tag = _tag(served.archive, "names", what, search, limit, offset)
     known = not_modified(request, tag)
     if known is not None:
@@ -94,7 +94,7 @@ def _name_tree(one: NameSummary) -> dict[str, Any]:
 
 @router.get("/files/days", response_model=list[DayModel], responses=_ANSWERS)
 def days(request: Request, served: ReadableArchive, what: _What = None, where: _Where = None) -> Response:
-    """The days (UTC) on which files begin, and how many; days without files are left out."""
+    """Return the number of files that start on each day (UTC); days without files are omitted."""
     tag = _tag(served.archive, "days", what, where)
     known = not_modified(request, tag)
     if known is not None:
@@ -147,14 +147,16 @@ def files(
     where: _Where = None,
     start: Annotated[
         str | None,
-        Query(max_length=100, description="Files that have not ended before; a date, or milliseconds since 1970."),
+        Query(max_length=100, description="Files that end at this time or later; a date, or milliseconds since 1970."),
     ] = None,
-    end: Annotated[str | None, Query(max_length=100, description="Files that have begun by then.")] = None,
-    work_id: Annotated[str | None, Query(max_length=300, description="Of this job, instead of a time range.")] = None,
-    cursor: Annotated[str | None, Query(max_length=8000, description="From `next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=PAGE, description="Files of a page at most.")] = PAGE,
+    end: Annotated[str | None, Query(max_length=100, description="Files that start at this time or before.")] = None,
+    work_id: Annotated[
+        str | None, Query(max_length=300, description="Files of this job, instead of a time range.")
+    ] = None,
+    cursor: Annotated[str | None, Query(max_length=8000, description="`next` of the previous page.")] = None,
+    limit: Annotated[int, Query(ge=1, le=PAGE, description="Maximum number of files per page.")] = PAGE,
 ) -> Response:
-    """Files that fit; the first ones to start come first. Without `what`, those of all names."""
+    """List matching files, ordered by start time; without `what`, files of all types."""
     is_ranged = start is not None or end is not None
     with refused_with_codes():
         names = _chosen(served.archive.index, what)
@@ -178,7 +180,7 @@ def _time(text: str | None) -> int | None:
 
 @router.get("/files/summary", response_model=SummaryModel, responses={**_ANSWERS, **answers(429, 503)})
 async def summary(request: Request, caller: AnyCaller, served: ReadableArchive) -> Response:
-    """Return how many files are kept, their bytes, and from when to when they are."""
+    """Return number, total size and time range of the files."""
     tallies = archives_of(request).tallies
 
     def work(control: CancellationToken) -> Response:

@@ -35,18 +35,18 @@ def _like(**example: Any) -> ConfigDict:
 
 
 class NameModel(BaseModel):
-    """A name of what files are, or of where they come from."""
+    """A type or an origin of files."""
 
     model_config = _like(name="syslog", numFiles=31, first="2015-03-01T00:00:02.100Z", last="2015-03-31T23:59:59.114Z")
 
     name: str
-    numFiles: Annotated[int, Field(description="Files that are found; not those that were withdrawn.")]  # noqa: N815
-    first: Annotated[str, Field(description="When the first of them begins.")]
-    last: Annotated[str, Field(description="When the last of them ends.")]
+    numFiles: Annotated[int, Field(description="Number of files, without withdrawn ones.")]  # noqa: N815
+    first: Annotated[str, Field(description="Start time of the first file.")]
+    last: Annotated[str, Field(description="End time of the last file.")]
 
 
 class DayModel(BaseModel):
-    """A day (UTC), and the files that begin on it."""
+    """A day (UTC), and the number of files that start on it."""
 
     model_config = _like(day="2015-03-20", numFiles=24)
 
@@ -55,7 +55,7 @@ class DayModel(BaseModel):
 
 
 class FileModel(BaseModel):
-    """A file: what is said of it, and what it is."""
+    """The record of a file."""
 
     model_config = _like(**_FILE)
 
@@ -63,21 +63,21 @@ class FileModel(BaseModel):
     what: str
     where: str
     start: Annotated[str, Field(description="Time of the first event in it.")]
-    end: Annotated[str | None, Field(description="Time of the last one; null for a file of one moment.")]
+    end: Annotated[str | None, Field(description="Time of the last event in it; null for a file of one moment.")]
     workId: Annotated[str | None, Field(description="The job that it belongs to.")]  # noqa: N815
-    path: Annotated[str, Field(description="Where it was.")]
+    path: Annotated[str, Field(description="Original path.")]
     hash: Annotated[str, Field(description="BLAKE2b of 16 bytes over the content.")]
     object: Annotated[str, Field(description="Multihash of the content.")]
     size: Annotated[int, Field(description="Bytes.")]
-    createTime: Annotated[str, Field(description="When the archive took it in.")]  # noqa: N815
+    createTime: Annotated[str, Field(description="When it was archived.")]  # noqa: N815
     status: Annotated[str, Field(description="kept, withdrawn or expired.")]
-    released: Annotated[str | None, Field(description="Since when its bytes may be removed.")]
-    who: Annotated[str | None, Field(description="Who has corrected, withdrawn or expired it.")]
+    released: Annotated[str | None, Field(description="Time from which on its bytes may be removed.")]
+    who: Annotated[str | None, Field(description="Who corrected, withdrew or expired it.")]
     why: Annotated[str | None, Field(description="Their reason.")]
 
 
 class FilesModel(BaseModel):
-    """Some of the files that fit."""
+    """A page of matching files."""
 
     model_config = _like(files=[_FILE], next=None)
 
@@ -86,21 +86,21 @@ class FilesModel(BaseModel):
 
 
 class SummaryModel(BaseModel):
-    """The files that an archive keeps."""
+    """A summary of the files of an archive."""
 
     model_config = _like(
         numFiles=31, size=244662571, numNames=1, first="2015-03-01T00:00:02.100Z", last="2015-03-31T23:59:59.114Z"
     )
 
-    numFiles: Annotated[int, Field(description="Files that are kept: neither withdrawn nor expired.")]  # noqa: N815
-    size: Annotated[int, Field(description="Their bytes; equal contents count each time.")]
-    numNames: Annotated[int, Field(description="What they are: so many names.")]  # noqa: N815
-    first: Annotated[str | None, Field(description="When the first file begins.")]
-    last: Annotated[str | None, Field(description="When the last file ends.")]
+    numFiles: Annotated[int, Field(description="Number of files that are neither withdrawn nor expired.")]  # noqa: N815
+    size: Annotated[int, Field(description="Total size in bytes; equal contents count each time.")]
+    numNames: Annotated[int, Field(description="Number of types of files.")]  # noqa: N815
+    first: Annotated[str | None, Field(description="Start time of the first file.")]
+    last: Annotated[str | None, Field(description="End time of the last file.")]
 
 
 class FieldChangeModel(BaseModel):
-    """A field that a correction has changed, with both values as text."""
+    """A field that a correction changed, with both values as text."""
 
     field: Annotated[str, Field(examples=["where"])]
     old: str | None
@@ -108,22 +108,22 @@ class FieldChangeModel(BaseModel):
 
 
 class VersionModel(BaseModel):
-    """A row of the chain that says what a file is: with the first one it came in, others have changed that."""
+    """A version of the record of a file: the first one archived it, later ones changed it."""
 
     offset: Annotated[int, Field(description="Of the row.")]
-    block: Annotated[str, Field(description="The block that holds the row.", examples=[HASH])]
+    block: Annotated[str, Field(description="The block that contains the row.", examples=[HASH])]
     sequenceNumber: int  # noqa: N815
-    systemTime: Annotated[str, Field(description="When the block was made.")]  # noqa: N815
-    signedBy: Annotated[list[str], Field(description="Names of those who have signed the block.")]  # noqa: N815
-    signatureProblem: Annotated[str | None, Field(description="Why that is not known.")] = None  # noqa: N815
+    systemTime: Annotated[str, Field(description="Time of the block.")]  # noqa: N815
+    signedBy: Annotated[list[str], Field(description="Names of the signers of the block.")]  # noqa: N815
+    signatureProblem: Annotated[str | None, Field(description="Why the signers are unknown.")] = None  # noqa: N815
     status: str
     who: str | None
     why: str | None
-    changes: Annotated[list[FieldChangeModel], Field(description="Against the version before.")]
+    changes: Annotated[list[FieldChangeModel], Field(description="Changes since the previous version.")]
 
 
 class HeadModel(BaseModel):
-    """The last block of the chain: its signature vouches for all blocks before it."""
+    """The last block of the chain: its signature covers all earlier blocks."""
 
     block: Annotated[str, Field(examples=[HASH])]
     sequenceNumber: int  # noqa: N815
@@ -131,18 +131,18 @@ class HeadModel(BaseModel):
 
 
 class DetailsModel(BaseModel):
-    """A file, where its bytes are, and its history."""
+    """A file, the location of its bytes, and its history."""
 
     file: FileModel
     place: Annotated[
-        str, Field(description="here; elsewhere: this copy lacks its bytes; removed: as the archive records.")
+        str, Field(description="here; elsewhere: this copy lacks its bytes; removed: the removal is recorded.")
     ]
-    history: Annotated[list[VersionModel], Field(description="The oldest first.")]
+    history: Annotated[list[VersionModel], Field(description="Oldest first.")]
     head: HeadModel
 
 
 class PreviewModel(BaseModel):
-    """The beginning of a file, as it can be shown; nothing in it runs."""
+    """A preview of a file; active content is disabled."""
 
     model_config = _like(kind="text", text="Mar 20 00:05:20 webserver02 ...", isWhole=True, packing="gzip")
 
@@ -152,21 +152,21 @@ class PreviewModel(BaseModel):
     ]
     text: str | None = None
     columns: list[str] | None = None
-    rows: Annotated[list[list[Any]] | None, Field(description="Values of a table, cut where they are long.")] = None
+    rows: Annotated[list[list[Any]] | None, Field(description="Values of a table; long ones are truncated.")] = None
     numColumns: Annotated[  # noqa: N815
-        int | None, Field(description="Columns of the table, also those that are left out.")
+        int | None, Field(description="Number of columns of the table, including omitted ones.")
     ] = None
-    isWhole: Annotated[bool, Field(description="Whether that is all of the file.")] = False  # noqa: N815
-    packing: Annotated[str | None, Field(description="How it is packed; null if it is not.")] = None
-    problem: Annotated[str | None, Field(description="What keeps it from being shown, or the rest of it.")] = None
+    isWhole: Annotated[bool, Field(description="Whether the preview is complete.")] = False  # noqa: N815
+    packing: Annotated[str | None, Field(description="Its compression; null if it is not compressed.")] = None
+    problem: Annotated[str | None, Field(description="Why it, or the rest of it, cannot be shown.")] = None
 
 
 class CheckModel(BaseModel):
-    """The hashes of the bytes that are stored, computed just now."""
+    """The hashes of the stored bytes, computed for this request."""
 
     model_config = _like(ok=True, size=7892341, object=OBJECT, hash="a3e75ee4f45f676422e038f2c116d000")
 
-    ok: Annotated[bool, Field(description="Whether they are those of the record.")]
+    ok: Annotated[bool, Field(description="Whether they match the record.")]
     size: int
     object: str
     hash: str

@@ -48,7 +48,7 @@ FileId = Annotated[str, Path(max_length=200, description="Id of the file.")]
 
 @router.get("/file/{id}", response_model=DetailsModel, responses=answers(401, 404, 422, 429, 503))
 async def details(request: Request, caller: AnyCaller, served: ReadableArchive, id: FileId) -> Response:  # noqa: A002
-    """A file, where its bytes are, and what the chain says of it: who has archived, corrected or withdrawn it."""
+    """Return a file, the location of its bytes, and its history: who archived, corrected or withdrew it."""
 
     def work(control: CancellationToken) -> Response:
         archive = served.archive
@@ -140,7 +140,7 @@ def _names_of(signed: BlockSigners) -> Sequence[str]:
 
 @router.get("/file/{id}/check", response_model=CheckModel, responses=answers(400, 401, 404, 422, 429, 503))
 async def check(request: Request, caller: AnyCaller, served: ReadableArchive, id: FileId) -> Response:  # noqa: A002
-    """Hash the bytes that are stored, and compare them with the record."""
+    """Hash the stored bytes, and compare them with the record."""
 
     def work(control: CancellationToken) -> Response:
         with refused_with_codes():
@@ -148,7 +148,7 @@ async def check(request: Request, caller: AnyCaller, served: ReadableArchive, id
             if record.size > MAX_CHECKED:
                 raise Refused(
                     400,
-                    f"The file has {record.size} bytes; the server hashes up to {MAX_CHECKED} for somebody who asks\n"
+                    f"The file has {record.size} bytes; the server hashes up to {MAX_CHECKED} on request\n"
                     "Fetch it: `odf archive fetch` hashes what it gets.",
                 )
             return reply(request, _checked(served.archive, record, control))
@@ -181,7 +181,7 @@ def _checked(archive: LocalArchive, record: FileRecord, control: CancellationTok
     },
 )
 def content(request: Request, served: ReadableArchive, id: FileId) -> Response:  # noqa: A002
-    """The bytes of a file as they were archived: packed if it is packed, to be saved and not to be shown."""
+    """Return the bytes of a file as they were archived, as a download; compressed files stay compressed."""
     with refused_with_codes():
         response = content_response(request, served.archive, served.archive.get(id))
     name = response.headers.get("Content-Disposition", "").partition(";")[2]

@@ -51,21 +51,21 @@ def _like(example: Any) -> ConfigDict:
 
 
 class StatusModel(BaseModel):
-    """The archive, as clients of datalake ask for it."""
+    """The archive, for clients of datalake."""
 
     model_config = _like({"storage_url": "https://node.example.com/logs"})
 
-    storage_url: Annotated[str, Field(description="URL of the archive: files are pushed and fetched below it.")]
+    storage_url: Annotated[str, Field(description="URL of the archive, under which files are pushed and fetched.")]
 
 
 class BuildModel(BaseModel):
-    """The release that answers."""
+    """The release of the server."""
 
     version: Annotated[str, Field(examples=[__version__])]
 
 
 class EnvironmentModel(BaseModel):
-    """The release that answers, as datalake's API says it."""
+    """The release of the server, in the form of datalake's API."""
 
     model_config = _like({"data": {"build": {"version": __version__}}})
 
@@ -79,11 +79,11 @@ class MetadataModel(BaseModel):
 
     version: int
     start: Annotated[int, Field(description="Time of the first event in it; milliseconds since 1970.")]
-    end: Annotated[int | None, Field(description="Time of the last one; null for a file of one moment.")]
-    path: Annotated[str, Field(description="Where it was.")]
+    end: Annotated[int | None, Field(description="Time of the last event in it; null for a file of one moment.")]
+    path: Annotated[str, Field(description="Original path.")]
     work_id: Annotated[str | None, Field(description="The job that it belongs to.")]
-    where: Annotated[str, Field(description="The machine or place that it comes from.")]
-    what: Annotated[str, Field(description="The process or program that made it.")]
+    where: Annotated[str, Field(description="The machine or location that it comes from.")]
+    what: Annotated[str, Field(description="The process or program that created it.")]
     id: str
     hash: Annotated[str, Field(description="BLAKE2b of 16 bytes over the content.")]
     start_iso: str
@@ -95,20 +95,22 @@ class RecordModel(BaseModel):
 
     model_config = _like(_RECORD)
 
-    url: Annotated[str, Field(description="Where its bytes are.")]
+    url: Annotated[str, Field(description="URL of its bytes.")]
     http_url: Annotated[str, Field(description="The same.")]
-    create_time: Annotated[int, Field(description="When the archive took it in; milliseconds since 1970.")]
+    create_time: Annotated[int, Field(description="When it was archived; milliseconds since 1970.")]
     size: Annotated[int, Field(description="Bytes.")]
     object: Annotated[str, Field(description="Multihash of the content.")]
     status: Annotated[str, Field(description="kept, withdrawn or expired.")]
     metadata: MetadataModel
-    released: Annotated[int | None, Field(description="Since when its bytes may go; milliseconds since 1970.")] = None
-    who: Annotated[str | None, Field(description="Who has corrected, withdrawn or expired it.")] = None
+    released: Annotated[
+        int | None, Field(description="Time from which on its bytes may be removed; milliseconds since 1970.")
+    ] = None
+    who: Annotated[str | None, Field(description="Who corrected, withdrew or expired it.")] = None
     why: Annotated[str | None, Field(description="Their reason.")] = None
 
 
 class PageModel(BaseModel):
-    """Some of the files that fit."""
+    """A page of matching files."""
 
     model_config = _like({"records": [_RECORD], "next": None})
 
@@ -117,7 +119,7 @@ class PageModel(BaseModel):
 
 
 class NewRecordModel(BaseModel):
-    """A record of a file whose bytes have come."""
+    """A record of an uploaded file."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [_NEW]})
 
@@ -140,11 +142,11 @@ class FaultModel(BaseModel):
     code: Annotated[str, Field(examples=["E840"])]
     message: str
     hint: str | None = None
-    reasons: Annotated[list[str], Field(description="Each rule that it breaks.")] = []
+    reasons: Annotated[list[str], Field(description="All rules that it violates.")] = []
 
 
 class PushedModel(BaseModel):
-    """The outcome of one record."""
+    """The result of one record."""
 
     model_config = _like({"outcome": "pushed", "record": _RECORD})
 
@@ -154,7 +156,7 @@ class PushedModel(BaseModel):
 
 
 class ResultsModel(BaseModel):
-    """The outcomes of records, in their order."""
+    """The results of records, in their order."""
 
     results: list[PushedModel]
 
@@ -168,7 +170,7 @@ class ObjectsModel(BaseModel):
 
 
 class MissingModel(BaseModel):
-    """Those of them whose bytes the archive lacks."""
+    """Hashes of files whose bytes the archive lacks."""
 
     model_config = _like({"missing": [OBJECT]})
 
@@ -207,13 +209,13 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         " InvalidCursor or InvalidLookback.",
         401: "An access token is needed.",
         403: "Not allowed for this token.",
-        404: "NoSuchFile: there is none, or its bytes have been removed; or there is no such archive for this token.",
+        404: "NoSuchFile: the file does not exist, or its bytes were removed; or this token may not read the archive.",
         408: "Timed out waiting for the request body.",
         409: "Another client sends the file or writes to the archive, or the offset is wrong.",
-        413: "This is too large.",
+        413: "The request is too large.",
         415: "The content type is not supported.",
-        416: "The file is shorter than that.",
-        422: "These are not the announced bytes, or the request does not have the form described here.",
+        416: "The range exceeds the file.",
+        422: "The bytes do not match their hash or size, or the request is not valid.",
         507: "The server has no disk space left.",
     }
     return {one: {"description": why[one], "model": RefusalModel} for one in statuses}

@@ -79,10 +79,7 @@ _PICTURE_HEADERS: Final = {
 
 @router.get("/file/{id}/preview", response_model=PreviewModel, responses=answers(401, 404, 422, 429, 503))
 async def preview(request: Request, caller: AnyCaller, served: ReadableArchive, id: FileId) -> Response:  # noqa: A002
-    """The beginning of a file: text, also packed with gzip; the first rows of CSV and Parquet; the first bytes.
-
-    404 for files that were withdrawn.
-    """
+    """Return a preview of a file: text (also gzip), the first rows of CSV and Parquet, or the first bytes."""
 
     def work(control: CancellationToken) -> Response:
         with refused_with_codes():
@@ -107,7 +104,7 @@ async def preview(request: Request, caller: AnyCaller, served: ReadableArchive, 
     responses={200: {"description": "The picture.", "content": {"image/png": {}}}, **answers(401, 404, 422)},
 )
 def picture(served: ReadableArchive, id: FileId) -> Response:  # noqa: A002 - the field's name
-    """A picture: PNG, JPEG, GIF, WebP, or SVG in which nothing runs. 404 for files that are none, or were withdrawn."""
+    """Return a picture: PNG, JPEG, GIF, WebP, or SVG with scripts disabled. 404 for other or withdrawn files."""
     with refused_with_codes():
         record = served.archive.get(id)
         begun, told = _look(served.archive, record, MAX_PICTURE)
@@ -130,7 +127,7 @@ def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginni
         with closing(archive.open(record)) as stream:
             begun = beginning_of(stream, most)
     except WrongContent as error:
-        message = "The bytes that are stored are not those that were archived\n`odf verify` names what is damaged."
+        message = "The stored bytes do not match the record\n`odf verify` shows what is damaged."
         raise Refused(404, message, None, {"code": error.code}) from error
     return begun, told_from(begun.data[:HEAD], record.path)
 

@@ -41,35 +41,36 @@ router = APIRouter(tags=["archives"])
 
 _MAX_DAYS: Final = 3_700_000
 _Id = Annotated[str, Path(max_length=200, description="Id of the file.")]
-_What = Annotated[str, Path(max_length=255, description="The process or program that made it.")]
-_Where = Annotated[str, Path(max_length=255, description="The machine or place that it comes from.")]
+_What = Annotated[str, Path(max_length=255, description="The process or program that created it.")]
+_Where = Annotated[str, Path(max_length=255, description="The machine or location that it comes from.")]
 _Lookback = Annotated[
-    str | None, Query(max_length=100, description="Days before today to look through; by default 14.", examples=["14"])
+    str | None,
+    Query(max_length=100, description="Number of days before today to search; by default 14.", examples=["14"]),
 ]
 _BYTES: dict[int | str, dict[str, Any]] = {
     200: {"description": "The file.", "content": {"application/octet-stream": {}}},
-    206: {"description": "A part of it.", "content": {"application/octet-stream": {}}},
-    304: {"description": "The client has it."},
+    206: {"description": "A range of the file.", "content": {"application/octet-stream": {}}},
+    304: {"description": "Not modified: the client has the file."},
     **refusals(400, 401, 404, 416),
 }
 
 
 @router.get("/v0/archive/", response_model=StatusModel, responses=refusals(401, 404))
 def status(request: Request, served: ReadableArchive) -> Response:
-    """The archive: the URL below which its files are."""
+    """Return the archive: the base URL of its files."""
     return reply(request, {"storage_url": served.base})
 
 
 @router.get("/v0/environment/", response_model=EnvironmentModel, responses=refusals(401, 404))
 def environment(request: Request, served: ReadableArchive) -> Response:
-    """The release that answers."""
+    """Return the release of the server."""
     del served
     return reply(request, {"data": {"build": {"version": __version__}}})
 
 
 @router.get("/health/", response_model=Health, responses=refusals(401, 404))
 def health(request: Request, served: ReadableArchive) -> Response:
-    """That the archive is there."""
+    """Return that the archive is available."""
     del served
     return reply(request, Health().model_dump())
 
@@ -83,23 +84,27 @@ def files(
     served: ReadableArchive,
     what: Annotated[
         list[str] | None,
-        Query(max_length=1000, description="What they are; several, also with commas.", examples=[["syslog"]]),
+        Query(
+            max_length=1000, description="Types of the files; repeatable, or comma-separated.", examples=[["syslog"]]
+        ),
     ] = None,
     where: Annotated[
-        list[str] | None, Query(max_length=1000, description="Where they come from; several, also with commas.")
+        list[str] | None, Query(max_length=1000, description="Origins of the files; repeatable, or comma-separated.")
     ] = None,
     start: Annotated[
         str | None,
         Query(max_length=100, description="From this time on: milliseconds since 1970, or a date.", examples=["0"]),
     ] = None,
-    end: Annotated[str | None, Query(max_length=100, description="Up to this time; goes with start.")] = None,
-    work_id: Annotated[str | None, Query(max_length=300, description="Of this job, instead of a time range.")] = None,
-    cursor: Annotated[str | None, Query(max_length=8000, description="From `next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=PAGE, description="Files of a page at most.")] = PAGE,
+    end: Annotated[str | None, Query(max_length=100, description="Up to this time; requires start.")] = None,
+    work_id: Annotated[
+        str | None, Query(max_length=300, description="Files of this job, instead of a time range.")
+    ] = None,
+    cursor: Annotated[str | None, Query(max_length=8000, description="`next` of the previous page.")] = None,
+    limit: Annotated[int, Query(ge=1, le=PAGE, description="Maximum number of files per page.")] = PAGE,
 ) -> Response:
-    """List files that overlap a time range, or belong to a job; the first ones to start come first.
+    """List files that overlap a time range, or belong to a job, ordered by start time.
 
-    `next` is the URL of the next page. No file comes twice, also while others push.
+    `next` is the URL of the next page. No file is listed twice, even if others push.
     """
     if not request.query_params:
         raise bad_request("NoArgs", "Please provide minimal query arguments: what, and work_id or start and end")
@@ -150,7 +155,7 @@ def _next(request: Request, served: ServedArchive, cursor: str) -> str:
 def latest(
     request: Request, served: ReadableArchive, what: _What, where: _Where, lookback: _Lookback = None
 ) -> Response:
-    """The file of that what and where that started last."""
+    """Return the file with the latest start time for a what and where."""
     record = _latest(served, what, where, lookback)
     return reply(request, tree_of(record, served.url(record.id)))
 
@@ -171,14 +176,14 @@ def _latest(served: ServedArchive, what: str, where: str, lookback: str | None) 
 
 @router.get("/v0/archive/files/{id}", response_model=RecordModel, responses=refusals(401, 404))
 def record(request: Request, served: ReadableArchive, id: _Id) -> Response:  # noqa: A002 - the field's name
-    """All that is known of a file, also of one that was withdrawn or has expired."""
+    """Return the record of a file, even if it was withdrawn or has expired."""
     with as_refusals():
         return reply(request, tree_of(served.archive.get(id), served.url(id)))
 
 
 @router.get("/v0/archive/files/{id}/metadata", response_model=MetadataModel, responses=refusals(401, 404))
 def metadata(request: Request, served: ReadableArchive, id: _Id) -> Response:  # noqa: A002
-    """The metadata of a file."""
+    """Return the metadata of a file."""
     with as_refusals():
         return reply(request, metadata_of(served.archive.get(id)))
 
@@ -186,7 +191,7 @@ def metadata(request: Request, served: ReadableArchive, id: _Id) -> Response:  #
 @router.head("/v0/archive/files/{id}/data", include_in_schema=False)
 @router.get("/v0/archive/files/{id}/data", response_class=Response, responses=_BYTES)
 def data(request: Request, served: ReadableArchive, id: _Id) -> Response:  # noqa: A002
-    """The bytes of a file, or a range of them; what is packed with gzip is marked as such."""
+    """Return the bytes of a file, or a range of them; files compressed with gzip have a Content-Encoding."""
     with as_refusals():
         return content_response(request, served.archive, served.archive.get(id))
 
@@ -196,7 +201,7 @@ def data(request: Request, served: ReadableArchive, id: _Id) -> Response:  # noq
 def latest_data(
     request: Request, served: ReadableArchive, what: _What, where: _Where, lookback: _Lookback = None
 ) -> Response:
-    """The bytes of the file of that what and where that started last."""
+    """Return the bytes of the file with the latest start time for a what and where."""
     found = _latest(served, what, where, lookback)
     with as_refusals():
         return content_response(request, served.archive, found)

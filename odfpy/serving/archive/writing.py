@@ -71,18 +71,18 @@ _RECORDS: dict[str, Any] = {
     }
 }
 _HEADERS: Final = {
-    OFFSET: {"description": "Bytes that are here.", "schema": {"type": "integer"}, "example": 1048576},
-    COMPLETE: {"description": "Whether these are all.", "schema": {"type": "string"}, "example": "?0"},
+    OFFSET: {"description": "Number of received bytes.", "schema": {"type": "integer"}, "example": 1048576},
+    COMPLETE: {"description": "Whether the file is complete.", "schema": {"type": "string"}, "example": "?0"},
 }
 _UPLOADED: dict[int | str, dict[str, Any]] = {
-    204: {"description": "They have come.", "headers": _HEADERS},
+    204: {"description": "The bytes were received.", "headers": _HEADERS},
     **refusals(400, 401, 403, 404, 408, 409, 413, 422, 507),
 }
 
 
 @router.post("/v0/archive/missing", response_model=MissingModel, responses=refusals(400, 401, 403, 404, 422))
 def missing(request: Request, served: WritableArchive, wanted: ObjectsModel) -> Response:
-    """Say which of some files the archive lacks; needs the scope write."""
+    """Return which of some files the archive lacks; needs the scope write."""
     names = {text: _name(text) for text in wanted.objects}
     lacking = [text for text, name in names.items() if not _whole(served, name).is_complete]
     return reply(request, {"missing": lacking})
@@ -92,10 +92,13 @@ def missing(request: Request, served: WritableArchive, wanted: ObjectsModel) -> 
     "/v0/archive/objects/{hash}",
     status_code=_OK,
     response_class=Response,
-    responses={200: {"description": "How much of it.", "headers": _HEADERS}, **refusals(400, 401, 403, 404)},
+    responses={
+        200: {"description": "The number of received bytes.", "headers": _HEADERS},
+        **refusals(400, 401, 403, 404),
+    },
 )
 def progress(served: WritableArchive, hash: _Hash) -> Response:  # noqa: A002 - the specification's term
-    """Say how much of a file is here; needs the scope write."""
+    """Return how much of a file was received; needs the scope write."""
     limit = {LIMIT: f"max-size={served.uploads.most}", "Cache-Control": "no-store"}
     return Response(status_code=_OK, headers={**_told(_whole(served, _name(hash))), **limit})
 
@@ -111,9 +114,9 @@ async def append(
     request: Request,
     served: WritableArchive,
     hash: _Hash,  # noqa: A002
-    upload_offset: Annotated[int, Header(ge=0, le=2**60, description="Number of the first byte.")],
+    upload_offset: Annotated[int, Header(ge=0, le=2**60, description="Offset of the first byte.")],
     upload_complete: Annotated[
-        str, Header(max_length=10, description="?0 if more comes later, ?1 with the last bytes.")
+        str, Header(max_length=10, description="?0 if more bytes follow later, ?1 with the last bytes.")
     ] = "?1",
 ) -> Response:
     """Send a file, from some byte on; needs the scope write.
@@ -134,7 +137,7 @@ async def append(
     dependencies=[Streamed],
 )
 async def put(request: Request, served: WritableArchive, hash: _Hash) -> Response:  # noqa: A002
-    """Send a file as a whole; needs the scope write."""
+    """Upload a whole file; needs the scope write."""
     name = _name(hash)
     await _in_thread(request, lambda: served.uploads.drop_part(name))
     return await _take_in(request, served, name, 0, is_last=True)
@@ -143,15 +146,15 @@ async def put(request: Request, served: WritableArchive, hash: _Hash) -> Respons
 @router.post(
     "/v0/archive/objects",
     status_code=_NO_CONTENT,
-    responses={204: {"description": "All of them have come."}, **refusals(400, 401, 403, 404, 408, 413, 415, 422, 507)},
+    responses={
+        204: {"description": "All files were received."},
+        **refusals(400, 401, 403, 404, 408, 413, 415, 422, 507),
+    },
     openapi_extra=_BATCH,
     dependencies=[Streamed],
 )
 async def put_all(request: Request, served: WritableArchive) -> Response:
-    """Send many small files, each after a line with its hash and its size; needs the scope write.
-
-    All of them are kept, or none.
-    """
+    """Upload many small files, each after a line with its hash and size; all or none. Needs the scope write."""
     kind = request.headers.get("Content-Type", MEDIA_TYPE).partition(";")[0].strip().lower()
     if kind not in (MEDIA_TYPE, _ANY_BYTES):
         raise refusal(415, "InvalidUpload", f"Files come as {MEDIA_TYPE}")
@@ -176,9 +179,9 @@ async def push(
     served: WritableArchive,
     records: Annotated[list[Any], Body(max_length=MAX_FILES)],
 ) -> Response:
-    """Archive files whose bytes have come, all good ones in one commit; needs the scope write.
+    """Archive uploaded files, all valid ones in one commit; needs the scope write.
 
-    Each record has its own result. Sizes and hashes are found out from the bytes; what is said of them is only checked.
+    Each record has its own result. Sizes and hashes are computed from the bytes; values in records are only checked.
     """
     archives = archives_of(request)
 

@@ -57,7 +57,7 @@ class WrongMessage(FlightSqlError, code="E731"):
 
 
 class UnknownStatement(FlightSqlError, code="E732"):
-    """A prepared statement is not there, or not any more."""
+    """A prepared statement does not exist, or no longer exists."""
 
 
 class ReadOnly(FlightSqlError, code="E733"):
@@ -65,11 +65,11 @@ class ReadOnly(FlightSqlError, code="E733"):
 
 
 class NotSupported(FlightSqlError, code="E734"):
-    """A call is part of Flight SQL and not of this server: transactions, Substrait plans."""
+    """The server does not support a call of Flight SQL: transactions, Substrait plans."""
 
 
 class Unauthenticated(FlightSqlError, code="E735"):
-    """A token or a password is not known here."""
+    """A token or password is unknown."""
 
 
 class TooBusy(FlightSqlError, code="E736"):

@@ -28,7 +28,7 @@ _ITEM: Final = 8
 
 
 class OverBudget(OdfError, code="E460"):
-    """A caller sends more data concurrently than the server has memory for.
+    """A caller sends more data concurrently than the memory limits of the server allow.
 
     Attributes:
         is_own: whether the limit of this caller is exceeded, rather than that of all callers.

@@ -30,7 +30,10 @@ router = APIRouter(tags=["events"])
 
 _EVENT = 'event: head\nid: f1620...\ndata: {"event": "head", "head": "f1620...", "sequenceNumber": 4}\n\n'
 _ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Events, until one side ends it.", "content": {"text/event-stream": {"example": _EVENT}}},
+    200: {
+        "description": "Events, until one side closes the connection.",
+        "content": {"text/event-stream": {"example": _EVENT}},
+    },
     401: {"description": "An access token is needed."},
     404: {"description": "There is no such dataset."},
     503: {"description": "There are too many subscriptions."},
@@ -43,10 +46,10 @@ async def events(
     dataset: Readable,
     caller: AnyCaller,
     last_event_id: Annotated[
-        str | None, Header(max_length=200, description="The head that the client knows of; it is not told again.")
+        str | None, Header(max_length=200, description="The head that the client already knows; it is not sent again.")
     ] = None,
 ) -> StreamingResponse:
-    """Each new head of the dataset, as server-sent events."""
+    """Stream each new head of the dataset, as server-sent events."""
     metrics, settings = request.app.state.metrics, request.app.state.settings
     if request.app.state.num_streams >= settings.max_streams:
         raise HTTPException(503, "There are too many subscriptions", {"Retry-After": "60"})

@@ -66,7 +66,7 @@ _PAGE: Final = """<!DOCTYPE html>
 
 @router.get("/open")
 def open_session(request: Request, ticket: Annotated[str, Query(max_length=200)]) -> Response:
-    """Begin the session of a ticket, and go to the front page."""
+    """Start the session of a ticket, and redirect to the front page."""
     token = request.app.state.tickets.redeem(ticket)
     if token is None:
         raise HTTPException(403, "This link was used or has expired: run `odf ui` again")

@@ -31,13 +31,13 @@ class AnalyzedStepModel(BaseModel):
 
     alias: Annotated[str | None, Field(description="Name of the temporary table; null for the output.")]
     queryClass: Annotated[str, Field(examples=["windows"])]  # noqa: N815
-    reason: Annotated[str, Field(description="Why it is of that class.")]
-    state: Annotated[str, Field(description="What the engine keeps from pull to pull.")]
+    reason: Annotated[str, Field(description="The reason for the class.")]
+    state: Annotated[str, Field(description="State that the engine keeps between pulls.")]
     query: str
 
 
 class AnalysisModel(BaseModel):
-    """The query of a derivative, as its engine understands it."""
+    """The analysis of the query of a derivative by its engine."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -48,7 +48,7 @@ class AnalysisModel(BaseModel):
                         {
                             "alias": None,
                             "queryClass": "row by row",
-                            "reason": "each row is made of one row of the input",
+                            "reason": "each row is computed from one row of the input",
                             "state": "none",
                             "query": "select * from rates",
                         }
@@ -56,7 +56,7 @@ class AnalysisModel(BaseModel):
                     "outputColumns": ["offset", "op", "system_time", "event_time", "rate"],
                     "primaryKey": None,
                     "watermark": "that of rates",
-                    "late": "taken in",
+                    "late": "passed on",
                     "notes": [],
                 }
             ]
@@ -67,10 +67,11 @@ class AnalysisModel(BaseModel):
     steps: list[AnalyzedStepModel]
     outputColumns: list[str]  # noqa: N815
     primaryKey: Annotated[  # noqa: N815
-        list[str] | None, Field(description="Empty for one row at most; null where the query does not tell.")
+        list[str] | None,
+        Field(description="Empty if there is at most one row; null if it cannot be derived from the query."),
     ]
-    watermark: Annotated[str | None, Field(description="What it follows from; null where it does not advance.")]
-    late: Annotated[str, Field(description="What becomes of late rows.")]
+    watermark: Annotated[str | None, Field(description="How it is computed; null if it does not advance.")]
+    late: Annotated[str, Field(description="How late rows are handled.")]
     notes: list[str]
 
 
@@ -80,7 +81,7 @@ class AnalysisModel(BaseModel):
     responses={**with_headers(ETag=_TAG), **NOT_MODIFIED, **answers(400, 401, 404, 422, 429, 503)},
 )
 async def analysis(request: Request, caller: AnyCaller, dataset: Readable) -> Response:
-    """Tell what the engine says of the query of a derivative; the caller must be allowed to read its inputs, too."""
+    """Return the engine's analysis of the query of a derivative; the caller must be allowed to read its inputs, too."""
     storage = registry_of(request).storage_of(dataset)
     state = dataset.state
     transform = state.set_transform

@@ -27,24 +27,24 @@ _MOMENT: Final = "A system time, a block, a tag or a branch; `head` for now."
 
 
 class MomentModel(BaseModel):
-    """A moment of a dataset."""
+    """A version of a dataset."""
 
-    name: Annotated[str, Field(description="As it was asked for.", examples=["v1"])]
+    name: Annotated[str, Field(description="The version, as requested.", examples=["v1"])]
     asAt: Annotated[  # noqa: N815
-        str, Field(description="The time, or the block that the name means now.", examples=[HASH])
+        str, Field(description="The time, or the block that the name currently refers to.", examples=[HASH])
     ]
 
 
 class ColumnChangeModel(BaseModel):
-    """A column that only one of the states has, or that has another type there."""
+    """A column that only one of the versions has, or that has another type there."""
 
     column: str
-    old: Annotated[str | None, Field(description="Its type before; null if it was not there.", examples=["int64"])]
-    new: Annotated[str | None, Field(description="Its type after; null if it is gone.")]
+    old: Annotated[str | None, Field(description="Its type before; null if it did not exist.", examples=["int64"])]
+    new: Annotated[str | None, Field(description="Its type after; null if it was removed.")]
 
 
 class CountsModel(BaseModel):
-    """Rows of all differences, by what has become of them."""
+    """Numbers of differences, by kind."""
 
     added: int
     removed: int
@@ -52,26 +52,26 @@ class CountsModel(BaseModel):
 
 
 class RowChangeModel(BaseModel):
-    """A row that has come, gone or changed, as `odf diff -o json` tells it."""
+    """A row that was added, removed or changed, as in `odf diff -o json`."""
 
     change: Annotated[str, Field(description="added, removed or changed.", examples=["changed"])]
-    count: Annotated[int, Field(description="How many such rows, where rows have no key.")]
+    count: Annotated[int, Field(description="Number of such rows, if rows have no key.")]
     key: dict[str, Any] | None
     old: dict[str, Any] | None
     new: dict[str, Any] | None
 
 
 class ComparisonModel(BaseModel):
-    """The differences between the states of a dataset at two moments."""
+    """The differences between two versions of a dataset."""
 
     dataset: Annotated[str, Field(examples=["com.example.rates"])]
     old: MomentModel
     new: MomentModel
-    key: Annotated[list[str], Field(description="Columns by which rows are known; none if by all that they say.")]
+    key: Annotated[list[str], Field(description="Key columns; empty if whole rows are compared.")]
     columns: list[str]
     columnChanges: list[ColumnChangeModel]  # noqa: N815
     counts: CountsModel
-    total: Annotated[int, Field(description="Differences on all pages.")]
+    total: Annotated[int, Field(description="Number of differences on all pages.")]
     rows: list[RowChangeModel]
 
 
@@ -87,14 +87,13 @@ async def compared(
     old: Annotated[str, Query(max_length=200, description=_MOMENT)],
     new: Annotated[str, Query(max_length=200, description=_MOMENT)] = "head",
     key: Annotated[
-        str, Query(max_length=10_000, description="Columns by which rows are known, with commas; the primary key.")
+        str, Query(max_length=10_000, description="Key columns, comma-separated; by default the primary key.")
     ] = "",
     skip: Skipped = 0,
     limit: Rows = 100,
 ) -> Response:
-    """The rows that have come, gone or changed between two moments, as `odf diff` tells them.
-
-    The header `Link` leads to the next page, of the same blocks.
+    """Return the rows that were added, removed or changed between two versions, as `odf diff` does. The header `Link`
+    refers to the next page, of the same blocks.
     """
     state = request.app.state
     settings: ServeSettings = state.settings

@@ -46,7 +46,9 @@ router = APIRouter(tags=["queries"])
 
 AsOfBlock = Annotated[
     str | None,
-    Query(alias="asOfBlockHash", max_length=200, description="The dataset as it was at this block; now by default."),
+    Query(
+        alias="asOfBlockHash", max_length=200, description="The dataset as of this block; by default the current one."
+    ),
 ]
 
 
@@ -65,7 +67,7 @@ async def tail(
     schemaFormat: MaybeSchemaFormat = None,  # noqa: N803
     as_of: AsOfBlock = None,
 ) -> Response:
-    """The last rows, in order of offset. The header `Link` leads to those before them, as of the same block."""
+    """Return the last rows, in order of offset. The header `Link` refers to earlier rows, as of the same block."""
     limits = limits_of(request)
     most = request.app.state.settings.max_rows
 
@@ -115,7 +117,7 @@ def _link(request: Request, head: str, skip: int, limit: int, count: int) -> dic
 
 
 class Aspect(Enum):
-    """A part of what there is to know of a dataset."""
+    """An aspect of the metadata of a dataset."""
 
     ATTACHMENTS = "Attachments"
     INFO = "Info"
@@ -127,7 +129,7 @@ class Aspect(Enum):
 
 
 class MetadataModel(BaseModel):
-    """The aspects that were asked for, as far as the dataset has them."""
+    """The requested aspects that the dataset has."""
 
     attachments: Any = None
     info: Any = None
@@ -140,7 +142,7 @@ class MetadataModel(BaseModel):
 
 
 class MetadataAnswer(BaseModel):
-    """The same, as the reference has it."""
+    """The same, in the form of the reference."""
 
     output: MetadataModel
 
@@ -154,12 +156,13 @@ def metadata(
     request: Request,
     dataset: Readable,
     include: Annotated[
-        str, Query(max_length=200, description="attachments, info, license, refs, schema, seed, vocab; with commas.")
+        str,
+        Query(max_length=200, description="attachments, info, license, refs, schema, seed, vocab; comma-separated."),
     ] = "seed",
     schemaFormat: AnySchemaFormat = SchemaFormat.ARROW_JSON,  # noqa: N803
     as_of: AsOfBlock = None,
 ) -> Response:
-    """Return what the metadata chain says of the dataset."""
+    """Return metadata of the dataset from its chain."""
     parts = _parts(include)
     seen = dataset_as_of(request, dataset, as_of)
     state = seen.state

@@ -71,7 +71,7 @@ _GAUGES: Final[Sequence[tuple[str, str, _Number]]] = (
     },
 )
 def dataset_metrics(request: Request, caller: AnyCaller) -> Response:
-    """Numbers for Prometheus about each dataset that the caller may read; needs a token."""
+    """Return Prometheus metrics of each dataset that the caller may read; needs a token."""
     if caller.token is None:
         raise unauthorized_error("Numbers of datasets need an access token with the scope read")
     catalog: Catalog = request.app.state.catalog

@@ -85,22 +85,22 @@ class VerificationModel(BaseModel):
     time: str
     head: Annotated[str, Field(description="The last block that was verified.")]
     ok: bool
-    isCurrent: Annotated[bool, Field(description="Whether nothing came after that block.")]  # noqa: N815
-    isReplayed: Annotated[bool, Field(description="Whether transforms were computed again.")]  # noqa: N815
+    isCurrent: Annotated[bool, Field(description="Whether that block is still the last one.")]  # noqa: N815
+    isReplayed: Annotated[bool, Field(description="Whether transforms were replayed.")]  # noqa: N815
 
 
 class FailureModel(BaseModel):
-    """The last pull of a dataset, which failed."""
+    """A failed last pull of a dataset."""
 
     time: str
     code: str
     message: Annotated[
-        str, Field(description="Only for those who may read the whole workspace: it may name places and files.")
+        str, Field(description="Only for callers who may read the whole workspace: it may name files and hosts.")
     ]
 
 
 class DatasetInfo(BaseModel):
-    """A dataset, in short."""
+    """A summary of a dataset."""
 
     model_config = _like(**_DATASET)
 
@@ -115,18 +115,18 @@ class DatasetInfo(BaseModel):
     description: str | None
     keywords: tuple[str, ...]
     dataSize: Annotated[int, Field(description="Bytes of all slices.")]  # noqa: N815
-    linkedFiles: Annotated[int, Field(description="Files that rows link to, as often as rows do.")]  # noqa: N815
-    linkedSize: Annotated[int, Field(description="Bytes of these.")]  # noqa: N815
-    updatedAt: Annotated[str | None, Field(description="When rows came last.")]  # noqa: N815
+    linkedFiles: Annotated[int, Field(description="Number of links of rows to files; a file counts once per link.")]  # noqa: N815
+    linkedSize: Annotated[int, Field(description="Size of these files in bytes; a file counts once per link.")]  # noqa: N815
+    updatedAt: Annotated[str | None, Field(description="When rows were last added.")]  # noqa: N815
     signedBy: Annotated[  # noqa: N815
-        tuple[str, ...], Field(description="Names of those who have signed the last block, as far as signatures count.")
+        tuple[str, ...], Field(description="Names of the signers of the last block with valid signatures.")
     ]
     verification: VerificationModel | None
     failure: FailureModel | None
     maxAge: Annotated[  # noqa: N815
-        str | None, Field(description="The promise of its schedule: its last rows are never older.", examples=["2d"])
+        str | None, Field(description="The maximum age of its last rows that its schedule promises.", examples=["2d"])
     ] = None
-    isLate: Annotated[bool, Field(description="Whether that promise is broken.")] = False  # noqa: N815
+    isLate: Annotated[bool, Field(description="Whether its last rows are older than promised.")] = False  # noqa: N815
     isPaused: Annotated[bool, Field(description="Whether its schedule is paused.")] = False  # noqa: N815
     isArchive: Annotated[bool, Field(description="Whether it is an archive of files.")] = False  # noqa: N815
 
@@ -156,7 +156,7 @@ _KEYS: Final[dict[str, Callable[[CatalogEntry], Any]]] = {
 
 
 class DatasetSummary(DatasetInfo):
-    """The same, and what clients may bring beside the Smart Transfer Protocol."""
+    """The same, with the protocols that clients may use."""
 
     model_config = _like(**_DATASET, takes=[TAKES_SIGNATURES, TAKES_REFERENCES, TAKES_REVOCATIONS])
 
@@ -165,14 +165,14 @@ class DatasetSummary(DatasetInfo):
 
 @server.get("/", include_in_schema=False)
 async def front() -> RedirectResponse:
-    """Whoever comes with a browser sees the pages."""
+    """Redirect browsers to the web interface."""
     return RedirectResponse("ui/")
 
 
 @server.get("/health/", include_in_schema=False)
 @server.get("/health")
 async def health() -> Health:
-    """Alive, and of which release."""
+    """Return the health and the release of the server."""
     return Health()
 
 
@@ -182,13 +182,13 @@ async def health() -> Health:
     responses={200: {"content": {"text/plain": {"example": "odf_event_streams 0.0\n"}}}},
 )
 def metrics(request: Request) -> Response:
-    """Numbers for Prometheus; they name no datasets."""
+    """Return Prometheus metrics of the server, without names of datasets."""
     return Response(request.app.state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @server.get("/token", responses={401: {"description": "Unknown or expired access token."}})
 def token(caller: AnyCaller) -> TokenInfo:
-    """Return what the token of the request is good for."""
+    """Return name and scope of the token of the request."""
     if caller.token is None:
         raise unauthorized_error("There is no access token in the request")
     end = caller.token.expires_at
@@ -198,7 +198,7 @@ def token(caller: AnyCaller) -> TokenInfo:
 @server.get(
     "/datasets",
     responses={
-        200: {"headers": {TOTAL: {"description": "Datasets on all pages.", "schema": {"type": "integer"}}}},
+        200: {"headers": {TOTAL: {"description": "Number of datasets on all pages.", "schema": {"type": "integer"}}}},
         401: {"description": "Unknown or expired access token."},
     },
 )
@@ -210,7 +210,7 @@ def datasets(
         str,
         Query(
             max_length=200,
-            description="Words that name, description or keywords have, all of them, in any order and case.",
+            description="Words that must all occur in name, description or keywords, in any order and case.",
             examples=["flight delay"],
         ),
     ] = "",
@@ -221,9 +221,9 @@ def datasets(
     ] = None,
     sort: Annotated[Order, Query(description="Order; a hyphen before it for descending.")] = Order.NAME,
     limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of datasets.")] = 100,
-    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Datasets to leave out first.")] = 0,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Number of datasets to skip.")] = 0,
 ) -> list[DatasetInfo]:
-    """The datasets that the caller may read. A header tells how many there are on all pages."""
+    """List the datasets that the caller may read. A header has the number on all pages."""
     served: Catalog = request.app.state.catalog
     chosen = None if ids is None else set(ids)
     wanted = [
@@ -241,15 +241,15 @@ def datasets(
 
 @dataset.get("", responses=_ANSWERS)
 def summary(caller: AnyCaller, dataset: Readable) -> DatasetSummary:
-    """The dataset, in short."""
+    """Return a summary of the dataset."""
     return DatasetSummary(**_described(dataset, caller).model_dump())
 
 
-@dataset.put("/visibility", responses={**_ANSWERS, 403: {"description": "It needs the scope admin."}})
+@dataset.put("/visibility", responses={**_ANSWERS, 403: {"description": "Requires a token with the scope admin."}})
 def visibility(
     caller: AnyCaller,
     dataset: Administered,
-    value: Annotated[Visibility, Query(description="Whether anybody may read it.")],
+    value: Annotated[Visibility, Query(description="Whether anyone may read it.")],
 ) -> DatasetInfo:
     """Make the dataset public or private; needs the scope admin."""
     set_visibility(dataset.folder, value)

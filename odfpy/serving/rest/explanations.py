@@ -16,7 +16,7 @@ router = APIRouter(prefix="/platform", tags=["server"])
 
 
 class ExplanationModel(BaseModel):
-    """The meaning of a code, as `odf help` gives it; the text is Markdown."""
+    """The explanation of an error code, as in `odf help`; the text is Markdown."""
 
     title: Annotated[str, Field(examples=["a hash does not match"])]
     text: str
@@ -24,9 +24,9 @@ class ExplanationModel(BaseModel):
 
 @router.get("/errors/{code}", responses={404: {"description": "No error has this code.", "model": RefusalModel}})
 def explain(
-    code: Annotated[str, Path(max_length=20, description="The code of an error.", examples=["E221"])],
+    code: Annotated[str, Path(max_length=20, description="An error code.", examples=["E221"])],
 ) -> ExplanationModel:
-    """The meaning of the code of an error, and what to try. Anybody may ask."""
+    """Explain an error code, and what to try. No token is needed."""
     try:
         return explained(explanation(code))
     except UsageError as error:

@@ -25,7 +25,7 @@ _ANSWERS = {**with_headers(ETag=_TAG), **NOT_MODIFIED, **answers(400, 401, 404, 
 
 
 class SignatureModel(BaseModel):
-    """A signature of a block, or what is wrong with the signatures of it."""
+    """A signature of a block, or the error in its signatures."""
 
     signer: Annotated[str | None, Field(examples=["did:key:z6Mko2nqhQ9wYSTS5Giab2j1aHzGnxHimqwmFeEVY8aNsVnN"])] = None
     name: str | None = None
@@ -41,13 +41,13 @@ class BlockModel(BaseModel):
     blockHash: Annotated[str, Field(examples=[HASH])]  # noqa: N815
     kind: str = "MetadataBlock"
     version: int
-    content: Annotated[Any, Field(description="The block, with the names of fields of the specification.")]
+    content: Annotated[Any, Field(description="The block, with field names of the specification.")]
     signatures: list[SignatureModel]
-    aheadOfClock: Annotated[float | None, Field(description="Seconds by which it is of the future.")] = None  # noqa: N815
+    aheadOfClock: Annotated[float | None, Field(description="Seconds by which its time is in the future.")] = None  # noqa: N815
 
 
 class DayModel(BaseModel):
-    """A day of system time on which blocks came that carry rows or a watermark."""
+    """A day of system time with blocks that add rows or move the watermark."""
 
     day: Annotated[str, Field(examples=["2024-03-15"])]
     numCommits: int  # noqa: N815
@@ -55,12 +55,12 @@ class DayModel(BaseModel):
     dataSize: int  # noqa: N815
     watermark: str | None
     lagSeconds: Annotated[  # noqa: N815
-        float | None, Field(description="By how much the last watermark of the day was behind the time of its block.")
+        float | None, Field(description="Lag of the last watermark of the day behind the time of its block.")
     ]
 
 
 class ManifestModel(BaseModel):
-    """A manifest that would make a dataset like this one."""
+    """A manifest that would create a dataset like this one."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -80,10 +80,10 @@ class ManifestModel(BaseModel):
 def log(
     request: Request,
     dataset: Readable,
-    limit: Annotated[int, Query(ge=1, le=1000, description="Blocks at most.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of blocks.")] = 50,
     as_of: AsOfBlock = None,
 ) -> Response:
-    """The blocks of the metadata chain, newest first, with their signatures. The header `Link` leads to older ones."""
+    """List the blocks of the chain, newest first, with their signatures. The header `Link` refers to older ones."""
     seen = dataset_as_of(request, dataset, as_of)
     signers = Signers(dataset)
     blocks = list(islice(seen.chain.iter_blocks(), limit))
@@ -96,9 +96,11 @@ def log(
 def activity(
     request: Request,
     dataset: Readable,
-    days: Annotated[int, Query(ge=1, le=10_000, description="Days at most, the last ones.")] = 400,
+    days: Annotated[
+        int, Query(ge=1, le=10_000, description="Maximum number of days; the last ones are returned.")
+    ] = 400,
 ) -> Response:
-    """The sum of each day: rows, and how far the watermark was behind. Days without commits are left out."""
+    """Return the rows and the watermark lag of each day. Days without commits are omitted."""
     tag = tag_of(__version__, "activity", str(dataset.state.head), days)
     known = not_modified(request, tag)
     if known is not None:
@@ -119,7 +121,7 @@ def activity(
 
 @router.get("/manifest", response_model=ManifestModel, responses=_ANSWERS)
 def manifest(request: Request, dataset: Readable, as_of: AsOfBlock = None) -> Response:
-    """The manifest that would make a dataset like this one: source or query, schema, texts."""
+    """Return a manifest that would create a dataset like this one: source or query, schema, texts."""
     seen = dataset_as_of(request, dataset, as_of)
     tag = tag_of(__version__, "manifest", str(seen.state.head), str(dataset.handle))
     known = not_modified(request, tag)

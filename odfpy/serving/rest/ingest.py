@@ -140,17 +140,17 @@ async def ingest(
     request: Request,
     place: Writable,
     sourceName: Annotated[  # noqa: N803
-        str | None, Query(max_length=200, description="The push source, where there are several.")
+        str | None, Query(max_length=200, description="The push source, if there are several.")
     ] = None,
-    content_type: Annotated[str, Header(max_length=200, description="Picks the reader.")] = "",
+    content_type: Annotated[
+        str, Header(max_length=200, description="Format of the data, which selects the reader.")
+    ] = "",
     content_encoding: Annotated[str, Header(max_length=100, description="gzip or zstd.")] = "",
-    odf_event_time: Annotated[
-        str | None, Header(max_length=100, description="Event time of rows that have none of their own.")
-    ] = None,
+    odf_event_time: Annotated[str | None, Header(max_length=100, description="Event time of rows without one.")] = None,
     idempotency_key: Annotated[
         str | None,
         Header(
-            min_length=1, max_length=1000, description="Whatever comes with a key a second time is not ingested again."
+            min_length=1, max_length=1000, description="A repeated request with the same key is not ingested again."
         ),
     ] = None,
 ) -> Response:

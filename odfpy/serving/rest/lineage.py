@@ -27,7 +27,7 @@ _ANSWERS: Final = {**with_headers(ETag=_TAG), **NOT_MODIFIED, **answers(401, 422
 
 
 class NodeModel(BaseModel):
-    """A dataset of the graph; of an input that the caller may not read, or that is not here, only the id is known."""
+    """A dataset of the graph; inputs that the caller may not read, or that are missing, only have an id."""
 
     id: Annotated[str, Field(examples=[ID])]
     name: str | None
@@ -37,7 +37,7 @@ class NodeModel(BaseModel):
     updatedAt: str | None = None  # noqa: N815
     hasFailed: bool = False  # noqa: N815
     heldBackBy: Annotated[  # noqa: N815
-        list[str], Field(description="Ids of the datasets that hold the watermark back, as far down as it goes.")
+        list[str], Field(description="Ids of the datasets, direct or indirect inputs, that hold the watermark back.")
     ] = []
 
 
@@ -49,10 +49,10 @@ class EdgeModel(BaseModel):
     input: str
     output: str
     takenIn: Annotated[  # noqa: N815
-        str | None, Field(description="The watermark of the input up to which the output has accepted it in.")
+        str | None, Field(description="The watermark of the input in the last run of the output.")
     ] = None
     holdsBack: Annotated[  # noqa: N815
-        bool, Field(description="Whether the watermark of the output stays where it is because of this input.")
+        bool, Field(description="Whether this input holds the watermark of the output back.")
     ] = False
 
 
@@ -92,7 +92,7 @@ class Lineages:
 
 @server.get("/lineage", response_model=GraphModel, responses=_ANSWERS)
 def lineage_of_all(request: Request, caller: AnyCaller) -> Response:
-    """All datasets that the caller may read, and which of them are derived from which."""
+    """Return the lineage graph of all datasets that the caller may read."""
     catalog: Catalog = request.app.state.catalog
     entries = catalog.entries()
     return _answer(request, entries, {entry.dataset.handle.id for entry in entries}, caller)
@@ -103,9 +103,9 @@ def lineage_of_one(
     request: Request,
     caller: AnyCaller,
     dataset: Readable,
-    downstream: Annotated[bool, Query(description="Also what is derived from it.")] = True,
+    downstream: Annotated[bool, Query(description="Include the datasets derived from it.")] = True,
 ) -> Response:
-    """The dataset, what it is derived from, and what is derived from it, as far as the caller may read these."""
+    """Return the lineage graph of the dataset, upstream and downstream, as far as the caller may read it."""
     catalog: Catalog = request.app.state.catalog
     entries = catalog.entries()
     inputs = {entry.dataset.handle.id: entry.inputs for entry in entries}

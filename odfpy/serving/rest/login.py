@@ -38,7 +38,7 @@ _AT_ONCE: Final = 2
 _REFUSED: Final[dict[int | str, dict[str, Any]]] = {
     **answers(400),
     401: {"description": "The name or the password is wrong.", "model": RefusalModel},
-    429: {"description": "Too many wrong passwords came from this address, or for this name.", "model": RefusalModel},
+    429: {"description": "Too many wrong passwords from this address, or for this name.", "model": RefusalModel},
 }
 
 
@@ -84,16 +84,16 @@ class TokenModel(BaseModel):
 
 
 class NewTokenModel(BaseModel):
-    """A wish for a token."""
+    """A request for a token of another user."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"expires": "30d"}]})
 
-    expires: Annotated[str, Field(max_length=100, description=f"How long it is good for: {DURATION_FORM[1]}.")]
+    expires: Annotated[str, Field(max_length=100, description=f"How long it is valid: {DURATION_FORM[1]}.")]
 
 
 @router.post("/login", responses=_REFUSED)
 async def login(request: Request, response: Response, body: LoginModel) -> TokenModel:
-    """Get a token for name and password; it ends by itself, and with the password."""
+    """Exchange name and password for a token; it expires, and is revoked when the password changes."""
     name, password = _credentials(body)
     logins: Logins = request.app.state.logins
     address = request.client.host if request.client else ""
@@ -133,7 +133,7 @@ def new_token(
     body: NewTokenModel,
     name: Annotated[str, Path(max_length=255, description="Name of a user or recipient.")],
 ) -> TokenModel:
-    """Make a token for somebody; only admins do."""
+    """Create a token for a user or recipient; for admins."""
     storage = registry_of(request).storages[0]
     if caller.token is None:
         raise unauthorized_error("This needs the token of an admin")

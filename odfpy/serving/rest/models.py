@@ -33,15 +33,17 @@ AnyInclude = Annotated[Include, _spelled(Include)]
 AnyDataFormat = Annotated[
     DataFormat, _spelled(DataFormat), Field(description="Rows as objects, an object of lists, or lists.")
 ]
-AnySchemaFormat = Annotated[SchemaFormat, _spelled(SchemaFormat), Field(description="How the schema is written.")]
-MaybeSchemaFormat = Annotated[AnySchemaFormat | None, Field(description="How the schema is written, if it is wanted.")]
-Records = Annotated[int, Field(description="Rows of the changelog, corrections among them.")]
-Skipped = Annotated[int, Field(ge=0, le=MAX_ROWS, description="Rows to leave out first.")]
+AnySchemaFormat = Annotated[SchemaFormat, _spelled(SchemaFormat), Field(description="Format of the schema.")]
+MaybeSchemaFormat = Annotated[
+    AnySchemaFormat | None, Field(description="Format of the schema, if the answer includes it.")
+]
+Records = Annotated[int, Field(description="Number of rows of the changelog, including corrections.")]
+Skipped = Annotated[int, Field(ge=0, le=MAX_ROWS, description="Number of rows to skip.")]
 Rows = Annotated[int, Field(ge=0, le=MAX_ROWS, description="Maximum number of rows.")]
 
 
 class DatasetStateModel(BaseModel):
-    """A dataset by the name that the query gives it, and as of which block."""
+    """A dataset under its name in the query, with the block that is read."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,7 +53,7 @@ class DatasetStateModel(BaseModel):
 
 
 class QueryModel(BaseModel):
-    """A question."""
+    """A query."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"query": QUERY, "include": ["Proof"]}]})
 
@@ -61,12 +63,14 @@ class QueryModel(BaseModel):
     ] = "SqlDataFusion"
     dataFormat: AnyDataFormat = DataFormat.ARRAY_OF_STRUCTURES  # noqa: N815
     include: Annotated[
-        list[AnyInclude], Field(max_length=10, description="Proof takes Input along, schemaFormat takes Schema.")
+        list[AnyInclude], Field(max_length=10, description="Proof implies Input, and schemaFormat implies Schema.")
     ] = []
     schemaFormat: MaybeSchemaFormat = None  # noqa: N815
     datasets: Annotated[
         list[DatasetStateModel] | None,
-        Field(max_length=_MAX_DATASETS, description="Names of the query; those with a block are read as of it."),
+        Field(
+            max_length=_MAX_DATASETS, description="Datasets named in the query; with a block, they are read as of it."
+        ),
     ] = None
     skip: Skipped = 0
     limit: Rows = DEFAULT_LIMIT
@@ -75,9 +79,9 @@ class QueryModel(BaseModel):
 class OutputModel(BaseModel):
     """The rows of an answer."""
 
-    data: Annotated[Any, Field(description="As dataFormat says.", examples=[[{"offset": 0, "rate": "1.25"}]])]
+    data: Annotated[Any, Field(description="In the format of dataFormat.", examples=[[{"offset": 0, "rate": "1.25"}]])]
     dataFormat: DataFormat  # noqa: N815
-    schema_: Annotated[Any, Field(alias="schema", description="As schemaFormat says.")] = None
+    schema_: Annotated[Any, Field(alias="schema", description="In the format of schemaFormat.")] = None
     schemaFormat: SchemaFormat | None = None  # noqa: N815
 
 
@@ -100,7 +104,7 @@ class ProofModel(BaseModel):
 
 
 class AnswerModel(BaseModel):
-    """An answer; all but `output` where it was asked for."""
+    """An answer; all fields except `output` only on request."""
 
     input: QueryModel | None = None
     output: OutputModel
@@ -110,11 +114,11 @@ class AnswerModel(BaseModel):
 
 
 class VerifyModel(BaseModel):
-    """An answer with a proof, as `/query` gave it; with or without its rows."""
+    """An answer with a proof, as returned by `/query`; with or without its rows."""
 
     model_config = ConfigDict(extra="forbid")
 
-    input: Annotated[Any, Field(description="The question, as it was signed.", examples=[{"query": QUERY}])]
+    input: Annotated[Any, Field(description="The query, as it was signed.", examples=[{"query": QUERY}])]
     subQueries: list[Any] = []  # noqa: N815
     commitment: CommitmentModel
     proof: ProofModel
@@ -123,7 +127,7 @@ class VerifyModel(BaseModel):
 
 
 class ProblemModel(BaseModel):
-    """Why an answer cannot be relied on."""
+    """Why an answer is not valid."""
 
     kind: Annotated[str, Field(examples=["VerificationFailed::OutputMismatch"])]
     message: str
@@ -134,28 +138,28 @@ class ProblemModel(BaseModel):
 
 
 class SignerModel(BaseModel):
-    """Somebody who has signed; the name is what their key is called here, and `me` that of this server."""
+    """A signer; the name is the local name of the key, and `me` the key of this server."""
 
     id: Annotated[str, Field(examples=["did:key:z6Mko2nqhQ9wYSTS5Giab2j1aHzGnxHimqwmFeEVY8aNsVnN"])]
     name: Annotated[str, Field(examples=["me"])]
 
 
 class VerdictModel(BaseModel):
-    """The verdict on an answer: it is what was signed and comes out again, or not."""
+    """The result of a verification: whether the signature is valid and the query gives the same answer."""
 
     ok: bool
     signer: Annotated[
-        SignerModel | None, Field(description="Whom the proof names, if asked for; null if that is not a key.")
+        SignerModel | None, Field(description="The signer that the proof names, on request; null if that is not a key.")
     ] = None
     error: ProblemModel | None = None
 
 
 class RefusalModel(BaseModel):
-    """The fault of a request, and what to try."""
+    """An error, and what to try."""
 
     message: Annotated[str, Field(examples=["No dataset 'com.example.rate'\nDid you mean com.example.rates?"])]
-    detail: Annotated[Any, Field(description="The same for other clients: a text, or a list of problems.")] = None
-    code: Annotated[str | None, Field(description="For programs, such as NoSuchFile.")] = None
+    detail: Annotated[Any, Field(description="The same for other clients: a text, or a list of errors.")] = None
+    code: Annotated[str | None, Field(description="Machine-readable reason, such as NoSuchFile.")] = None
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -167,7 +171,7 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
         404: "Dataset or block not found, or this token may not read it.",
         408: "Timed out waiting for the request body.",
         409: "Another process is writing to the dataset.",
-        413: "This is too large.",
+        413: "The request is too large.",
         415: "The content type or encoding is not supported.",
         422: "The request is not valid, or the idempotency key was used for other data.",
         429: "You have too many running queries.",
@@ -177,7 +181,9 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return found
 
 
-NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The client has it (`If-None-Match`)."}}
+NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
+    304: {"description": "Not modified: the client has the current version (`If-None-Match`)."}
+}
 
 
 def with_example(example: Any, kind: str = "application/json") -> dict[str, Any]:
@@ -188,9 +194,9 @@ def with_example(example: Any, kind: str = "application/json") -> dict[str, Any]
 def with_headers(**examples: str) -> dict[int | str, dict[str, Any]]:
     """Return a response with headers, each with an example; `_` stands for a hyphen."""
     why = {
-        "ETag": "Follows from the question and the blocks; not there if the answer does not.",
-        "Link": "The next page, of the same blocks, as long as there may be one.",
-        "Idempotent-Replayed": "This was ingested before; the answer is that of then.",
+        "ETag": "Depends only on the query and the blocks; absent if the answer is not deterministic.",
+        "Link": "The next page, of the same blocks; absent on the last page.",
+        "Idempotent-Replayed": "The data was ingested before; this is the earlier answer.",
     }
     headers = {
         name: {"description": why[name], "schema": {"type": "string"}, "example": example}

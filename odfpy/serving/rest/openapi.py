@@ -15,13 +15,13 @@ Errors are JSON, `{"message": ...}`: what is wrong, and what to try. Public data
 not read does not exist for them."""
 
 _TAGS: Final = [
-    {"name": "server", "description": "The server, and what it has."},
+    {"name": "server", "description": "The server and its datasets."},
     {"name": "queries", "description": "SQL queries, answers with proofs, ingests."},
-    {"name": "archives", "description": "Archives of files: the paths of datalake's API, and files in."},
+    {"name": "archives", "description": "Archives of files: search and download with the API of datalake, and upload."},
     {"name": "Simple Transfer Protocol", "description": "Blocks, slices, references and signatures of a dataset."},
     {"name": "Smart Transfer Protocol", "description": "Objects at URLs of this protocol."},
-    {"name": "events", "description": "Heads as they move."},
-    {"name": "datasets", "description": "A dataset in short, and who may read it."},
+    {"name": "events", "description": "Notifications of new heads."},
+    {"name": "datasets", "description": "Summary, data, history and access of a dataset."},
     {"name": "automation", "description": "Schedules, and runs of the scheduler."},
     {"name": "administration", "description": "Shares, recipients, grants, tokens, the audit log: for admins."},
 ]

@@ -30,7 +30,7 @@ _TABLE: Final[dict[str, Any]] = {
 
 
 class Right(Enum):
-    """The right by which somebody reads a dataset."""
+    """The right that gives a caller access to a dataset."""
 
     TOKEN = "token"  # noqa: S105 - no secret
     GRANTS = "grants"
@@ -44,12 +44,12 @@ class OwnTableModel(BaseModel):
 
     path: str
     names: Annotated[tuple[str, str, str], Field(description="Share, schema, table: the parts of the path.")]
-    shown: Annotated[SharedView, Field(description="The current state, or all changes.")]
+    shown: Annotated[SharedView, Field(description="The current state, or the changelog.")]
     at: Annotated[str | None, Field(description="A tag or branch; null for the head.")]
 
 
 class OwnAccessModel(BaseModel):
-    """The right of the caller to read a dataset; nothing about others."""
+    """The access of the caller to a dataset; nothing about other callers."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -71,21 +71,21 @@ class OwnAccessModel(BaseModel):
     right: Annotated[
         Right,
         Field(
-            description="token: an access token of the workspace reads all of its datasets. grants: those of sharing"
-            " show the caller the whole changelog. public: everybody reads it."
+            description="token: an access token of the workspace can read all of its datasets. grants: grants on shares"
+            " cover the whole changelog. public: everyone can read it."
         ),
     ]
-    scope: Annotated[str | None, Field(description="Of the access token; null by any other right.")]
+    scope: Annotated[str | None, Field(description="Scope of the access token; null for the other rights.")]
     numTables: int  # noqa: N815
     tables: Annotated[
         list[OwnTableModel],
-        Field(description=f"As which the caller reads it over Delta Sharing: the first {_MAX_TABLES}, by path."),
+        Field(description=f"Its shared tables that the caller can read: the first {_MAX_TABLES}, by path."),
     ]
 
 
 @router.get("/access", responses=answers(401, 404, 422))
 def own_access(request: Request, response: Response, caller: AnyCaller, dataset: Readable) -> OwnAccessModel:
-    """Tell by what right you read the dataset, and as which shared tables. Admins ask `readers` about everybody."""
+    """Return why you may read the dataset, and as which shared tables. Admins use `readers` for all readers."""
     response.headers["Cache-Control"] = "no-store"
     right = _right(caller, dataset)
     tables = _tables(request.app.state.sharing, caller, dataset)

@@ -35,7 +35,7 @@ _Cited: TypeAlias = Annotated[
 
 
 class OriginModel(BaseModel):
-    """The way by which a row of a root dataset came in."""
+    """The origin of a row of a root dataset."""
 
     block: Annotated[str, Field(examples=[HASH])]
     sequenceNumber: int  # noqa: N815
@@ -47,15 +47,15 @@ class OriginModel(BaseModel):
 
 
 class TracedRowModel(BaseModel):
-    """A row, and what it is made of."""
+    """A row, and the rows that it was computed from."""
 
     offset: int
     op: Annotated[str, Field(description="+A, -R, -C or +C.", examples=["+A"])]
     values: dict[str, Any]
     madeOf: _Cited  # noqa: N815
-    becauseOf: Annotated[_Cited, Field(description="Of a correction, the rows that caused it.")]  # noqa: N815
-    takesBack: Annotated[int | None, Field(description="The row of the same dataset that it takes back.")]  # noqa: N815
-    ways: Annotated[int, Field(description="In how many ways the same row is made; this is one of them.")]
+    becauseOf: Annotated[_Cited, Field(description="For a correction: the rows that caused it.")]  # noqa: N815
+    takesBack: Annotated[int | None, Field(description="The row of the same dataset that it retracts.")]  # noqa: N815
+    ways: Annotated[int, Field(description="Number of ways in which the same row results; this is one of them.")]
     problem: Annotated[str | None, Field(description="Why its provenance is unknown.")]
     origin: OriginModel | None = None
 
@@ -72,7 +72,7 @@ class StepModel(BaseModel):
 
 
 class ColumnSourceModel(BaseModel):
-    """A column from which another one comes."""
+    """A column from which another one is computed."""
 
     column: str
     input: str
@@ -83,13 +83,13 @@ class ColumnSourceModel(BaseModel):
 
 
 class TracedDatasetModel(BaseModel):
-    """A dataset on the way, and those of its rows that have to do with the answer."""
+    """A dataset of the trace, with the rows that belong to it."""
 
     id: str
     name: str
     kind: str
-    followed: Annotated[bool, Field(description="Whether it is told what its rows are made of.")]
-    check: Annotated[str | None, Field(description="Outcome of the replay of the cited rows alone.")]
+    followed: Annotated[bool, Field(description="Whether its rows are traced to its inputs.")]
+    check: Annotated[str | None, Field(description="Result of a replay of only the cited rows.")]
     remark: str | None
     steps: list[StepModel]
     columns: list[ColumnSourceModel]
@@ -105,12 +105,12 @@ class NamedModel(BaseModel):
 
 
 class ProvenanceModel(BaseModel):
-    """The dataset that was asked about, then those that it is derived from, each before its own inputs."""
+    """The requested dataset, then those that it is derived from, each before its own inputs."""
 
     dataset: NamedModel
     offset: int
     column: str | None
-    check: Annotated[str, Field(examples=["checked"], description="The worst of the outcomes of all replays.")]
+    check: Annotated[str, Field(examples=["checked"], description="The worst result of all replays.")]
     datasets: list[TracedDatasetModel]
 
 
@@ -124,17 +124,15 @@ async def provenance(
     caller: AnyCaller,
     dataset: Readable,
     offset: Annotated[int, Query(ge=0, le=2**62, description="Offset of the row.")],
-    column: Annotated[
-        str | None, Query(max_length=1000, description="Of columns, tell only what this one comes from.")
-    ] = None,
+    column: Annotated[str | None, Query(max_length=1000, description="Trace only this column.")] = None,
     depth: Annotated[
-        int | None, Query(ge=0, le=10_000, description="Follow so many derivatives, one behind the other.")
+        int | None, Query(ge=0, le=10_000, description="Follow at most this many levels of derivatives.")
     ] = None,
-    check: Annotated[bool, Query(description="Whether to replay the cited rows alone.")] = True,
+    check: Annotated[bool, Query(description="Whether to check the result by a replay of the cited rows.")] = True,
 ) -> Response:
-    """The rows that a row was made of, down to its sources, as `odf provenance -o json` tells them.
+    """Return the rows that a row was computed from, down to its sources, as `odf provenance -o json` does.
 
-    Of inputs that the caller may not read, only the ids are told.
+    For inputs that the caller may not read, it only returns the ids.
     """
     settings: ServeSettings = request.app.state.settings
     storage = registry_of(request).storage_of(dataset)
@@ -180,7 +178,7 @@ def _visibility(storage: Storage, caller: Caller) -> Callable[[DatasetId], bool]
 def _refused(error: OdfError) -> OdfError | Refused:
     """Return the error response if the request or the dataset's inputs are at fault; else the error itself."""
     if isinstance(error, DatasetNotFound):  # its message contains folders of the server
-        return Refused(400, "An input of the dataset is not on this server, so it cannot be told what rows are made of")
+        return Refused(400, "An input of the dataset is not on this server, so its rows cannot be traced")
     if isinstance(error, (UnknownProvenance, InputDiverged)):
         return Refused.of(400, error)
     return refusal(error) or error

@@ -53,17 +53,17 @@ _ANSWERS = {
     **answers(400, 401, 404, 413, 422, 429, 503),
 }
 _NOT_OK: dict[str, Any] = {
-    "description": "It is not what was signed, or cannot be reproduced; or the request is invalid (`message`).",
+    "description": "The proof is not valid, or cannot be reproduced; or the request is invalid (`message`).",
     "model": VerdictModel | RefusalModel,
 }
 
 
 @router.post("/query", response_model=AnswerModel, responses=_ANSWERS)
 async def post_query(request: Request, caller: AnyCaller, body: QueryModel) -> Response:
-    """Ask a question in SQL, of any number of datasets.
+    """Run a SQL query over any number of datasets.
 
-    `datasets` of an answer that includes `Input`, sent along with the next question, makes it one of the same blocks:
-    so pages that are asked for with `skip` and `limit` are of one state, whatever is written in between.
+    If an answer includes `Input`, send its `datasets` with the next query to read the same blocks: then pages (`skip`
+    and `limit`) are consistent, even if data is added in between.
     """
     return await _answer(request, caller, _request_of(body))
 
@@ -77,14 +77,14 @@ async def get_query(
     dataFormat: AnyDataFormat = DataFormat.ARRAY_OF_STRUCTURES,  # noqa: N803
     format_: Annotated[AnyDataFormat | None, Query(alias="format", description="The same as dataFormat.")] = None,
     schemaFormat: MaybeSchemaFormat = None,  # noqa: N803
-    include: Annotated[str, Query(max_length=100, description="Input, Proof, Schema, with commas.")] = "",
+    include: Annotated[str, Query(max_length=100, description="Input, Proof, Schema; comma-separated.")] = "",
     datasets: Annotated[
-        str | None, Query(max_length=10_000, description="As in the body of the POST, in JSON; see the header Link.")
+        str | None, Query(max_length=10_000, description="As in the body of the POST, as JSON; see the header Link.")
     ] = None,
     skip: Skipped = 0,
     limit: Rows = DEFAULT_LIMIT,
 ) -> Response:
-    """The same with parameters of the URL. The header `Link` leads to the next page, of the same blocks."""
+    """The same with URL parameters. The header `Link` refers to the next page, of the same blocks."""
     tree = {
         "query": query,
         "queryDialect": queryDialect,
@@ -103,9 +103,11 @@ async def verify(
     request: Request,
     caller: AnyCaller,
     body: VerifyModel,
-    include: Annotated[str, Query(max_length=100, description="Signer: also tell whom the proof names.")] = "",
+    include: Annotated[
+        str, Query(max_length=100, description="Signer: also return the signer that the proof names.")
+    ] = "",
 ) -> Response:
-    """Check an answer with a proof, of this node or another one: its signature, and the answer of the query."""
+    """Verify an answer with a proof, of this node or another one: check the signature, and run the query again."""
     del body  # only declared for the OpenAPI; the body is parsed like on the command line
     text = await request.body()
     service, limits = _service(request, caller), limits_of(request)

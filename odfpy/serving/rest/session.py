@@ -33,7 +33,7 @@ class SignInModel(BaseModel):
 
 
 class SessionModel(BaseModel):
-    """The session of a browser; without a name, that of nobody."""
+    """The session of a browser; without a name, nobody is signed in."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -54,20 +54,20 @@ class SessionModel(BaseModel):
     isAdmin: bool = False  # noqa: N815
     expiresAt: str | None = None  # noqa: N815
     csrfToken: Annotated[  # noqa: N815
-        str | None, Field(description=f"Goes into the header {CSRF_HEADER} of requests that change something.")
+        str | None, Field(description=f"Value of the header {CSRF_HEADER} of requests that change something.")
     ] = None
 
 
 @router.get("/session", responses=answers(401))
 def session(request: Request, response: Response, caller: AnyCaller) -> SessionModel:
-    """Return whose session it is, and what changes need."""
+    """Return the user of the session, and the token that changes need."""
     response.headers["Cache-Control"] = "no-store"
     return _described(request, caller, session_token(request))
 
 
 @router.post("/session", responses=answers(400, 401, 429))
 async def sign_in(request: Request, response: Response, body: SignInModel) -> SessionModel:
-    """Begin a session: the answer sets a cookie that no script can read and no other site can send."""
+    """Start a session: the answer sets a cookie that no script can read and no other site can send."""
     if body.accessToken is not None and body.login is None and body.password is None:
         text = body.accessToken.strip()
     elif body.accessToken is None and body.login is not None and body.password is not None:
@@ -87,7 +87,7 @@ async def sign_in(request: Request, response: Response, body: SignInModel) -> Se
 
 @router.delete("/session", status_code=204, response_class=Response)
 def sign_out(request: Request) -> Response:
-    """End the session: the browser forgets the cookie. The token in it stays good until it ends or is revoked."""
+    """End the session: the browser deletes the cookie. The token in it stays valid until it expires or is revoked."""
     response = Response(status_code=204)
     end_session(request, response)
     return response

@@ -28,37 +28,39 @@ from odfpy.serving.rest.verification_jobs import (
 router = APIRouter(tags=["datasets"])
 
 _LATER: Final = {"Retry-After": "10"}
-_PRIVATE: Final = "Only for those who may write here: it may name places and files."
+_PRIVATE: Final = "Only for callers who may write here: it may name files and hosts."
 
 
 class VerificationWanted(BaseModel):
-    """The extent of a verification that is wanted."""
+    """A request for a verification."""
 
     model_config = ConfigDict(extra="forbid")
 
     integrityOnly: Annotated[  # noqa: N815
         bool, Field(description="Hashes and rules only, no replay.", examples=[False])
     ] = False
-    recursive: Annotated[bool, Field(description="Also what it is derived from.")] = False
+    recursive: Annotated[bool, Field(description="Include its inputs, recursively.")] = False
 
 
 class UnderWayModel(BaseModel):
-    """A verification that is under way."""
+    """A running verification."""
 
     startedAt: Annotated[str, Field(examples=["2024-03-16T08:00:00Z"])]  # noqa: N815
-    startedBy: Annotated[str | None, Field(description="The name of a token; only for those who may write.")]  # noqa: N815
+    startedBy: Annotated[  # noqa: N815
+        str | None, Field(description="Name of the token that started it; only if you may write.")
+    ]
     integrityOnly: bool  # noqa: N815
     recursive: bool
-    verified: Annotated[int, Field(description="Datasets that are done.")]
-    dataset: Annotated[str | None, Field(description="The dataset that it is at.")] = None
+    verified: Annotated[int, Field(description="Number of verified datasets.")]
+    dataset: Annotated[str | None, Field(description="The dataset that is being verified.")] = None
     action: Annotated[str, Field(examples=["replaying"])] = "starting"
     done: int = 0
-    total: Annotated[int | None, Field(description="Null while nobody knows.")] = None
+    total: Annotated[int | None, Field(description="Null if it is not known yet.")] = None
     unit: Annotated[str, Field(examples=["blocks"])] = ""
 
 
 class StoppedModel(BaseModel):
-    """The end of the last verification that was begun here, if it has no report."""
+    """The end of the last verification that was started here, if it has no report."""
 
     time: str
     message: Annotated[str, Field(description=_PRIVATE)]
@@ -67,7 +69,7 @@ class StoppedModel(BaseModel):
 
 
 class FindingModel(BaseModel):
-    """Something that a verification found."""
+    """A finding of a verification."""
 
     severity: Annotated[str, Field(description="error or warning; only errors make a verification fail.")]
     check: Annotated[str, Field(examples=["slice"])]
@@ -90,10 +92,10 @@ class SignaturesModel(BaseModel):
 class LinkedFilesModel(BaseModel):
     """The files that rows of a dataset link to, each once."""
 
-    here: Annotated[int, Field(description="Those that are here, and as they should be.")]
+    here: Annotated[int, Field(description="Files that exist here and are intact.")]
     hereBytes: int  # noqa: N815
-    elsewhere: Annotated[int, Field(description="Those that this copy does not have, by its setting.")]
-    removed: Annotated[int, Field(description="Those that are gone, as is recorded.")]
+    elsewhere: Annotated[int, Field(description="Files that this partial copy does not have.")]
+    removed: Annotated[int, Field(description="Files whose removal is recorded.")]
 
 
 class ReportModel(BaseModel):
@@ -101,26 +103,28 @@ class ReportModel(BaseModel):
 
     time: str
     head: Annotated[str, Field(examples=[HASH], description="The last block that was verified.")]
-    isCurrent: Annotated[bool, Field(description="Whether nothing came after that block.")]  # noqa: N815
+    isCurrent: Annotated[bool, Field(description="Whether that block is still the last one.")]  # noqa: N815
     ok: bool
     integrityOnly: bool  # noqa: N815
     transformsReplayed: int  # noqa: N815
-    errors: Annotated[int, Field(description="Findings that make it fail, on the list or not.")]
+    errors: Annotated[int, Field(description="Number of all errors, listed or not.")]
     warnings: int
-    blocks: Annotated[int | None, Field(description="Null in reports of older releases, as the next ones are.")]
+    blocks: Annotated[int | None, Field(description="Null in reports of older releases, as are the next fields.")]
     slices: int | None
     checkpoints: int | None
     seconds: float | None
     signatures: SignaturesModel | None
     linkedFiles: Annotated[  # noqa: N815
-        LinkedFilesModel | None, Field(description="Null where no row can link to files.")
+        LinkedFilesModel | None, Field(description="Null if no row can link to files.")
     ]
-    findings: Annotated[list[FindingModel], Field(description="The first hundred of them, errors before warnings.")]
-    explanations: Annotated[dict[str, ExplanationModel], Field(description="Of the codes of the findings.")]
+    findings: Annotated[list[FindingModel], Field(description="The first hundred findings, errors before warnings.")]
+    explanations: Annotated[
+        dict[str, ExplanationModel], Field(description="Explanations of the error codes of the findings.")
+    ]
 
 
 class VerificationStatus(BaseModel):
-    """The verification that is under way, and the report of the last one."""
+    """The running verification, and the report of the last one."""
 
     underWay: UnderWayModel | None  # noqa: N815
     stopped: StoppedModel | None
@@ -129,13 +133,13 @@ class VerificationStatus(BaseModel):
 
 @router.get("/verification", responses=answers(401, 404))
 def status(request: Request, caller: AnyCaller, dataset: Readable) -> VerificationStatus:
-    """The verification that is under way, and the report of the last one, with all findings."""
+    """Return the running verification, and the report of the last one, with its findings."""
     return _status(request, caller, dataset)
 
 
 @router.post("/verification", status_code=202, responses=answers(400, 401, 403, 404, 409, 413, 422, 503))
 def start(request: Request, caller: AnyCaller, place: Writable, wanted: VerificationWanted) -> VerificationStatus:
-    """Begin to verify the dataset in the background; needs the scope write. It ends with the server."""
+    """Start a verification of the dataset in the background; needs the scope write. It stops when the server stops."""
     dataset = _there(place)
     engines = request.app.state.own_engines[dataset.workspace_folder.root].get(caller)
     name = caller.token.name if caller.token is not None else ""
@@ -152,7 +156,7 @@ def start(request: Request, caller: AnyCaller, place: Writable, wanted: Verifica
 
 @router.delete("/verification", responses=answers(401, 403, 404))
 def cancel(request: Request, caller: AnyCaller, place: Writable) -> VerificationStatus:
-    """Stop the verification that is under way; needs the scope write. What it has found is not kept."""
+    """Stop the running verification; needs the scope write. Its findings are discarded."""
     dataset = _there(place)
     if not _verifications(request).cancel(dataset):
         raise Refused(404, "No verification of this dataset is running")

@@ -33,15 +33,15 @@ _PAGE: Final = """\
 <meta name="robots" content="noindex">
 <title>Your profile file</title>
 <h1>Your profile file</h1>
-<p>Somebody shares data with you. The button gives you the file that your tools need to read it. It works once.</p>
-<p>Whoever has the file can read the data: keep it where others cannot.</p>
+<p>Data is shared with you. This button downloads the profile file that your tools need to read it. It works once.</p>
+<p>Anyone who has the file can read the data: store it in a safe place.</p>
 <form method="post"><button>Download the profile file</button></form>
 """
 
 
 @router.get("/activate/{secret}")
 def page(secret: _Secret) -> Response:
-    """The page of a link. It is the same for every link, also for one that is none."""
+    """Return the page of a link. It is the same for every link, including invalid ones."""
     del secret
     return HTMLResponse(_PAGE, headers=_HEADERS)
 
@@ -51,7 +51,7 @@ def activate(request: Request, secret: _Secret) -> Response:
     """Return the profile file of a link.
 
     Raises:
-        SharingError: 404, it was used, has ended, or never was.
+        SharingError: 404, it was used, has expired, or does not exist.
     """
     state = state_of(request)
     found = state.sharing.principals.activate(secret)

@@ -20,7 +20,7 @@ _OF_ONE_PAGE = {"pageToken", "maxFiles", "includeRefreshToken", "refreshToken", 
 
 
 class QueryBody(BaseModel):
-    """The body of a query; what is not known in it is passed over, as newer clients expect."""
+    """The body of a query; unknown fields are ignored, as newer clients expect."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -78,7 +78,7 @@ class FileUrls:
 @router.head("/files/{name}")
 @router.get("/files/{name}")
 def file(request: Request, name: str, sealed: Annotated[str, Query(alias=SIGNATURE, max_length=8192)]) -> Response:
-    """A file, or a range of it, for whoever has its url."""
+    """Return a file, or a range of it, for clients with its signed URL."""
     state = state_of(request)
     known = state.seal.open(sealed, f"file {name.removesuffix('.parquet')}")
     if known is None:

@@ -35,14 +35,14 @@ _AnyPaging = Annotated[_Paging, Depends()]
 
 @router.get("/shares")
 def shares(request: Request, caller: AnyCaller, paging: _AnyPaging) -> Any:
-    """The shares in which there is something for the caller."""
+    """List the shares with tables that the caller may read."""
     found = [one for one in state_of(request).sharing.shares.shares() if caller.reach.sees_share(one.name)]
     return _page(request, [(one.name, _share(one)) for one in found], paging)
 
 
 @router.get("/shares/{share}")
 def share(request: Request, caller: AnyCaller, share: str) -> Any:
-    """One share."""
+    """Return a share."""
     return {"share": _share(_visible_share(request, caller, share))}
 
 
@@ -53,7 +53,7 @@ def schemas(
     share: str,
     paging: _AnyPaging,
 ) -> Any:
-    """The schemas of a share in which there is something for the caller."""
+    """List the schemas of a share with tables that the caller may read."""
     found = _visible_share(request, caller, share)
     names = state_of(request).sharing.shares.schemas(found.name)
     visible = [name for name in names if caller.reach.sees_schema(found.name, name)]
@@ -68,7 +68,7 @@ def tables(
     schema: str,
     paging: _AnyPaging,
 ) -> Any:
-    """The tables of a schema."""
+    """List the tables of a schema."""
     found = _visible_share(request, caller, share)
     if not caller.reach.sees_schema(found.name, schema):
         raise missing()
@@ -82,7 +82,7 @@ def all_tables(
     share: str,
     paging: _AnyPaging,
 ) -> Any:
-    """The tables of all schemas of a share."""
+    """List the tables of all schemas of a share."""
     found = _visible_share(request, caller, share)
     return _tables(request, caller, SharePath(found.name), paging)
 

@@ -42,7 +42,7 @@ def proof(
     table: str,
     body: Annotated[QueryBody, Depends(query_body)],
 ) -> Response:
-    """Return a signed statement of the rows that the caller reads of a version."""
+    """Return a signed proof of the rows that the caller reads of a version."""
     question = question_of(request, caller, SharePath(share, schema, table), None)
     other = sorted(body.model_fields_set - _WHOLE)
     if other:

@@ -66,7 +66,7 @@ def table_metadata(
     timestamp: _Time = None,
     capabilities: _Capabilities = None,
 ) -> Response:
-    """The columns of a table, and what else there is to know before reading it."""
+    """Return the protocol, columns and other metadata of a table."""
     if version is not None and timestamp is not None:
         raise SharingError(400, "version and timestamp exclude each other")
     question = question_of(request, caller, SharePath(share, schema, table), capabilities)
@@ -95,9 +95,9 @@ def query(
     capabilities: _Capabilities = None,
     fileidhash: _IdHash = None,
 ) -> Response:
-    """The files of a version, or those that versions since one have added and removed.
+    """Return the files of a version, or those that were added and removed since a version.
 
-    A client that can wait (`asyncquery=true`) gets an id, and comes back with it.
+    With `asyncquery=true`, the client gets an id to poll with.
     """
     question = question_of(request, caller, SharePath(share, schema, table), capabilities, fileidhash)
     answer = answer_of(question, body)
@@ -122,7 +122,7 @@ def query_info(
     capabilities: _Capabilities = None,
     fileidhash: _IdHash = None,
 ) -> Response:
-    """Return how far an asynchronous query is, and its answer once that is there."""
+    """Return the status of an asynchronous query, and its answer when it is ready."""
     question = question_of(request, caller, SharePath(share, schema, table), capabilities, fileidhash)
     known = question.state.queries.find(query_id, use_of(question, "query"))
     if capabilities is None:
@@ -152,7 +152,7 @@ def changes(
     capabilities: _Capabilities = None,
     fileidhash: _IdHash = None,
 ) -> Response:
-    """The change feed: files of rows that were inserted, deleted and updated, by version."""
+    """Return the change data feed: files of rows that were inserted, deleted and updated, by version."""
     if (startingVersion is None) == (startingTimestamp is None):
         raise SharingError(400, "Give either startingVersion or startingTimestamp")
     if endingVersion is not None and endingTimestamp is not None:

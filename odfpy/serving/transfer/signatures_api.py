@@ -36,7 +36,7 @@ from odfpy.serving.rest.models import HASH, with_example
 router = APIRouter(tags=["Simple Transfer Protocol"])
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "This is not what it should be; the answer has the reason."},
+    400: {"description": "The body is invalid; the answer has the reason."},
     401: {"description": "An access token is needed."},
     403: {"description": "Not allowed for this token."},
     404: {"description": "There is no such dataset, or no such block in it."},
@@ -48,7 +48,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 class _Files(BaseModel):
-    """Files beside a chain, by their paths below the dataset's URL."""
+    """Files beside a chain, by their paths under the dataset's URL."""
 
     files: Annotated[
         dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=MAX_SIZE)]],
@@ -58,9 +58,8 @@ class _Files(BaseModel):
 
 @router.put(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: with_example({"taken": 1})})
 def add_signatures(request: Request, place: Writable, given: _Files) -> dict[str, int]:
-    """Add signatures, and revocations of keys. All of them are checked before one is kept; those that are there stay.
-
-    What is signed with a key that has ended is refused.
+    """Add signatures, and revocations of keys. All are checked before any is stored; existing ones stay. Signatures
+    with an expired or revoked key are refused.
     """
     with _there(place).writing() as dataset:
         layout = dataset.layout
@@ -104,7 +103,7 @@ def _block_at(path: str, layout: DatasetLayout, has: Callable[[Multihash], bool]
     responses={
         **_ANSWERS,
         200: with_example({"block": HASH}),
-        412: {"description": "It is at another block."},
+        412: {"description": "The reference is at another block."},
         428: {"description": "The request has neither If-Match nor If-None-Match."},
     },
 )
@@ -112,11 +111,11 @@ def move_reference(
     request: Request,
     place: Writable,
     ref: Annotated[str, Path(max_length=200, description="branch.<name> or tag.<name>")],
-    block: Annotated[str, Query(max_length=200, description="Hash of a block that the dataset has.")],
-    if_match: Annotated[str | None, Header(description="Where it is: the hash of a block, in quotes.")] = None,
-    if_none_match: Annotated[str | None, Header(description="`*` for one that is not there.")] = None,
+    block: Annotated[str, Query(max_length=200, description="Hash of a block of the dataset.")],
+    if_match: Annotated[str | None, Header(description="The expected current block: its hash, in quotes.")] = None,
+    if_none_match: Annotated[str | None, Header(description="`*` for a new one.")] = None,
 ) -> dict[str, str]:
-    """Make or move a branch or tag, if it is where the caller has seen it."""
+    """Create or move a branch or tag, if it is at the block that the caller expects."""
     name, target = _reference_name(ref), _hash(block)
     expected = _expected(if_match, if_none_match)
     with _there(place).writing() as dataset:

@@ -42,15 +42,15 @@ _NOT_MODIFIED = 304
 _BYTES = "application/octet-stream"
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     401: {"description": "An access token is needed."},
-    404: {"description": "There is no such thing."},
+    404: {"description": "There is no such object."},
 }
 _OBJECT_ANSWERS: dict[int | str, dict[str, Any]] = {
     **_ANSWERS,
     200: {"description": "The object.", "content": {"application/octet-stream": {}}},
-    206: {"description": "A part of it.", "content": {"application/octet-stream": {}}},
-    304: {"description": "The client has it."},
+    206: {"description": "A range of the object.", "content": {"application/octet-stream": {}}},
+    304: {"description": "Not modified: the client has the object."},
     400: {"description": "The range is invalid."},
-    416: {"description": "The object is shorter than that."},
+    416: {"description": "The range exceeds the object."},
 }
 
 _SIGNATURES = {
@@ -66,13 +66,13 @@ _Hash = Annotated[str, Path(max_length=200, description="Hash of the object.")]
 
 @router.get("/refs/head.sig", responses={**_ANSWERS, 200: with_example(_SIGNATURES)})
 def head_signatures(dataset: Readable) -> Response:
-    """Return who has moved the head."""
+    """Return the signatures of the head."""
     return _side_file(dataset, HEAD_PATH)
 
 
 @router.get("/info/signatures/{hash}", responses={**_ANSWERS, 200: with_example(_SIGNATURES)})
 def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's term
-    """Return who has made a block."""
+    """Return the signatures of a block."""
     name = _name(hash)
     if not request.app.state.reaches.get(dataset.folder).has(dataset.layout, None, name):
         raise HTTPException(404, "There is no such block")
@@ -81,9 +81,9 @@ def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Respon
 
 @router.get("/info/revocations/{key}", responses={**_ANSWERS, 200: with_example(_REVOCATIONS)})
 def revocations(
-    dataset: Readable, key: Annotated[str, Path(max_length=200, description="As did:key has it.")]
+    dataset: Readable, key: Annotated[str, Path(max_length=200, description="The key, in the form of did:key.")]
 ) -> Response:
-    """Return the revocations of keys, and from when on their signatures do not count."""
+    """Return the revocations of a key, with the times from which on its signatures are invalid."""
     found = key_of(f"{REVOCATIONS}/{key}")
     if found is None:
         raise HTTPException(404, "There is no such key")
@@ -101,7 +101,7 @@ class _Paths(BaseModel):
 
 @router.post(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: with_example({"files": {f"info/signatures/{HASH}": "..."}})})
 def side_files(request: Request, dataset: Readable, wanted: _Paths) -> dict[str, dict[str, str]]:
-    """Those of many signatures and revocations that are there, by their paths below the dataset's URL."""
+    """Return the existing ones of many signatures and revocations, by their paths under the dataset's URL."""
     reach = request.app.state.reaches.get(dataset.folder)
     names = [name for path in dict.fromkeys(wanted.paths) if (name := signed_block_of(path)) is not None]
     reached = [path_of(name) for name in names if reach.has(dataset.layout, None, name)]
@@ -128,7 +128,7 @@ def reference(
     dataset: Readable,
     ref: Annotated[str, Path(max_length=200, description="head, branch.<name> or tag.<name>")],
 ) -> Response:
-    """The block that a reference points to; `head` is the last block."""
+    """Return the block that a reference points to; `head` is the last block."""
     target = dataset.layout.refs.get(ref) if is_name(ref) else None
     if target is None:
         raise HTTPException(404, "There is no such reference")
@@ -140,28 +140,28 @@ def reference(
 
 @router.get("/refs", responses={**_ANSWERS, 200: with_example({"head": HASH, "tag.v1": HASH})})
 def references(dataset: Readable) -> dict[str, str]:
-    """All references that can be read, and the blocks that they point to."""
+    """Return all readable references, and the blocks that they point to."""
     return {name: str(target) for name, target in readable_references(dataset.layout.refs)}
 
 
 @router.head("/blocks/{hash}", include_in_schema=False)
 @router.get("/blocks/{hash}", response_class=FileResponse, responses=_OBJECT_ANSWERS)
 def block(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's term
-    """A block of metadata."""
+    """Return a metadata block."""
     return _object(request, dataset, None, dataset.layout.blocks, hash)
 
 
 @router.head("/data/{hash}", include_in_schema=False)
 @router.get("/data/{hash}", response_class=FileResponse, responses=_OBJECT_ANSWERS)
 def data(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002
-    """A slice of data."""
+    """Return a data slice."""
     return _object(request, dataset, ObjectKind.DATA_SLICE, dataset.layout.data, hash)
 
 
 @router.head("/checkpoints/{hash}", include_in_schema=False)
 @router.get("/checkpoints/{hash}", response_class=FileResponse, responses=_OBJECT_ANSWERS)
 def checkpoint(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002
-    """The state of an engine."""
+    """Return a checkpoint, the state of an engine."""
     return _object(request, dataset, ObjectKind.CHECKPOINT, dataset.layout.checkpoints, hash)
 
 

@@ -92,7 +92,7 @@ _Versioned = Depends(_require_version)
 
 @router.websocket("/pull", dependencies=[_Versioned])
 async def pull(socket: WebSocket, caller: AnyCaller, dataset: Readable) -> None:
-    """Let a client pull."""
+    """Serve a pull of a client."""
     urls = _urls(socket, dataset.workspace_folder)
     reach: ReachableObjects = socket.app.state.reaches.get(dataset.folder)
 
@@ -116,7 +116,7 @@ async def pull(socket: WebSocket, caller: AnyCaller, dataset: Readable) -> None:
 async def push(
     socket: WebSocket, place: Writable, reference: Annotated[str | None, Query(max_length=200)] = None
 ) -> None:
-    """Let a client push; ours may also push a branch or tag of a dataset that is there."""
+    """Serve a push of a client; clients of odfpy may also push a branch or tag of an existing dataset."""
     name, is_new = None, False
     if reference is not None:
         name, is_new = await anyio.to_thread.run_sync(pushed_reference, place, reference)
@@ -287,16 +287,16 @@ def _limiter(connection: HTTPConnection, name: str, total: int) -> anyio.Capacit
 
 _Hash = Annotated[str, Path(max_length=200, description="Hash of the object.")]
 _ANSWERS: dict[int | str, dict[str, Any]] = {
-    403: {"description": "The URL is not one of ours, or has expired."},
-    404: {"description": "There is no such dataset or object any more."},
+    403: {"description": "The URL is not of this server, or has expired."},
+    404: {"description": "The dataset or object no longer exists."},
 }
 _RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
 _PUT_ANSWERS = {
     **_ANSWERS,
-    200: {"description": "The server has it."},
-    400: {"description": "Another object came."},
+    200: {"description": "The server stored it."},
+    400: {"description": "The bytes are of another object."},
     408: {"description": "Timed out waiting for the request body."},
-    409: {"description": "The bytes do not follow those that have come."},
+    409: {"description": "The bytes do not follow the received ones."},
 }
 
 
@@ -306,8 +306,8 @@ def _granted(
     place: Annotated[int, Query(description="The workspace.")],
     dataset: Annotated[str, Query(max_length=200, description="Id of the dataset.")],
     size: Annotated[int, Query(description="Bytes of the object.")],
-    expires: Annotated[int, Query(description="Seconds since 1970 until which the URL is good.")],
-    signature: Annotated[str, Query(max_length=200, description="Of all that, by the server.")],
+    expires: Annotated[int, Query(description="Expiry of the URL, in seconds since 1970.")],
+    signature: Annotated[str, Query(max_length=200, description="Signature of the parameters by the server.")],
 ) -> Grant:
     """Return what the URL allows."""
     method: Literal["GET", "PUT"] = "GET" if request.method == "GET" else "PUT"
@@ -328,7 +328,7 @@ Granted = Annotated[Grant, Depends(_granted)]
 @router.get("/signed-data/{hash}", response_class=FileResponse, responses=_ANSWERS)  # noqa: FAST003 - in `Granted`
 @router.get("/signed-checkpoints/{hash}", response_class=FileResponse, responses=_ANSWERS)
 def get_object(request: Request, grant: Granted) -> Response:
-    """An object, for whoever was given the URL."""
+    """Return an object, for clients with a signed URL."""
     layout = store_of(registry_of(request), alias_in(request), grant)
     store = grant.kind.store(layout) if layout else None
     if store is None or grant.name not in store:
@@ -345,7 +345,7 @@ def get_object(request: Request, grant: Granted) -> Response:
 @router.put("/signed-data/{hash}", responses=_PUT_ANSWERS, dependencies=[Streamed])  # noqa: FAST003 - in `Granted`
 @router.put("/signed-checkpoints/{hash}", responses=_PUT_ANSWERS, dependencies=[Streamed])
 async def put_object(request: Request, grant: Granted) -> Response:
-    """Put an object, for whoever was given the URL. It is hashed while it comes in."""
+    """Upload an object, for clients with a signed URL. It is hashed while it is received."""
     layout = await anyio.to_thread.run_sync(store_of, registry_of(request), alias_in(request), grant)
     if layout is None:
         raise HTTPException(404, "There is no such dataset")
@@ -369,7 +369,7 @@ async def put_object(request: Request, grant: Granted) -> Response:
 @router.head("/signed-data/{hash}", include_in_schema=False)  # noqa: FAST003 - in `Granted`
 @router.head("/signed-checkpoints/{hash}", include_in_schema=False)
 def arrived(request: Request, grant: Granted) -> Response:
-    """Return how many bytes of an object have come, for whoever was given the URL to put it."""
+    """Return how many bytes of an object were received, for clients with a signed URL to upload it."""
     layout = store_of(registry_of(request), alias_in(request), grant)
     if layout is None:
         raise HTTPException(404, "There is no such dataset")

@@ -89,7 +89,7 @@ def test_back_and_forth(odf: Odf, grown: Path) -> None:
     assert done["toBeMadeAgain"] == [DERIVED]
     again = odf("reset", NAME, "4", "--yes")
     assert (again.code, again.err) == (0, f"{NAME} is already at block 4 ({done['newHead']})\n")
-    assert odf("reset", NAME, done["oldHead"], "-y").err.startswith(f"{NAME} goes on to block 5 ")
+    assert odf("reset", NAME, done["oldHead"], "-y").err.startswith(f"{NAME} moved forward to block 5 ")
     assert odf("verify", NAME).code == 0
 
 

@@ -102,8 +102,8 @@ def test_a_pull_at_a_terminal_shows_what_a_source_does_and_asks(
     with static_server(tmp_path / "web") as server:
         assert odf("add", f"{server.url}/folder.yaml").code == 0
     with terminal("pull", NAME, cwd=here, columns=200) as command:
-        shown = command.wait_for("Approve this source on this machine? [y/N]")
-        assert "is not approved on this machine" in shown
+        shown = command.wait_for("Approve this source in this workspace? [y/N]")
+        assert "is not approved in this workspace" in shown
         assert "reads the files in/*.csv, in the workspace" in shown
         command.type(f"{answer}\n")
         assert command.wait() == code

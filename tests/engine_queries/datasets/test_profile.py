@@ -69,7 +69,7 @@ def test_row_by_row(workspace: Workspace, spark: SparkSession) -> None:
 def test_a_query_with_state(workspace: Workspace, spark: SparkSession) -> None:
     found = pulled(workspace, spark, TOTALS)
     assert has(found, "plan", "groups", "Spark job")
-    assert has(found, "plan", "touched keys")
+    assert has(found, "plan", "affected keys")
     assert has(found, "output", "Spark job")
     assert has(found, "kept rows")
     assert has(found, "checkpoint")

@@ -157,7 +157,7 @@ def test_a_phone_shows_data_first_and_the_system_columns_when_asked(visit: Calla
 def test_rows_say_that_they_can_be_clicked(reader: Visit) -> None:
     page = reader.go(f"datasets/{STATIONS}/-/data")
     cells(page, 0)
-    expect(page.get_by_text("Click a row to see all of it, and where it comes from.")).to_be_visible()
+    expect(page.get_by_text("Click a row to see all of it, and its provenance.")).to_be_visible()
     row = page.locator("tr[aria-rowindex='2']")
     look = "(one) => [getComputedStyle(one).cursor, getComputedStyle(one).backgroundColor]"
     cursor, before = row.evaluate(look)

@@ -62,11 +62,11 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 def test_the_overview_answers_at_a_glance(reader: Visit) -> None:
     page = reader.go(f"datasets/{STATIONS}")
     fresh, trust, lately = (page.locator(".card").nth(number) for number in range(3))
-    expect(fresh).to_contain_text("Rows came just now")
+    expect(fresh).to_contain_text("Last rows just now")
     expect(fresh).to_contain_text("Complete up to 2024-01-03")
     expect(trust).to_contain_text("signed by this server's key, owner")
     expect(trust).to_contain_text("verified")
-    expect(lately.get_by_title("SetDataSchema")).to_have_text("Columns set")
+    expect(lately.get_by_title("SetDataSchema")).to_have_text("Schema set")
     expect(page.locator(".facts > div", has_text="Records")).to_contain_text("7")
     expect(page.locator(".markdown h3")).to_have_text("Stations")
     expect(page.locator(".markdown table")).to_contain_text("metre")
@@ -81,7 +81,7 @@ def test_a_derivative_says_what_it_waits_for_and_leads_there(reader: Visit) -> N
     expect(page.locator(".card").first).to_contain_text(f"The watermark waits for {STATIONS}")
     page.locator("main").get_by_role("link", name=STATIONS).first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(STATIONS)
-    expect(page.get_by_role("heading", name="Others derive from it")).to_be_visible()
+    expect(page.get_by_role("heading", name="Datasets derived from it")).to_be_visible()
 
 
 def test_a_dataset_without_rows_says_how_to_bring_some(admin: Visit) -> None:
@@ -154,12 +154,12 @@ def test_sources_and_queries(reader: Visit) -> None:
     page = reader.go(f"datasets/{STATIONS}/-/source")
     expect(page.get_by_role("heading", name="Push source default")).to_be_visible()
     expect(page.locator("main")).to_contain_text("primaryKey")
-    page.get_by_text("The whole manifest").click()
+    page.get_by_text("Manifest", exact=True).click()
     expect(page.get_by_text("kind: DatasetSnapshot")).to_be_visible()
     reader.go(f"datasets/{LOUD}/-/source")
     expect(page.locator("main")).to_contain_text("upper(name)")
     expect(page.locator("main")).to_contain_text("datafusion")
-    page.get_by_role("button", name="How does the engine understand it?").click()
+    page.get_by_role("button", name="Analyze the query").click()
     expect(page.get_by_role("row").filter(has_text="output")).to_contain_text("row")
     expect(page.locator(".facts")).to_contain_text("Late rows")
     page.get_by_role("main").get_by_role("link", name=STATIONS).click()
@@ -188,7 +188,7 @@ def test_how_to_get_it_is_copied_and_runs(reader: Visit, served: Site, tmp_path:
     names = [one["name"] for one in json.loads(run("bash", "-ec", copied("curl: the first rows")))["output"]["data"]]
     assert names == ["CHUR (GR)", None], "the current state"
     assert "CHUR" in run(sys.executable, "-c", f"{copied('Python: odfpy')}\nprint(frame.to_string())")
-    cloned, _, followed = copied("odf: a workspace").rpartition("\n")
+    cloned, _, followed = copied("odf: clone it").rpartition("\n")
     assert "verified" in run("bash", "-ec", cloned)
     assert followed == f"odf pull {LOUD} --follow"
     expect(page.get_by_text("It is in no share that you may read.")).to_be_visible()
@@ -197,7 +197,7 @@ def test_how_to_get_it_is_copied_and_runs(reader: Visit, served: Site, tmp_path:
 @pytest.mark.parametrize("part", ["acess", "data/more"])
 def test_a_part_that_is_not_there_says_so_and_leads_on(reader: Visit, part: str) -> None:
     page = reader.go(f"datasets/{STATIONS}/-/{part}")
-    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     expect(page.get_by_role("link", name="All datasets", exact=True)).to_be_visible()
     page.locator(".empty").get_by_role("link", name=STATIONS).click()
     expect(page.get_by_text("Is it fresh?")).to_be_visible()
@@ -205,9 +205,9 @@ def test_a_part_that_is_not_there_says_so_and_leads_on(reader: Visit, part: str)
 
 def test_who_may_read_it_tells_others_than_admins_their_own_right(reader: Visit, nobody: Visit) -> None:
     page = reader.go(f"datasets/{STATIONS}/-/access")
-    expect(page.get_by_text("reader reads it by an access token with the scope read")).to_be_visible()
-    expect(page.get_by_text("only administrators see")).to_have_count(2)
+    expect(page.get_by_text("reader has an access token with the scope read")).to_be_visible()
+    expect(page.get_by_text("Only administrators see")).to_be_visible()
     page = nobody.go(f"datasets/{PUBLIC}")
     page.get_by_role("link", name="Access").click()
-    expect(page.get_by_text("You read it as everybody does: it is public.")).to_be_visible()
+    expect(page.get_by_text("Everyone can read it: it is public.")).to_be_visible()
     expect(page.locator("main").get_by_role("link", name="Sign in")).to_be_visible()

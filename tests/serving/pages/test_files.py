@@ -84,7 +84,7 @@ def test_an_archive_tells_its_files_at_its_overview(reader: Visit) -> None:
     expect(facts.locator("div", has_text="Files").first).to_contain_text("152")
     expect(facts.locator("div", has_text="Bytes of files")).to_contain_text("MB")
     facts.get_by_role("link", name="152").click()
-    expect(page.get_by_role("heading", name="What there is")).to_be_visible()
+    expect(page.get_by_role("heading", name="Contents")).to_be_visible()
 
 
 def test_other_datasets_have_no_such_tab(reader: Visit) -> None:
@@ -94,7 +94,7 @@ def test_other_datasets_have_no_such_tab(reader: Visit) -> None:
         0
     )
     reader.go(f"datasets/{STATIONS}/-/files")
-    expect(page.get_by_text("There is no such page")).to_be_visible()
+    expect(page.get_by_text("Page not found")).to_be_visible()
 
 
 def test_the_last_files_come_first_to_sight(reader: Visit) -> None:
@@ -108,7 +108,7 @@ def test_names_lead_to_places_and_both_to_files(reader: Visit) -> None:
     page = reader.go(FILES)
     names = page.get_by_role("region", name="names")
     names.get_by_role("link", name="sensor").click()
-    expect(page.get_by_role("heading", name="Where sensor comes from")).to_be_visible()
+    expect(page.get_by_role("heading", name="Origins of sensor")).to_be_visible()
     names.get_by_role("link", name="roof-3").click()
     expect(page.get_by_label("Where", exact=True)).to_have_value("roof-3")
     expect(page.get_by_role("heading", name=re.compile("The last files of sensor from roof-3"))).to_be_visible()
@@ -145,7 +145,7 @@ def test_what_is_written_into_the_form_stands_in_the_address(reader: Visit) -> N
     assert sorted(rows(page)) == ["long.log", "packed.log.gz"]
     page.get_by_label("From", exact=True).fill("2024-03-01")
     page.get_by_label("To", exact=True).fill("2024-03-01")
-    page.get_by_role("button", name="Find").click()
+    page.get_by_role("button", name="Search").click()
     expect(page.get_by_role("heading", name="Files of log, 2024-03-01")).to_be_visible()
     assert rows(page) == ["plain.log"], "it has begun the day before, and goes on"
     assert "job" not in page.url
@@ -176,10 +176,10 @@ def test_what_makes_no_sense_is_told(reader: Visit) -> None:
     expect(page.get_by_role("alert")).to_contain_text("The range ends before it starts")
     reader.go(f"{FILES}?what=sensor&when=always&cursor=nonsense")
     expect(page.get_by_role("alert")).to_contain_text("Not a cursor")
-    page.get_by_role("link", name="Begin with the first page").click()
+    page.get_by_role("link", name="Go to the first page").click()
     assert len(rows(page)) == 100
     reader.go(f"{FILES}?what=nothing-like-that")
-    expect(page.get_by_text("No file fits")).to_be_visible()
+    expect(page.get_by_text("No matching files")).to_be_visible()
 
 
 def test_an_empty_archive_says_how_to_fill_it(reader: Visit) -> None:
@@ -207,26 +207,28 @@ def test_a_file_is_told_in_words(look: Callable[[str], Page]) -> None:
     expect(page.get_by_role("region", name="Text of the file")).to_have_text("one\ntwo\n")
     versions = page.get_by_role("list").filter(has_text="Archived")
     expect(versions).to_contain_text("Corrected by ann")
-    expect(versions).to_contain_text(f"Why: wrong host {HTML}")
+    expect(versions).to_contain_text(f"Reason: wrong host {HTML}")
     expect(versions.get_by_role("deletion")).to_contain_text("web1")
     expect(versions.get_by_role("insertion")).to_contain_text("web9")
-    page.get_by_role("link", name="Of that day, log from web9").click()
+    page.get_by_role("link", name="All log from web9 of that day").click()
     assert rows(page) == ["plain.log"]
 
 
 def test_the_proof_names_the_block_and_who_has_signed_it(look: Callable[[str], Page], workspace: Workspace) -> None:
     page = look("table.csv")
     proof = page.locator("section", has=page.get_by_role("heading", name="Proof"))
-    expect(proof).to_contain_text(re.compile(r"Block \d+ of \d+ blocks has the record\. It is signed by .*owner"))
-    proof.get_by_role("button", name="Check the bytes").click()
-    expect(proof.get_by_role("status")).to_have_text(re.compile("^Unchanged: this browser has computed the hash of"))
+    expect(proof).to_contain_text(
+        re.compile(r"Block \d+ of \d+ blocks contains the (latest )?record\. It is signed by .*owner")
+    )
+    proof.get_by_role("button", name="Check the hash").click()
+    expect(proof.get_by_role("status")).to_have_text(re.compile("^Unchanged: the hash of .* computed in this browser"))
 
 
 def test_bytes_that_were_changed_are_found(reader: Visit, look: Callable[[str], Page]) -> None:
     reader.expect("status of 404", "ERR_INCOMPLETE|ERR_CONTENT_LENGTH|ERR_ABORTED|request failed")
     page = look("changed.txt")
-    expect(page.get_by_role("alert")).to_contain_text("not those that were archived")
-    page.get_by_role("button", name="Check the bytes").click()
+    expect(page.get_by_role("alert")).to_contain_text("do not match the record")
+    page.get_by_role("button", name="Check the hash").click()
     expect(page.get_by_role("alert").last).to_contain_text("The download ended early")
 
 
@@ -246,7 +248,7 @@ def test_commands_to_get_it_name_it(
     page = look("odd.txt")
     snippets = page.locator(".snippet")
     address = f"{served.url}/logs/v0/archive/files/{records['odd.txt'].id}/data"
-    expect(snippets.filter(has_text="odf: fetched")).to_contain_text(f"odf archive fetch {address}")
+    expect(snippets.filter(has_text="odf: fetch it")).to_contain_text(f"odf archive fetch {address}")
     expect(snippets.filter(has_text="curl")).to_contain_text(f"-o ./{LONG}")
     expect(snippets.filter(has_text="Python")).to_contain_text(f'open_archive("{served.url}/logs")')
 
@@ -264,7 +266,7 @@ def test_a_page_of_html_is_only_text(look: Callable[[str], Page]) -> None:
 
 def test_a_drawing_is_a_picture_in_which_nothing_runs(look: Callable[[str], Page], reader: Visit) -> None:
     page = look("drawing.svg")
-    page.get_by_role("button", name="Show it as a picture").click()
+    page.get_by_role("button", name="Show as a picture").click()
     picture = page.get_by_role("img", name="Picture drawing.svg")
     expect(picture).to_have_js_property("naturalWidth", 40)
     source = picture.get_attribute("src") or ""
@@ -286,8 +288,8 @@ def test_letters_of_other_scripts_and_long_names_have_room(look: Callable[[str],
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("long.log", "That is its beginning."),
-        ("text-bomb.txt.gz", "Unpacked from gzip. That is its beginning."),
+        ("long.log", "This is only the beginning."),
+        ("text-bomb.txt.gz", "Unpacked from gzip. This is only the beginning."),
         ("bomb.log.gz", "these are its first bytes"),
         ("bytes.bin", "these are its first bytes"),
         ("empty.txt", "the file is empty"),
@@ -300,7 +302,7 @@ def test_letters_of_other_scripts_and_long_names_have_room(look: Callable[[str],
     ],
 )
 def test_what_is_left_out_is_said(look: Callable[[str], Page], name: str, said: str) -> None:
-    preview = look(name).locator("section", has_text="What is in it").first
+    preview = look(name).locator("section", has_text="Preview").first
     expect(preview).to_contain_text(said)
     assert len(preview.inner_text()) < 300_000
     assert MANY_LINES
@@ -328,14 +330,14 @@ def test_pictures_are_shown(look: Callable[[str], Page], reader: Visit) -> None:
 def test_a_page_has_the_record_of_a_withdrawn_file_and_not_its_bytes(look: Callable[[str], Page]) -> None:
     page = look("secret.txt")
     expect(page.locator(".note")).to_contain_text(
-        "by bob: has passwords in it. Searches leave it out, and its bytes are"
+        "by bob: has passwords in it. Searches do not list it, and its content is"
     )
     expect(page.get_by_role("heading", name="History")).to_be_visible()
     expect(page.get_by_text("wrong host, found later")).to_be_visible()
     expect(page.get_by_role("link", name="Download")).to_have_count(0)
     assert page.get_by_text("password", exact=True).count() == 0
-    page.get_by_role("button", name="Check the bytes").click()
-    expect(page.get_by_role("status")).to_contain_text("Unchanged: the server has computed both hashes")
+    page.get_by_role("button", name="Check the hash").click()
+    expect(page.get_by_role("status")).to_contain_text("Unchanged: both hashes of")
 
 
 def test_files_whose_bytes_are_not_here_say_so(look: Callable[[str], Page]) -> None:
@@ -343,7 +345,7 @@ def test_files_whose_bytes_are_not_here_say_so(look: Callable[[str], Page]) -> N
     expect(page.locator(".note")).to_contain_text("odf pull logs --files all")
     expect(page.get_by_role("link", name="Download")).to_have_count(0)
     page = look("removed.txt")
-    expect(page.locator(".note")).to_contain_text("The record still proves what was there")
+    expect(page.locator(".note")).to_contain_text("The record still proves its hash")
     expect(page.get_by_role("heading", name="History")).to_be_visible()
 
 
@@ -352,7 +354,7 @@ def test_a_file_that_is_none_leads_back(reader: Visit) -> None:
     page = reader.go(f"{FILES}/nothing")
     expect(page.get_by_role("heading", name="There is no file nothing")).to_be_visible()
     page.get_by_role("link", name="All files of logs").click()
-    expect(page.get_by_role("heading", name="What there is")).to_be_visible()
+    expect(page.get_by_role("heading", name="Contents")).to_be_visible()
 
 
 def test_who_may_not_read_it_learns_nothing(nobody: Visit, records: Mapping[str, FileRecord]) -> None:

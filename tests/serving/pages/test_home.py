@@ -79,7 +79,7 @@ def test_looking_for_a_dataset_while_one_types(reader: Visit) -> None:
     page.get_by_role("searchbox").fill("names Known example")
     expect(page.get_by_role("status")).to_have_text("1 dataset for “names Known example”")
     page.get_by_role("searchbox").fill("nothing like that")
-    expect(page.get_by_text("Nothing fits “nothing like that”")).to_be_visible()
+    expect(page.get_by_text("No match for “nothing like that”")).to_be_visible()
     page.get_by_role("link", name="Show all datasets").click()
     expect(page.get_by_role("status")).to_have_text(f"{ALL} datasets")
 
@@ -91,7 +91,7 @@ def test_kind_and_order_are_in_the_address(reader: Visit) -> None:
     assert names(page) == [LOUD]
     page.get_by_role("button", name="All", exact=True).click()
     records = page.get_by_role("columnheader", name="Records")
-    expect(records).to_have_attribute("title", "rows ever written, corrections among them")
+    expect(records).to_have_attribute("title", "all rows of the changelog, including corrections")
     records.get_by_role("button").click()
     expect(records).to_have_attribute("aria-sort", "descending")
     expect_first(page, STATIONS)

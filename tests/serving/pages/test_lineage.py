@@ -86,7 +86,7 @@ def test_a_phone_has_words_before_the_picture(visit: Callable[..., Visit]) -> No
     expect(page.locator(".picture")).to_have_count(0)
     page.get_by_role("row", name=LOUD).get_by_role("link").click()
     nearby = page.locator(".nearby")
-    expect(nearby.get_by_role("heading")).to_have_text(["Derived from", "Others derive from it"])
+    expect(nearby.get_by_role("heading")).to_have_text(["Derived from", "Datasets derived from it"])
     nearby.get_by_role("link", name=STATIONS).click()
     expect(nearby.get_by_role("listitem").filter(has_text=LOUD)).to_be_visible()
     page.get_by_text("The lineage as a picture").click()
@@ -148,7 +148,7 @@ def test_a_thousand_datasets_are_drawn_and_others_folded(reader: Visit, count: i
     page = reader.go("lineage")
     expect(page.locator(".node")).to_have_count(count - folded)
     status = page.get_by_role("status")
-    expect(status).to_contain_text(f"{folded} more are folded" if folded else "1,000 datasets.")
+    expect(status).to_contain_text(f"{folded} more are collapsed" if folded else "1,000 datasets.")
     page.get_by_text("The lineage as a table").click()
     expect(page.locator("table.list tbody tr")).to_have_count(min(count, 2000))
 

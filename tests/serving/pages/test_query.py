@@ -288,17 +288,25 @@ def test_a_proof_that_does_not_hold_says_in_plain_words_what_is_false(
     reader.expect("status of 400")
     page = reader.go("proof")
     for document, verdict, facts in (
-        (changed(proof, "output", "data", [[9]]), "Not true: the rows are not those that were signed", "Signed by"),
-        (changed(proof, "proof", "verificationMethod", str(other.actor)), "Not true: the signature is wrong", "Names"),
-        (changed(proof, "output", "data", [[9]], other), "Not true: other rows come out", "has no name for"),
+        (changed(proof, "output", "data", [[9]]), "Not valid: the rows are not those that were signed", "Signed by"),
+        (
+            changed(proof, "proof", "verificationMethod", str(other.actor)),
+            "Not valid: the signature is not valid",
+            "Claims to be signed by",
+        ),
+        (
+            changed(proof, "output", "data", [[9]], other),
+            "Not valid: the query gives other rows",
+            "unknown to this server",
+        ),
         (
             changed(proof, "output", "data", [[9]], ended),
-            "Not true: the key that signed it is no longer valid",
+            "Not valid: the key that signed it is no longer valid",
             "Signed",
         ),
         (
             changed(proof, "input", "datasets", [{**read, "blockHash": none}], other),
-            "Cannot be checked here: a block is not here",
+            "Cannot be checked here: a block is missing",
             "Signed by",
         ),
     ):
@@ -310,9 +318,11 @@ def test_a_proof_that_does_not_hold_says_in_plain_words_what_is_false(
     nobody.expect("status of 400")
     page = nobody.go("proof")
     drop(page, written(tmp_path, proof))
-    expect(page.get_by_role("status")).to_contain_text("Cannot be checked here: a dataset is not here, or not for you")
+    expect(page.get_by_role("status")).to_contain_text(
+        "Cannot be checked here: a dataset is missing, or you may not read it"
+    )
     expect(page.get_by_role("status").get_by_role("link", name="Sign in")).to_be_visible()
-    expect(page.locator("main")).to_contain_text(f"{STATIONS} (not here, or not for you)")
+    expect(page.locator("main")).to_contain_text(f"{STATIONS} (not on this server, or not readable for you)")
     check_for_everybody(page)
 
 
@@ -343,7 +353,9 @@ def test_strangers_query_what_is_public(nobody: Visit) -> None:
 def test_what_counts_superseded_rows_says_so_and_reads_current_states_instead(reader: Visit) -> None:
     page = asked(reader, f'select count(*) as n from "{STATIONS}"')
     note = page.get_by_role("note")
-    expect(note).to_contain_text(f"{STATIONS} is read with all its changes: 3 rows of it take back or correct others")
+    expect(note).to_contain_text(
+        f"{STATIONS} is read as a changelog: it includes 3 rows that retract or correct others"
+    )
     expect(page.locator(".rows tbody td.number")).to_have_text("7")
     note.get_by_role("button", name="Read current states instead").click()
     expect(page.locator(".cm-content")).to_have_text(f"select count(*) as n from odf_current('{STATIONS}')")

@@ -1,4 +1,4 @@
-"""Runs and schedules: whether a scheduler works, what is late, why a run failed, and changes by those who may."""
+"""Runs and schedules: whether a scheduler is running, what is late, why a run failed, and changes by those who may."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def keep(workspace: Workspace, name: str, text: str) -> None:
 def test_one_look_says_what_is_late_and_failing(writer: Visit) -> None:
     page = writer.go("runs")
     cards = page.locator(".card")
-    expect(cards.nth(0)).to_contain_text("no scheduler works")
+    expect(cards.nth(0)).to_contain_text("no scheduler is running")
     expect(cards.nth(0)).to_contain_text("2 datasets with a schedule")
     expect(cards.nth(1)).to_contain_text(STATIONS)
     expect(cards.nth(1)).to_contain_text("promised at least every 1s")
@@ -81,7 +81,7 @@ def test_a_pull_that_failed_is_asked_for_again_by_those_who_may(
     expect(page.get_by_role("alert")).to_contain_text("No scheduler is running: start odf run")
     with scheduling(workspace):
         page.get_by_role("button", name="Pull now").click()
-        expect(page.get_by_text("The pull begins.")).to_be_visible()
+        expect(page.get_by_text("The pull has started.")).to_be_visible()
 
 
 def test_why_a_run_failed_is_two_clicks_away(writer: Visit, reader: Visit) -> None:
@@ -91,7 +91,7 @@ def test_why_a_run_failed_is_two_clicks_away(writer: Visit, reader: Visit) -> No
     page.get_by_role("button", name=f"Details of the push of {LOUD}").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(PLACE)
-    expect(dialog).to_contain_text("began because it was time")
+    expect(dialog).to_contain_text("Reason: scheduled")
     dialog.get_by_role("button", name=re.compile("^E\\d{3}$")).click()
     explanation = page.get_by_role("dialog", name=re.compile("^E\\d{3}$"))
     expect(explanation).to_contain_text("an invalid value")
@@ -120,16 +120,16 @@ def test_schedules_are_listed_with_their_next_times(reader: Visit) -> None:
 def test_a_schedule_is_changed_by_those_who_may_write(writer: Visit, reader: Visit, workspace: Workspace) -> None:
     page = writer.go(f"datasets/{STATIONS}/-/runs")
     expect(page.get_by_text("0 3 * * sun (Europe/Berlin)").first).to_be_visible()
-    page.get_by_role("button", name="Change it").click()
-    field = page.get_by_role("textbox", name="Schedule, as it stands in a manifest")
+    page.get_by_role("button", name="Change the schedule").click()
+    field = page.get_by_role("textbox", name="Schedule, as YAML of a manifest")
     field.fill("schedule:\n  verify: {cron: '61 3 * * sun'}\n")
     writer.expect("400")
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_contain_text("Line 2, column 12")
     expect(field).to_have_value("schedule:\n  verify: {cron: '61 3 * * sun'}\n")
     field.fill("schedule:\n  verify: {every: 2d}\n")
-    page.get_by_role("button", name="Keep it").click()
-    expect(page.get_by_role("status")).to_have_text("It is kept.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_have_text("The schedule is saved.")
     expect(page.get_by_text("every 2d").first).to_be_visible()
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
@@ -140,7 +140,7 @@ def test_a_schedule_is_changed_by_those_who_may_write(writer: Visit, reader: Vis
     expect(page.get_by_role("alert")).to_contain_text("No scheduler is running")
     with scheduling(workspace):
         page.get_by_role("button", name="Verify now").click()
-        expect(page.get_by_role("status")).to_have_text("The verify begins.")
+        expect(page.get_by_role("status")).to_have_text("The verify has started.")
         expect(page.get_by_role("row").filter(has_text="up to date").first).to_be_visible()
     page = reader.go(f"datasets/{STATIONS}/-/runs")
     expect(page.get_by_text("every 2d").first).to_be_visible()
@@ -150,12 +150,12 @@ def test_a_schedule_is_changed_by_those_who_may_write(writer: Visit, reader: Vis
 
 def test_a_dataset_without_a_schedule_gets_one(writer: Visit) -> None:
     page = writer.go("datasets/com.example.public/-/runs")
-    expect(page.get_by_text("It has none")).to_be_visible()
+    expect(page.get_by_text("No schedule:")).to_be_visible()
     expect(page.get_by_text("No runs yet")).to_be_visible()
-    page.get_by_role("button", name="Give it a schedule").click()
+    page.get_by_role("button", name="Add a schedule").click()
     page.get_by_role("textbox").fill("schedule: {verify: {every: 30d}, maxAge: 300w}")
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("New rows are promised at least every 300w")).to_be_visible()
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_role("button", name="Change the schedule").click()
     page.get_by_role("button", name="Remove the schedule").click()
-    expect(page.get_by_text("It has none")).to_be_visible()
+    expect(page.get_by_text("No schedule:")).to_be_visible()

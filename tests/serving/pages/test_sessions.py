@@ -82,7 +82,7 @@ def test_a_session_that_ends_under_an_open_page(browser: Browser, served: Site) 
         expect(page.get_by_role("status")).to_contain_text("3 datasets")
         tokens.revoke("short")
         page.get_by_role("searchbox").fill(STATIONS)
-        expect(page.get_by_role("alert").filter(has_text="Your session has ended")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="Your session has expired")).to_be_visible()
         page.get_by_role("link", name="Sign in again").click()
         page.get_by_label("Access token").fill(served.tokens["reader"] or "")
         page.keyboard.press("Enter")
@@ -95,7 +95,7 @@ def test_a_cookie_that_is_not_good_any_more_shows_what_is_public(browser: Browse
         visit.expect("status of 401")
         page = visit.go()
         expect(page.get_by_role("status")).to_have_text("1 dataset")
-        expect(page.get_by_role("alert")).to_contain_text("Your session has ended")
+        expect(page.get_by_role("alert")).to_contain_text("Your session has expired")
 
 
 def test_a_server_that_goes_away_under_an_open_page_and_comes_back(browser: Browser, tmp_path: Path) -> None:

@@ -44,16 +44,16 @@ def shown(visit: Visit, dataset: str, offset: int, more: str = "") -> Page:
 
 def test_a_row_is_followed_step_by_step_to_its_source(reader: Visit) -> None:
     page = shown(reader, "com.second", 1)
-    expect(page.get_by_text("made again from these rows: the same")).to_be_visible()
+    expect(page.get_by_text("recomputed from these rows: same result")).to_be_visible()
     expect(page.get_by_role("region", name="Cells of the row")).to_contain_text("copied from id of com.derived")
-    step = page.get_by_role("button", name="what it was made of: row 1 of com.derived")
+    step = page.get_by_role("button", name="computed from: row 1 of com.derived")
     step.press("Enter")
     expect(step).to_have_attribute("aria-expanded", "true")
-    expect(page.get_by_text("made again from these rows: the same")).to_have_count(2)
+    expect(page.get_by_text("recomputed from these rows: same result")).to_have_count(2)
     expect(page.get_by_text("source default, with block 3")).to_be_visible()
     page.get_by_role("link", name="block 3").click()
     expect(page.get_by_text("From block")).to_be_visible()
-    expect(page.locator(".blocks > li").first).to_contain_text("New data")
+    expect(page.locator(".blocks > li").first).to_contain_text("Data added")
 
 
 def test_a_click_on_a_row_of_the_data_leads_there(reader: Visit) -> None:
@@ -65,7 +65,7 @@ def test_a_click_on_a_row_of_the_data_leads_there(reader: Visit) -> None:
 
 def test_only_the_column_that_one_asks_for_is_followed(reader: Visit) -> None:
     page = shown(reader, "com.second", 1)
-    page.get_by_label("Follow").select_option("name")
+    page.get_by_label("Trace").select_option("name")
     cells = page.get_by_role("region", name="Cells of the row")
     expect(cells.locator("tbody tr")).to_have_count(1)
     expect(cells).to_contain_text("computed from name of com.derived by source.name || '!'")
@@ -100,7 +100,7 @@ def test_a_row_that_is_not_there_is_told_in_place(reader: Visit) -> None:
     expect(page.get_by_role("alert")).to_have_count(0)
     page.get_by_label("Offset").fill("0")
     page.get_by_role("button", name="Show").click()
-    expect(page.get_by_text("made again from these rows: the same")).to_be_visible()
+    expect(page.get_by_text("recomputed from these rows: same result")).to_be_visible()
 
 
 def test_what_one_expression_reads_of_an_input_is_one_line(reader: Visit) -> None:
@@ -122,4 +122,4 @@ def test_what_cannot_be_followed_can_be_tried_again(reader: Visit, workspace: Wo
     finally:
         shutil.move(away, data)
     page.get_by_role("button", name="Try again").click()
-    expect(page.get_by_text("made again from these rows: the same")).to_be_visible()
+    expect(page.get_by_text("recomputed from these rows: same result")).to_be_visible()

@@ -1,4 +1,4 @@
-"""The rows that a row was made of, over REST: the same as on the command line, and nothing of what is hidden."""
+"""The rows that a row was computed from, over REST: the same as on the command line, and nothing of what is hidden."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_more_rows_or_bytes_than_an_answer_may_have_are_refused(tmp_path: Path) 
     with serving(workspace, max_rows=1) as server:
         answer = asked(server, "com.derived/provenance?offset=0", token)
         assert (answer.status, answer.json["message"].partition("\n")[0]) == (
-            400, "The row is made of more than 1 rows",
+            400, "The row was computed from more than 1 rows",
         )  # fmt: skip
         assert asked(server, "com.derived/provenance?offset=0&depth=0", token).status == 200
     with serving(workspace, max_answer=1_500_000) as server:

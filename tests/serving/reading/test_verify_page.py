@@ -41,7 +41,7 @@ def served(workspace: Workspace) -> Iterator[DatasetServer]:
 
 def test_it_is_watched_and_stopped_and_then_run_to_the_end(writer: Visit) -> None:
     page = writer.go(f"datasets/{DERIVED}/-/verify")
-    expect(page.get_by_role("heading", name="Nobody has verified it here")).to_be_visible()
+    expect(page.get_by_role("heading", name="Not verified here yet")).to_be_visible()
     processes = fork_server(MEMORY)
     processes.begin()
     assert processes.pid is not None
@@ -56,10 +56,10 @@ def test_it_is_watched_and_stopped_and_then_run_to_the_end(writer: Visit) -> Non
         os.kill(processes.pid, signal.SIGCONT)
     page.get_by_role("button", name="Verify").click()
     expect(page.get_by_role("heading", name="✓ Verified")).to_be_visible()
-    expect(page.get_by_text("Files, rules and derived rows are as they should be.")).to_be_visible()
+    expect(page.get_by_text("All files are intact, all rules hold")).to_be_visible()
     expect(page.get_by_text("The verification was stopped")).to_have_count(0)
     facts = page.locator(".facts")
-    expect(facts).to_contain_text("Runs made again1")
+    expect(facts).to_contain_text("Replayed transforms1")
     expect(facts).to_contain_text("owner")
 
 
@@ -71,7 +71,7 @@ def test_a_finding_says_what_it_means_and_what_to_try(writer: Visit) -> None:
     found = page.locator(".findings > li")
     expect(found).to_have_count(1)
     expect(found).to_contain_text("Damaged slice")
-    expect(found).to_contain_text("A file of rows is missing, or not what the history says.")
+    expect(found).to_contain_text("A data slice is missing, or does not match the history.")
     expect(found).to_contain_text("--repair fetches it")
     found.get_by_role("button", name="E221").click()
     explanation = page.get_by_role("dialog", name="E221")
@@ -80,10 +80,10 @@ def test_a_finding_says_what_it_means_and_what_to_try(writer: Visit) -> None:
     page.keyboard.press("Escape")
     expect(found.get_by_role("button", name="E221")).to_be_focused()
     found.get_by_role("link", name="block 4").click()
-    expect(page.locator(".blocks > li").first).to_contain_text("Derived data")
+    expect(page.locator(".blocks > li").first).to_contain_text("Transform executed")
 
 
 def test_who_may_not_begin_one_is_told_how_to_verify_a_copy(reader: Visit) -> None:
     page = reader.go(f"datasets/{DERIVED}/-/verify")
-    expect(page.get_by_text("You can verify a copy of your own")).to_be_visible()
+    expect(page.get_by_text("You can verify your own copy")).to_be_visible()
     expect(page.get_by_role("button", name="Verify")).to_have_count(0)

@@ -47,7 +47,7 @@ export function AuditTab() {
       <h2>Audit log</h2>
       <p class="dim">Who has read shared tables, and what admins have changed or looked at; the newest first. Reads with access tokens are not listed. It is a dataset, odf.audit.</p>
       <form class="bar" role="search" onSubmit={(event) => event.preventDefault()}>
-        <Filter label="Who" value={who} set={setWho} hint="acme" />
+        <Filter label="Principal" value={who} set={setWho} hint="acme" />
         <Filter label="Table or name" value={path} set={setPath} hint="sales.eu" />
         <DayFilter label="Since" value={since} set={setSince} />
         <DayFilter label="Before" value={until} set={setUntil} />
@@ -62,22 +62,22 @@ export function AuditTab() {
           choose={(choice) => setParameters({ granted: choice })}
         />
         <button type="button" onClick={reload}>
-          Look again
+          Refresh
         </button>
       </form>
       {error && <Problem error={error} retry={reload} />}
       {!value && isLoading && <Loading />}
-      {value && !error && shown.length === 0 && <Empty title={wanted.length ? "No accesses fit" : "No accesses yet"} />}
+      {value && !error && shown.length === 0 && <Empty title={wanted.length ? "No matching accesses" : "No accesses yet"} />}
       {shown.length > 0 && (
         <>
-          <Table label="Accesses" columns={["When", "Who", "What", "Of", "Result", "Files", "Bytes", "From"]}>
+          <Table label="Accesses" columns={["Time", "Principal", "Action", "Object", "Result", "Files", "Bytes", "Address"]}>
             {shown.map((access) => (
               <Line key={access.number} access={access} />
             ))}
           </Table>
           {older && (
             <button type="button" onClick={loadMore}>
-              Show older ones
+              Show older accesses
             </button>
           )}
         </>
@@ -114,7 +114,7 @@ function Line({ access }: { access: Access }) {
       <td>
         <Moment time={access.at} />
       </td>
-      <th scope="row">{access.who ?? <span class="dim">nobody known</span>}</th>
+      <th scope="row">{access.who ?? <span class="dim">not authenticated</span>}</th>
       <td>{(access.action ?? "").replaceAll("_", " ")}</td>
       <td>
         {access.path}

@@ -72,8 +72,8 @@ export const textOf = (attributes: Record<string, string>): string =>
 
 export const expires: Field = {
   name: "expires",
-  label: "Good for",
-  hint: "Such as 90d, 12h or 1d12h; for ever if empty.",
+  label: "Valid for",
+  hint: "Such as 90d, 12h or 1d12h; without limit if empty.",
   isOptional: true,
 };
 

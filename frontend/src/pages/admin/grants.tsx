@@ -25,8 +25,8 @@ export function GrantsTab() {
       <ListTable
         list={list}
         noun="grant"
-        columns={["Who", "Reads", "What of it", ACTIONS]}
-        empty={<p>Without a grant, recipients and users read nothing that is shared.</p>}
+        columns={["Principal", "Object", "Restrictions", ACTIONS]}
+        empty={<p>Recipients and users can only read shared tables with a grant.</p>}
         tools={
           <button type="button" class="primary" onClick={() => add(true)}>
             Add a grant
@@ -50,10 +50,10 @@ export function GrantsTab() {
 }
 
 export function WithdrawButton({ grant, open }: { grant: Grant; open: (grant: Grant) => void }) {
-  const label = `Withdraw grant ${grant.number}, of ${grant.principal} on ${grant.path}`;
+  const label = `Revoke grant ${grant.number}, of ${grant.principal} on ${grant.path}`;
   return (
     <button type="button" class="quiet" aria-label={label} onClick={() => open(grant)}>
-      Withdraw
+      Revoke
     </button>
   );
 }
@@ -64,10 +64,10 @@ export function Withdraw({ grant, close, done }: { grant: Grant; close: () => vo
     done(`${grant.principal} no longer reads ${grant.path} by this grant.`);
   };
   return (
-    <Confirm title={`Withdraw grant ${grant.number}?`} action={`Withdraw it from ${grant.principal}`} run={run} close={close}>
+    <Confirm title={`Revoke grant ${grant.number}?`} action={`Revoke it from ${grant.principal}`} run={run} close={close}>
       <p>
-        <strong>{grant.principal}</strong> reads {grant.words} of <strong>{grant.path}</strong>, from now on no longer by this
-        grant. URLs of files that were given for it end, too.
+        <strong>{grant.principal}</strong> will no longer read {grant.words} of <strong>{grant.path}</strong> by this
+        grant. URLs of files that were issued for it expire, too.
       </p>
     </Confirm>
   );
@@ -87,20 +87,20 @@ export function NewGrant({ initial = {}, close, done }: { initial?: Values; clos
   return (
     <FormDialog
       title="Add a grant"
-      action="Grant it"
+      action="Add the grant"
       close={close}
       submit={submit}
       fieldOf={fieldOf}
       initial={initial}
       fields={[
-        { name: "principal", label: "Who", hint: "A recipient, a user or a group.", suggest: suggestPrincipals("recipients", "users", "groups") },
-        { name: "path", label: "Reads", hint: "SHARE, SHARE.SCHEMA or SHARE.SCHEMA.TABLE.", suggest: suggestPaths },
-        { name: "columns", label: "Only these columns", hint: "With commas between them; all if empty.", isOptional: true },
+        { name: "principal", label: "Principal", hint: "A recipient, a user or a group.", suggest: suggestPrincipals("recipients", "users", "groups") },
+        { name: "path", label: "Object", hint: "SHARE, SHARE.SCHEMA or SHARE.SCHEMA.TABLE.", suggest: suggestPaths },
+        { name: "columns", label: "Only these columns", hint: "Separated by commas; all if empty.", isOptional: true },
         {
           name: "rows",
-          label: "Only rows for which this is true",
+          label: "Only rows that match this condition",
           kind: "area",
-          hint: "SQL, such as country = recipient('country'), which is an attribute of whoever reads; all rows if empty.",
+          hint: "SQL, such as country = recipient('country'), an attribute of the principal; all rows if empty.",
           isOptional: true,
         },
       ]}

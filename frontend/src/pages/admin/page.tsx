@@ -36,15 +36,15 @@ export function AdminPage() {
   useTitle(rest.length ? "" : `${parts.find(([path]) => path === part)?.[1] ?? ""} · Administration`);
   if (!isAdmin) {
     return (
-      <Empty title="Administration is for admins">
+      <Empty title="Administration needs an admin">
         {name ? (
           <p>
-            You are signed in as {name}, who is none. Whoever runs this server can make you one:{" "}
+            You are signed in as {name}, who is not an admin. The operator of this server can change that:{" "}
             <code>odf user admin NAME on</code>, or <code>odf token new NAME --scope admin</code>.
           </p>
         ) : (
           <p>
-            <a href={href("signin", { then: location.pathname })}>Sign in</a> as one to go on.
+            <a href={href("signin", { then: location.pathname })}>Sign in</a> as an admin to continue.
           </p>
         )}
         <p>

@@ -12,9 +12,9 @@ import { PreviewPage } from "./preview";
 import type { Kind, Principal } from "./types";
 
 export const ABOUT: Record<Kind, { one: string; words: string; columns: string[] }> = {
-  recipients: { one: "recipient", words: "Outsiders, who read what they are granted.", columns: ["Name", "Attributes", "Added"] },
-  users: { one: "user", words: "People of your own, who read what they are granted, and may have a password.", columns: ["Name", "Attributes", "Added"] },
-  groups: { one: "group", words: "One grant to a group is for all of its members.", columns: ["Name", "Members", "Added"] },
+  recipients: { one: "recipient", words: "Principals outside of your organization, who read granted tables over Delta Sharing.", columns: ["Name", "Attributes", "Added"] },
+  users: { one: "user", words: "Members of your organization, who read granted tables, and may have a password.", columns: ["Name", "Attributes", "Added"] },
+  groups: { one: "group", words: "A grant to a group applies to all of its members.", columns: ["Name", "Members", "Added"] },
 };
 
 export function PeopleTab({ rest }: PartProperties) {
@@ -53,7 +53,7 @@ function People({ kind }: { kind: Kind }) {
         row={(person) => (
           <tr key={person.name}>
             <th scope="row">
-              <a href={href(personPath(kind, person.name))}>{person.name}</a> {person.isDisabled && <Badge tone="bad">{kind === "groups" ? "grants nothing" : "disabled"}</Badge>}
+              <a href={href(personPath(kind, person.name))}>{person.name}</a> {person.isDisabled && <Badge tone="bad">{kind === "groups" ? "disabled" : "disabled"}</Badge>}
               {person.isAdmin && <Badge tone="warn">admin</Badge>}
             </th>
             <td>
@@ -78,7 +78,7 @@ function People({ kind }: { kind: Kind }) {
               name: "attributes",
               label: "Attributes",
               kind: "area",
-              hint: "One on each line, such as country=DE. Conditions of grants may name them.",
+              hint: "One per line, such as country=DE. Conditions of grants can refer to them.",
               isOptional: true,
               isShown: () => kind !== "groups",
             },

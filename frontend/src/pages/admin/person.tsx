@@ -45,7 +45,7 @@ export function PersonPage({ kind, name }: { kind: Kind; name: string }) {
       </p>
       <h2>
         {person.name} <Badge tone="info">{person.kind}</Badge>
-        {person.isDisabled && <Badge tone="bad">{isGroup ? "grants nothing" : "disabled"}</Badge>}
+        {person.isDisabled && <Badge tone="bad">disabled</Badge>}
         {person.isAdmin && <Badge tone="warn">admin</Badge>}
       </h2>
       <Facts>
@@ -104,9 +104,9 @@ function actsOn(kind: Kind, { isDisabled, isAdmin, hasPassword }: PrincipalDetai
     [!isGroup, "attributes", "Change attributes"],
     [isUser, "password", hasPassword ? "Change password" : "Set a password"],
     [isUser && hasPassword, "no password", "Remove password"],
-    [isUser, "admin", isAdmin ? "Make them no admin" : "Make them an admin"],
-    [isGroup, "disable", isDisabled ? "Let it grant again" : "Let it grant nothing"],
-    [!isGroup, "disable", isDisabled ? "Let in again" : "Keep out"],
+    [isUser, "admin", isAdmin ? "Remove admin rights" : "Make admin"],
+    [isGroup, "disable", isDisabled ? "Enable" : "Disable"],
+    [!isGroup, "disable", isDisabled ? "Enable" : "Disable"],
     [true, "remove", "Remove"],
   ];
   return acts.filter(([isPossible]) => isPossible).map(([, what, label]) => [what, label]);
@@ -119,7 +119,7 @@ function Grants({ person, add, remove }: { person: PrincipalDetail; add: () => v
       {person.groups.length > 0 && <p class="dim">Their own; those of their groups are theirs, too.</p>}
       {person.grants.length === 0 && <p>None.</p>}
       {person.grants.length > 0 && (
-        <Table label="Grants" columns={["Reads", "What of it", ACTIONS]}>
+        <Table label="Grants" columns={["Object", "Restrictions", ACTIONS]}>
           {person.grants.map((grant) => (
             <tr key={grant.number}>
               <th scope="row">{grant.path}</th>
@@ -145,9 +145,9 @@ function Tokens({ person, begin }: { person: PrincipalDetail; begin: (act: Act) 
   return (
     <section>
       <h2>Tokens</h2>
-      {person.tokens.length === 0 && <p>None: they cannot read anything before they have a profile file.</p>}
+      {person.tokens.length === 0 && <p>None: without a profile file, they cannot read anything.</p>}
       {person.tokens.length > 0 && (
-        <Table label="Tokens" columns={["#", "Made", "Ends", "State", ACTIONS]}>
+        <Table label="Tokens" columns={["#", "Created", "Expires", "State", ACTIONS]}>
           {person.tokens.map((token) => (
             <tr key={token.number}>
               <th scope="row">{token.number}</th>
@@ -158,7 +158,7 @@ function Tokens({ person, begin }: { person: PrincipalDetail; begin: (act: Act) 
                 <Moment time={token.revokedAt ?? token.expiresAt} none="never" />
               </td>
               <td>
-                <Badge tone={token.isGood ? "good" : "plain"}>{token.isGood ? "good" : token.revokedAt ? "revoked" : "has ended"}</Badge>
+                <Badge tone={token.isGood ? "good" : "plain"}>{token.isGood ? "valid" : token.revokedAt ? "revoked" : "expired"}</Badge>
               </td>
               <td class="actions">
                 {token.isGood && (
@@ -201,13 +201,13 @@ function Members({ person, begin }: { person: PrincipalDetail; begin: (act: Act)
           Add a member
         </button>
       </div>
-      {members.length === 0 && <p>{search ? `Nobody fits “${search}”.` : "Nobody yet."}</p>}
+      {members.length === 0 && <p>{search ? `No match for “${search}”.` : "No members yet."}</p>}
       <ul class="words">
         {members.slice(0, MOST).map((name) => (
           <li key={name}>
             {name}{" "}
-            <button type="button" class="quiet" aria-label={`Take ${name} out of ${person.name}`} onClick={() => begin({ what: "remove member", member: name })}>
-              Take out
+            <button type="button" class="quiet" aria-label={`Remove ${name} from ${person.name}`} onClick={() => begin({ what: "remove member", member: name })}>
+              Remove
             </button>
           </li>
         ))}

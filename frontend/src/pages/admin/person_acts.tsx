@@ -51,20 +51,20 @@ export function Acts(properties: Properties) {
       return (
         <FormDialog
           title={`Attributes of ${name}`}
-          action="Change them"
+          action="Change the attributes"
           close={close}
           initial={{ attributes: textOf(person.attributes) }}
-          fields={[{ name: "attributes", label: "Attributes", kind: "area", hint: "These, and no others; one on each line, such as country=DE.", isOptional: true }]}
+          fields={[{ name: "attributes", label: "Attributes", kind: "area", hint: "All attributes, one per line, such as country=DE.", isOptional: true }]}
           submit={async (values) => {
             await change("PATCH", path, { attributes: attributesOf(values["attributes"] ?? "") });
-            done("The attributes are changed, from the next request on.");
+            done("The attributes are changed. They apply from the next request on.");
           }}
         />
       );
     case "password":
       return <Password name={name} path={path} close={close} done={done} />;
     case "no password": {
-      const words = `Nobody can log in as ${name} with it any more, and sessions that began with it end.`;
+      const words = `${name} can no longer sign in with it, and sessions that were started with it end.`;
       const remove = async () => {
         await change("DELETE", `${path}/password`);
         return "The password is removed.";
@@ -73,28 +73,28 @@ export function Acts(properties: Properties) {
     }
     case "admin": {
       const words = isAdmin
-        ? `${name} no longer sees these pages.`
-        : `${name} may do all that you can do on these pages, such as to grant data to anybody. Tokens that write, files outside of the workspace and repositories need an access token with the scope admin.`;
+        ? `${name} can no longer use these pages.`
+        : `${name} can do everything that you can do on these pages, such as grant access to anyone. Tokens with write access, files outside of the workspace and repositories need an access token with the scope admin.`;
       const turn = async () => {
         await change("PATCH", path, { isAdmin: !isAdmin });
         return isAdmin ? `${name} is no longer an admin.` : `${name} is an admin.`;
       };
-      return asked(isAdmin ? `Make ${name} no admin` : `Make ${name} an admin`, words, turn);
+      return asked(isAdmin ? `Remove admin rights of ${name}` : `Make ${name} an admin`, words, turn);
     }
     case "disable": {
       const [off, on, consequence] =
         kind === "groups"
-          ? [`Let ${name} grant nothing`, `Let ${name} grant again`, "Its members lose what it grants from the next request on, until you let it grant again."]
-          : [`Keep ${name} out`, `Let ${name} in again`, "All of their tokens are refused from the next request on, until you let them in again."];
+          ? [`Disable ${name}`, `Enable ${name}`, "Its grants do not apply from the next request on, until you enable it again."]
+          : [`Disable ${name}`, `Enable ${name}`, "All of their tokens are rejected from the next request on, until you enable them again."];
       const action = person.isDisabled ? on : off;
       const turn = async () => {
         await change("PATCH", path, { isDisabled: !person.isDisabled });
         return `Done: ${action}.`;
       };
-      return asked(action, person.isDisabled ? "Tokens and grants from before are good again." : consequence, turn);
+      return asked(action, person.isDisabled ? "Their earlier tokens and grants are valid again." : consequence, turn);
     }
     case "remove": {
-      const goes = kind === "groups" ? "Its grants go with it; its members stay." : "All of their tokens and grants go with them.";
+      const goes = kind === "groups" ? "Its grants are removed; its members stay." : "All of their tokens and grants are removed.";
       const remove = async () => {
         await change("DELETE", path);
         close();
@@ -112,21 +112,21 @@ export function Acts(properties: Properties) {
         const { revoked } = await change<{ revoked: number }>("DELETE", `${path}/${below}`);
         return `Revoked: ${revoked}.`;
       };
-      const words = "Profile files with them are refused from the next request on. This cannot be undone.";
+      const words = "Profile files with revoked tokens are rejected from the next request on. This cannot be undone.";
       return asked("Revoke", words, revoke, `Revoke ${what} of ${name}?`);
     }
     case "add member":
       return (
         <FormDialog
           title={`Add a member to ${name}`}
-          action="Add them"
+          action="Add the member"
           close={close}
           fieldOf={() => "member"}
           fields={[{ name: "member", label: "Recipient or user", suggest: suggestPrincipals("recipients", "users") }]}
           submit={async (values) => {
             const member = values["member"]?.trim() ?? "";
             await change("PUT", of("groups", name, "members", member));
-            done(`${member} is in ${name}.`);
+            done(`${member} is now a member of ${name}.`);
           }}
         />
       );
@@ -134,15 +134,15 @@ export function Acts(properties: Properties) {
       const member = act.member ?? "";
       const take = async () => {
         await change("DELETE", of("groups", name, "members", member));
-        return `${member} is not in ${name} any more.`;
+        return `${member} is no longer a member of ${name}.`;
       };
-      const words = "They no longer have the grants of the group, from the next request on.";
-      return asked(`Take ${member} out`, words, take, `Take ${member} out of ${name}?`);
+      const words = "The grants of the group no longer apply to them, from the next request on.";
+      return asked(`Remove ${member}`, words, take, `Remove ${member} from ${name}?`);
     }
   }
 }
 
-const url = { name: "url", label: "URL of the server, as they reach it", isOptional: true, hint: "The setting sharing.url if empty, or else how you have come here." };
+const url = { name: "url", label: "URL of the server for clients", isOptional: true, hint: "If empty: the setting sharing.url, or else the address of this page." };
 
 function fieldOfTimes(error: Parameters<typeof isAboutTime>[0]): string | undefined {
   return isAboutTime(error) ? "expires" : /URL/.test(error.message) ? "url" : undefined;
@@ -163,28 +163,28 @@ function Profile({ person, path, close, reload }: Properties & { path: string })
   if (made) {
     return (
       <ShownOnce title={`The profile file of ${person.name}`} text={made} file={`${person.name}.share`} close={close}>
-        Whoever has this file reads what {person.name} is granted. Send it on a safe way.
+        Anyone who has this file can read what is granted to {person.name}. Send it over a secure channel.
       </ShownOnce>
     );
   }
   return (
     <FormDialog
       title={`A new profile file for ${person.name}`}
-      action="Make the file"
+      action="Create the file"
       close={close}
       submit={submit}
       fieldOf={fieldOfTimes}
       initial={{ version: "1" }}
       fields={[
         expires,
-        { name: "overlap", label: "Older files are good for", hint: "Such as 7d; they are left alone if empty.", isOptional: true },
+        { name: "overlap", label: "Older files are valid for", hint: "Such as 7d; unchanged if empty.", isOptional: true },
         url,
         {
           name: "version",
           label: "Version of the file",
           kind: "select",
           options: [
-            ["1", "1, which all clients know"],
+            ["1", "1, which all clients support"],
             ["2", "2"],
           ],
         },
@@ -202,19 +202,19 @@ function Link({ person, path, close }: Properties & { path: string }) {
   if (made) {
     return (
       <ShownOnce title={`An activation link for ${person.name}`} text={made.url} close={close}>
-        Whoever opens it first gets the profile file of {person.name}. It works once, until {moment(made.expiresAt)}.
+        The first person who opens it gets the profile file of {person.name}. It works once, until {moment(made.expiresAt)}.
       </ShownOnce>
     );
   }
   return (
     <FormDialog
       title={`An activation link for ${person.name}`}
-      action="Make the link"
+      action="Create the link"
       close={close}
       submit={submit}
       fieldOf={fieldOfTimes}
       initial={{ goodFor: "3d" }}
-      fields={[{ name: "goodFor", label: "The link is good for", hint: "Such as 3d." }, { ...expires, label: "The token is good for" }, url]}
+      fields={[{ name: "goodFor", label: "The link is valid for", hint: "Such as 3d." }, { ...expires, label: "The token is valid for" }, url]}
     />
   );
 }
@@ -226,7 +226,7 @@ function Password({ name, path, close, done }: { name: string; path: string; clo
       action="Set the password"
       close={close}
       fieldOf={() => "password"}
-      fields={[{ name: "password", label: "Password", kind: "password", hint: "At least 8 characters; a few words are easier to remember than signs. Sessions that began with the one before end." }]}
+      fields={[{ name: "password", label: "Password", kind: "password", hint: "At least 8 characters; a few words are easier to remember than symbols. Sessions that were started with the old password end." }]}
       submit={async ({ password }) => {
         await change("PUT", `${path}/password`, { password });
         done(`${name} has a new password.`);

@@ -24,14 +24,14 @@ export function PreviewPage({ kind, name, table }: Properties & { table: string[
         {table.length > 0 && (
           <>
             {" · "}
-            <a href={href(personPath(kind, name, "tables"))}>All tables that they see</a>
+            <a href={href(personPath(kind, name, "tables"))}>All their tables</a>
           </>
         )}
       </p>
       <div class="preview">
         <p>
-          <Badge tone="warn">Preview</Badge> This is what <strong>{name}</strong> sees. You see it without their token, and the
-          audit log has it as your access.
+          <Badge tone="warn">Preview</Badge> This is what <strong>{name}</strong> sees. Their token is not used, and
+          the audit log records your access.
         </p>
         {table.length === 3 ? <Rows kind={kind} name={name} table={table} /> : <Tables kind={kind} name={name} />}
       </div>
@@ -50,7 +50,7 @@ function Tables({ kind, name }: Properties) {
       <ListTable
         list={list}
         noun="table"
-        columns={["Table", "Columns", "Rows", "What is granted"]}
+        columns={["Table", "Columns", "Rows", "Restrictions"]}
         empty={<p>{name} sees nothing that is shared.</p>}
         row={(table) => (
           <tr key={table.path}>
@@ -61,7 +61,7 @@ function Tables({ kind, name }: Properties) {
             <td>
               {table.problem ? <Badge tone="bad">{table.problem}</Badge> : table.columns.map((column) => column.name).join(", ")}
             </td>
-            <td class="number">{table.numRows === null ? <span class="dim">look</span> : count(table.numRows)}</td>
+            <td class="number">{table.numRows === null ? <span class="dim">open</span> : count(table.numRows)}</td>
             <td>
               <Words of={table.words} />
             </td>
@@ -86,7 +86,7 @@ function Rows({ kind, name, table }: Properties & { table: string[] }) {
   const path = `${of(kind, name, "tables", ...table)}?limit=50`;
   const { value, error, reload } = useLoad((signal) => get<Preview>(path, { signal }), [path]);
   if (error) return <Problem error={error} retry={reload} />;
-  if (!value) return <Loading what="Looking" />;
+  if (!value) return <Loading what="Loading" />;
   return (
     <>
       <h2>{value.path}</h2>

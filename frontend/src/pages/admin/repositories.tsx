@@ -19,12 +19,12 @@ export function RepositoriesTab() {
     <>
       <Notice text={notice} />
       <h2>Repositories</h2>
-      <p class="dim">Places where datasets are pulled from and pushed to, under a name.</p>
+      <p class="dim">Named locations from which datasets are pulled, and to which they are pushed.</p>
       <ListTable
         list={list}
         noun="repository"
         nouns="repositories"
-        columns={["Name", "Place", "Login", ACTIONS]}
+        columns={["Name", "URL", "Login", ACTIONS]}
         empty={null}
         tools={
           <button type="button" class="primary" onClick={() => add(true)}>
@@ -35,10 +35,10 @@ export function RepositoriesTab() {
           <tr key={one.name}>
             <th scope="row">{one.name}</th>
             <td>{one.url}</td>
-            <td>{one.hasLogin ? <Badge tone="good">this server has a token for it</Badge> : <span class="dim">none</span>}</td>
+            <td>{one.hasLogin ? <Badge tone="good">token stored</Badge> : <span class="dim">none</span>}</td>
             <td class="actions">
-              <button type="button" class="quiet" aria-label={`Forget the repository ${one.name}`} onClick={() => remove(one)}>
-                Forget
+              <button type="button" class="quiet" aria-label={`Remove the repository ${one.name}`} onClick={() => remove(one)}>
+                Remove
               </button>
             </td>
           </tr>
@@ -48,7 +48,7 @@ export function RepositoriesTab() {
       {servers.error && <Problem error={servers.error} retry={servers.reload} />}
       {servers.value?.length === 0 && (
         <p class="dim">
-          None. <code>odf login URL</code> on this server's machine makes one.
+          None. Add one with <code>odf login URL</code> on the machine of this server.
         </p>
       )}
       <ul>
@@ -64,24 +64,24 @@ export function RepositoriesTab() {
           fieldOf={(error) => (error.status === 409 || /name/i.test(error.message) ? "name" : "url")}
           fields={[
             { name: "name", label: "Name", hint: "As in odf pull NAME/DATASET." },
-            { name: "url", label: "Place", hint: "Such as odf+https://data.example.com, s3://bucket/folder, or a path on the server." },
+            { name: "url", label: "URL", hint: "Such as odf+https://data.example.com, s3://bucket/folder, or a path on the server." },
           ]}
           submit={async ({ name, url }) => {
             await change("POST", "platform/repositories", { name, url });
             add(false);
-            tell(`The repository ${name} is there.`);
+            tell(`The repository ${name} is added.`);
             list.reload();
           }}
         />
       )}
       {removed && (
         <Confirm
-          title={`Forget the repository ${removed.name}?`}
-          action={`Forget ${removed.name}`}
+          title={`Remove the repository ${removed.name}?`}
+          action={`Remove ${removed.name}`}
           close={() => remove(undefined)}
           run={async () => {
             await change("DELETE", of("repositories", removed.name));
-            tell(`The repository ${removed.name} is forgotten.`);
+            tell(`The repository ${removed.name} is removed.`);
             remove(undefined);
             list.reload();
           }}

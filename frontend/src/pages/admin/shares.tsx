@@ -41,7 +41,7 @@ export function SharesTab() {
         list={shares}
         noun="share"
         columns={["Share", "Tables", "Comment", ACTIONS]}
-        empty={<p>A share has tables that outsiders may read, once there is a grant.</p>}
+        empty={<p>A share contains tables that recipients can read, if they have a grant.</p>}
         tools={
           <>
             <button type="button" class="primary" onClick={() => open({ what: "add share" })}>
@@ -74,8 +74,8 @@ export function SharesTab() {
       <ListTable
         list={tables}
         noun="table"
-        columns={["Table", "Shows", "Comment", ACTIONS]}
-        empty={<p>A table shows a dataset, or files that are not a dataset.</p>}
+        columns={["Table", "Source", "Comment", ACTIONS]}
+        empty={<p>A table is backed by a dataset, or by files that are not a dataset.</p>}
         tools={
           <button type="button" class="primary" onClick={() => open({ what: "add table" })}>
             Add a table
@@ -129,7 +129,7 @@ export function SharesTab() {
             done(`${opened.table.path} is no longer shared.`);
           }}
         >
-          <p>Whoever reads it is refused from now on, and the grants on it go. The data stays. This cannot be undone.</p>
+          <p>Requests for it are refused from now on, and all grants on it are removed. The data stays. This cannot be undone.</p>
         </Confirm>
       )}
     </>
@@ -142,13 +142,13 @@ function TableLine({ table, open }: { table: SharedTable; open: (what: Opened) =
       <th scope="row">{table.path}</th>
       <td>
         {table.datasetId && table.isThere ? <a href={href(datasetPath(table.source, "access"))}>{table.source}</a> : table.source}{" "}
-        {!table.isThere && <Badge tone="bad">not here any more</Badge>}
+        {!table.isThere && <Badge tone="bad">source is missing</Badge>}
         <Badge>{table.shown === "changelog" ? "all changes" : (table.shown ?? table.kind)}</Badge>
         {table.at && <Badge tone="info">at {table.at}</Badge>}
       </td>
       <td>{table.comment}</td>
       <td class="actions">
-        <button type="button" class="quiet" aria-label={`Grant ${table.path} to somebody`} onClick={() => open({ what: "grant", table })}>
+        <button type="button" class="quiet" aria-label={`Grant access to ${table.path}`} onClick={() => open({ what: "grant", table })}>
           Grant
         </button>
         <button type="button" class="quiet" aria-label={`Remove the table ${table.path}`} onClick={() => open({ what: "remove table", table })}>
@@ -164,7 +164,7 @@ function Schemas({ share, add, remove }: { share: string; add: () => void; remov
   if (error) return <Problem error={error} retry={reload} />;
   return (
     <div class="bar">
-      <a href={href("admin")}>Show all shares' tables</a>
+      <a href={href("admin")}>Tables of all shares</a>
       <span>Schemas:</span>
       {value?.map((schema) => (
         <span key={schema.name} class="badge">
@@ -190,7 +190,7 @@ interface FormProperties {
 function AddShare({ close, done }: FormProperties) {
   const submit = async ({ name, comment }: Values) => {
     const made = await change<Share>("POST", "platform/shares", { name, comment });
-    done(`The share ${made.name} is there. It has no tables yet.`);
+    done(`The share ${made.name} is created. It has no tables yet.`);
   };
   return (
     <FormDialog
@@ -210,7 +210,7 @@ function AddShare({ close, done }: FormProperties) {
 function AddSchema({ share, close, done }: FormProperties & { share: string }) {
   const submit = async ({ name }: Values) => {
     await change("POST", of("shares", share, "schemas"), { name });
-    done(`The schema ${name} is there.`);
+    done(`The schema ${name} is created.`);
   };
   return (
     <FormDialog title={`Add a schema to ${share}`} action="Add the schema" close={close} submit={submit} fieldOf={() => "name"} fields={[{ name: "name", label: "Name" }]} />
@@ -224,7 +224,7 @@ function AddTable({ share, close, done }: FormProperties & { share: string }) {
     const path = [values["share"], values["schema"], values["table"]].join("/");
     const more = kind === "dataset" ? { shown: values["shown"], at: orNothing(values["at"]) } : {};
     const made = await change<SharedTable>("POST", "platform/tables", { path, kind, source, comment, ...more });
-    done(`The table ${made.path} is there. Nobody can read it before there is a grant.`);
+    done(`The table ${made.path} is added. It needs a grant before anyone can read it.`);
   };
   const fieldOf = (error: ApiError): string => {
     if (/There is no share|name of a share/.test(error.message)) return "share";
@@ -242,11 +242,11 @@ function AddTable({ share, close, done }: FormProperties & { share: string }) {
       initial={{ share, kind: "dataset", shown: "current" }}
       fields={[
         { name: "share", label: "Share", suggest: suggestShares },
-        { name: "schema", label: "Schema", hint: "It is made if there is none of that name." },
+        { name: "schema", label: "Schema", hint: "It is created if it does not exist." },
         { name: "table", label: "Name of the table" },
         {
           name: "kind",
-          label: "What it shows",
+          label: "Kind of source",
           kind: "select",
           options: [
             ["dataset", "A dataset"],
@@ -258,8 +258,8 @@ function AddTable({ share, close, done }: FormProperties & { share: string }) {
         { name: "source", label: "Dataset", suggest: suggestDatasets, isShown: isDataset },
         {
           name: "source",
-          label: "Place",
-          hint: "A folder on the server, or a URL such as s3://lake/clicks; of Iceberg also catalog:namespace.table.",
+          label: "Location",
+          hint: "A folder on the server, or a URL such as s3://lake/clicks; for Iceberg also catalog:namespace.table.",
           isShown: (values) => !isDataset(values),
         },
         {
@@ -272,7 +272,7 @@ function AddTable({ share, close, done }: FormProperties & { share: string }) {
             ["changelog", "All changes"],
           ],
         },
-        { name: "at", label: "As it is at a tag or branch", isOptional: true, isShown: isDataset },
+        { name: "at", label: "Tag or branch", isOptional: true, isShown: isDataset },
         { name: "comment", label: "Comment", hint: "A sentence for recipients.", isOptional: true },
       ]}
     />
@@ -326,13 +326,13 @@ function Apply({ close, done }: FormProperties) {
               setPlan(undefined);
             }}
           />{" "}
-          <label for="prune">Also remove what the file does not declare</label>
+          <label for="prune">Also remove everything that the file does not declare</label>
         </div>
         {error && <Problem error={error} />}
-        {plan && (plan.length === 0 ? <p role="status">All is as the file declares it.</p> : <pre tabIndex={0}>{plan.map((step) => `${step.sign} ${step.text}\n`).join("")}</pre>)}
+        {plan && (plan.length === 0 ? <p role="status">No changes: everything is as the file declares it.</p> : <pre tabIndex={0}>{plan.map((step) => `${step.sign} ${step.text}\n`).join("")}</pre>)}
         <div class="bar">
           <button type="button" onClick={() => send(true)} disabled={!yaml.trim()}>
-            Show the difference
+            Show the changes
           </button>
           <button type="button" class={plan?.some((step) => step.sign === "-") ? "danger" : "primary"} onClick={() => send(false)} disabled={!plan?.length}>
             {plan?.length ? `Make these ${plan.length} changes` : "Apply"}

@@ -40,7 +40,7 @@ export function SystemTab() {
         </Fact>
         <Fact name="Rows of datasets">{size(disk.data)}</Fact>
         <Fact name="Cache">
-          {size(disk.cache)} <span class="dim">(odf gc makes room)</span>
+          {size(disk.cache)} <span class="dim">(free space with odf gc)</span>
         </Fact>
       </Facts>
       <EngineState engine={value.engine} done={(text) => {
@@ -68,9 +68,9 @@ function EngineState({ engine, done }: { engine: Engine; done: (text: string) =>
       {status && (
         <Facts>
           <Fact name="Spark">{String(status["engineVersion"])}</Fact>
-          <Fact name="State">{status["busy"] ? "at a job" : status["ready"] ? "waits for a job" : "starts"}</Fact>
-          <Fact name="For">{duration(number("uptimeMillis") / 1000)}</Fact>
-          <Fact name="Jobs done">{count(number("jobsDone"))}</Fact>
+          <Fact name="State">{status["busy"] ? "running a job" : status["ready"] ? "idle" : "starting"}</Fact>
+          <Fact name="Uptime">{duration(number("uptimeMillis") / 1000)}</Fact>
+          <Fact name="Completed jobs">{count(number("jobsDone"))}</Fact>
           <Fact name="Memory">{size(number("memoryBytes"))}</Fact>
           <Fact name="Java">{String(status["java"])}</Fact>
           <Fact name="Sandbox">{String(status["sandbox"])}</Fact>
@@ -78,21 +78,21 @@ function EngineState({ engine, done }: { engine: Engine; done: (text: string) =>
       )}
       {engine.running && (
         <button type="button" onClick={() => stop(true)}>
-          End the engine
+          Stop the engine
         </button>
       )}
       {isStopping && (
         <Confirm
-          title="End the Spark engine?"
-          action="End the engine"
+          title="Stop the Spark engine?"
+          action="Stop the engine"
           close={() => stop(false)}
           run={async () => {
             await change("DELETE", "platform/engine");
             stop(false);
-            done("The engine has ended.");
+            done("The engine is stopped.");
           }}
         >
-          <p>A job that it is at is done first. The next one starts another engine, which takes some seconds.</p>
+          <p>A running job is completed first. The next job starts the engine again, which takes some seconds.</p>
         </Confirm>
       )}
     </section>
@@ -113,13 +113,13 @@ function Checks() {
     <section>
       <h2>Installation</h2>
       <button type="button" onClick={run} disabled={state === "running"}>
-        Check that all is there and works
+        Check the installation
       </button>
       {state === "running" && <Loading what="Checking" />}
       {state instanceof ApiError && <Problem error={state} retry={run} />}
       {Array.isArray(state) && (
         <div role="status">
-          <p>{state.every((one) => one.ok) ? "All is well." : `${state.filter((one) => !one.ok).length} of ${state.length} checks failed.`}</p>
+          <p>{state.every((one) => one.ok) ? "All checks passed." : `${state.filter((one) => !one.ok).length} of ${state.length} checks failed.`}</p>
           <ul class="words">
             {state.map((one) => (
               <li key={one.name}>
@@ -145,8 +145,8 @@ function Settings() {
     <section>
       <h2>Settings</h2>
       <p class="dim">
-        They are changed on the machine of the server, with <code>odf config set KEY VALUE</code>: some let sources run
-        commands or read files, and no token may do that.
+        Change them on the machine of the server, with <code>odf config set KEY VALUE</code>: some let sources run
+        commands or read files, which no token permits.
       </p>
       <div class="bar">
         <label class="search">
@@ -158,7 +158,7 @@ function Settings() {
           value={which}
           options={[
             ["all", "All"],
-            ["set", "Only those that are set"],
+            ["set", "Changed only"],
           ]}
           choose={choose}
         />
@@ -166,13 +166,13 @@ function Settings() {
       {!value && <Loading />}
       {value && shown.length === 0 && <p role="status">None.</p>}
       {shown.length > 0 && (
-        <Table label="Settings" columns={["Setting", "Value", "From", "Meaning"]} style="settings">
+        <Table label="Settings" columns={["Setting", "Value", "Set in", "Description"]} style="settings">
           {shown.map((one) => (
             <tr key={one.key}>
               <th scope="row">
                 <code>{one.key}</code>
               </th>
-              <td>{one.isSecret && !one.isDefault ? <span class="dim">set, and not shown</span> : one.value === null ? <span class="dim">not set</span> : <code>{String(one.value)}</code>}</td>
+              <td>{one.isSecret && !one.isDefault ? <span class="dim">set, but hidden</span> : one.value === null ? <span class="dim">not set</span> : <code>{String(one.value)}</code>}</td>
               <td>{one.isDefault ? <span class="dim">default</span> : <code>{one.from}</code>}</td>
               <td>
                 {one.meaning}. <span class="dim">{one.values}</span>

@@ -11,7 +11,7 @@ import type { AccessToken } from "./types";
 export const SCOPES = {
   read: "reads all datasets",
   write: "also pushes to them",
-  admin: "may do everything",
+  admin: "can do everything",
 } as const;
 
 export function TokensTab() {
@@ -31,16 +31,16 @@ export function TokensTab() {
       <Notice text={notice} />
       <h2>Access tokens</h2>
       <p class="dim">
-        An access token is good for the whole workspace. For single tables, columns or rows, make a recipient and a grant.
+        An access token is valid for the whole workspace. For single tables, columns or rows, create a recipient and a grant.
       </p>
       <ListTable
         list={list}
         noun="access token"
-        columns={["Name", "Scope", "Made", "Ends", ACTIONS]}
-        empty={<p>Without one, only public datasets can be read.</p>}
+        columns={["Name", "Scope", "Created", "Expires", ACTIONS]}
+        empty={<p>Without a token, only public datasets can be read.</p>}
         tools={
           <button type="button" class="primary" onClick={() => add(true)}>
-            Make a token
+            Create a token
           </button>
         }
         row={(token) => (
@@ -53,7 +53,7 @@ export function TokensTab() {
               <Moment time={token.createdAt} />
             </td>
             <td>
-              <Moment time={token.expiresAt} none="never" /> {!token.isGood && <Badge tone="bad">has ended</Badge>}
+              <Moment time={token.expiresAt} none="never" /> {!token.isGood && <Badge tone="bad">expired</Badge>}
             </td>
             <td class="actions">
               <button type="button" class="quiet" aria-label={`Revoke the token ${token.name}`} onClick={() => remove(token)}>
@@ -65,14 +65,14 @@ export function TokensTab() {
       />
       {isAdding && (
         <FormDialog
-          title="Make an access token"
-          action="Make the token"
+          title="Create an access token"
+          action="Create the token"
           close={() => add(false)}
           submit={submit}
           fieldOf={(error) => (error.status === 403 ? "scope" : isAboutTime(error) ? "expires" : "name")}
           initial={{ scope: "read", expires: "90d" }}
           fields={[
-            { name: "name", label: "Name", hint: "What logs will call it, such as ci or alice." },
+            { name: "name", label: "Name", hint: "The name in logs, such as ci or alice." },
             {
               name: "scope",
               label: "Scope",
@@ -85,7 +85,7 @@ export function TokensTab() {
       )}
       {made && (
         <ShownOnce title={`The access token ${made.name}`} text={made.accessToken} close={() => show(undefined)}>
-          Whoever has it {SCOPES[made.scope]}, {made.expiresAt ? `until ${moment(made.expiresAt)}` : "for ever"}.
+          Anyone who has it {SCOPES[made.scope]}, {made.expiresAt ? `until ${moment(made.expiresAt)}` : "without an expiry"}.
         </ShownOnce>
       )}
       {removed && (
@@ -100,7 +100,7 @@ export function TokensTab() {
             list.reload();
           }}
         >
-          <p>Whoever uses it is refused from the next request on. This cannot be undone.</p>
+          <p>Requests with it are rejected from the next one on. This cannot be undone.</p>
         </Confirm>
       )}
     </>

@@ -24,5 +24,5 @@ export function useChanges(name: string, changed: () => void): Changes {
       setError(problem instanceof ApiError ? problem : new ApiError(0, String(problem)));
     }
   };
-  return { change, runNow: (job) => change(`runs?job=${job}`, { method: "POST" }, `The ${job} begins.`), said, error };
+  return { change, runNow: (job) => change(`runs?job=${job}`, { method: "POST" }, `The ${job} has started.`), said, error };
 }

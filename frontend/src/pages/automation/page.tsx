@@ -1,4 +1,4 @@
-/** What runs by itself: whether a scheduler works, what is late or failing, the last runs, and all schedules. */
+/** Scheduled work: whether a scheduler is running, what is late or failing, the last runs, and all schedules. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call, get, session } from "../../api";
@@ -48,7 +48,7 @@ export function RunsPage() {
 function Summary({ state }: { state: Automation | undefined }) {
   return (
     <div class="cards steady">
-      <Card title="Does it run?">{state && <Running state={state} />}</Card>
+      <Card title="Is the scheduler running?">{state && <Running state={state} />}</Card>
       <Card title="Is something late?">{state && <Late late={state.late} />}</Card>
       <Card title="What keeps failing?">{state && <Failing failing={state.failing} />}</Card>
     </div>
@@ -70,16 +70,16 @@ function Running({ state: { scheduler, numSchedules, running } }: { state: Autom
       <p>
         {scheduler ? (
           <>
-            <Badge tone="good">yes</Badge> a scheduler works
+            <Badge tone="good">yes</Badge> a scheduler is running
           </>
         ) : (
           <>
-            <Badge tone={numSchedules ? "bad" : "plain"}>no</Badge> no scheduler works, so that nothing runs by itself
+            <Badge tone={numSchedules ? "bad" : "plain"}>no</Badge> no scheduler is running, so no schedule is executed
           </>
         )}
       </p>
       <p class="dim">
-        {counted(numSchedules, "dataset")} with a schedule, {counted(running.length, "run")} under way
+        {counted(numSchedules, "dataset")} with a schedule, {counted(running.length, "run")} in progress
       </p>
       {!scheduler && (
         <p>
@@ -91,14 +91,14 @@ function Running({ state: { scheduler, numSchedules, running } }: { state: Autom
 }
 
 function Late({ late }: { late: Automation["late"] }) {
-  if (!late.length) return <p>No dataset has waited for rows longer than promised.</p>;
+  if (!late.length) return <p>All datasets with a maximum age are on time.</p>;
   return (
     <ul class="plain">
       {late.map((one) => (
         <li key={one.dataset}>
           <a href={href(datasetPath(one.dataset))}>{one.dataset}</a> <Badge tone="bad">late</Badge>{" "}
           <span class="dim">
-            rows came <Ago time={one.updatedAt} />, promised at least every {one.maxAge}
+            last rows <Ago time={one.updatedAt} />, promised at least every {one.maxAge}
           </span>
         </li>
       ))}
@@ -107,7 +107,7 @@ function Late({ late }: { late: Automation["late"] }) {
 }
 
 function Failing({ failing }: { failing: Automation["failing"] }) {
-  if (!failing.length) return <p>The last run of every job was good.</p>;
+  if (!failing.length) return <p>The last run of every job succeeded.</p>;
   return (
     <ul class="plain">
       {failing.map((run) => (
@@ -150,7 +150,7 @@ function Schedules() {
       {first.error && <Problem error={first.error} retry={first.reload} />}
       {!first.value && first.isLoading && <Loading />}
       {first.value && total === 0 && (
-        <Empty title={search ? `Nothing fits “${search}”` : "No dataset has a schedule"}>
+        <Empty title={search ? `No match for “${search}”` : "No dataset has a schedule"}>
           <p>
             Give one a schedule on its page, under “Runs”, or with <code>odf schedule set NAME --every 1h</code>.
           </p>
@@ -161,7 +161,7 @@ function Schedules() {
           <p class="dim" role="status">
             {counted(total, "dataset")} with a schedule
           </p>
-          <Table label="Schedules" columns={["Dataset", "What is done, and when next", "Promise"]}>
+          <Table label="Schedules" columns={["Dataset", "Jobs and next times", "Promise"]}>
             {shown.map((one) => (
               <tr key={one.dataset}>
                 <th scope="row">

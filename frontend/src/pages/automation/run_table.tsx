@@ -16,20 +16,20 @@ const TONES: Record<string, "plain" | "good" | "bad" | "warn" | "info"> = {
 };
 
 const REASONS: Record<string, string> = {
-  schedule: "it was time",
-  rows: "new rows had come",
-  retry: "the run before had failed",
-  manual: "somebody asked for it",
-  interrupted: "the run before was interrupted",
+  schedule: "scheduled",
+  rows: "new rows",
+  retry: "retry after a failure",
+  manual: "started by hand",
+  interrupted: "retry after an interruption",
 };
 
 const COLUMNS = [
-  "Began",
+  "Started",
   "Dataset",
   "Job",
   "Outcome",
   { name: "Records", isNumber: true, title: RECORDS },
-  { name: "Took", isNumber: true },
+  { name: "Duration", isNumber: true },
   "What happened",
 ];
 
@@ -87,12 +87,12 @@ function Details({ run, close }: { run: Run; close: () => void }) {
   return (
     <Dialog title={`${run.job} of ${run.dataset}`} close={close}>
       <p>
-        <Outcome run={run} /> This run began because {REASONS[run.reason] ?? run.reason}.
+        <Outcome run={run} /> Reason: {REASONS[run.reason] ?? run.reason}.
       </p>
       {run.errorCode && (
         <div class="problem">
           <p>
-            <strong>{run.errorMessage ?? "Why is only shown to those who may read the whole workspace."}</strong> <ErrorCode code={run.errorCode} />
+            <strong>{run.errorMessage ?? "The reason is only shown to users who may read the whole workspace."}</strong> <ErrorCode code={run.errorCode} />
           </p>
         </div>
       )}
@@ -101,7 +101,7 @@ function Details({ run, close }: { run: Run; close: () => void }) {
         <Fact name="Due">
           <Moment time={run.dueAt} />
         </Fact>
-        <Fact name="Began">
+        <Fact name="Started">
           <Moment time={run.startedAt} />
         </Fact>
         {run.outcome !== "running" && (
@@ -109,7 +109,7 @@ function Details({ run, close }: { run: Run; close: () => void }) {
             <Moment time={run.at} />
           </Fact>
         )}
-        <Fact name="Try">{run.attempt}</Fact>
+        <Fact name="Attempt">{run.attempt}</Fact>
         {run.rows !== null && <Fact name="New records" title={RECORDS}>{count(run.rows)}</Fact>}
         {run.blocks !== null && <Fact name="Blocks">{count(run.blocks)}</Fact>}
         {run.watermark && (

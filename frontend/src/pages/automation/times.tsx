@@ -16,7 +16,7 @@ export function Times({ schedule }: { schedule: Schedule }) {
 }
 
 function Next({ upcoming: { at, local } }: { upcoming: Upcoming }) {
-  if (!at) return <span class="dim">when rows have come</span>;
+  if (!at) return <span class="dim">when new rows arrive</span>;
   return (
     <span class="dim">
       next{" "}

@@ -25,11 +25,11 @@ function OwnAccessTab({ dataset }: TabProperties) {
       <h2>Who may read this dataset?</h2>
       {value.visibility === "public" ? (
         <p class="lead">
-          <Badge tone="warn">public</Badge> Everybody who reaches this server, without a token.
+          <Badge tone="warn">public</Badge> Anyone who can reach this server, without a token.
         </p>
       ) : (
         <p class="lead">
-          <Badge tone="good">private</Badge> You, and others whom only administrators see here.
+          <Badge tone="good">private</Badge> You, and others; only administrators can list them.
         </p>
       )}
       <h2>You</h2>
@@ -48,15 +48,15 @@ function OwnAccessTab({ dataset }: TabProperties) {
         </p>
       )}
       <p class="dim">
-        Which tokens, users and recipients read it, and what of it, only administrators see.{" "}
-        {session.value.name ? "Ask whoever runs this server." : <a href={href("signin", { then: location.pathname })}>Sign in</a>}
+        Only administrators see which tokens, users and recipients may read it, and which parts.{" "}
+        {session.value.name ? "Ask the operator of this server." : <a href={href("signin", { then: location.pathname })}>Sign in</a>}
       </p>
     </section>
   );
 }
 
 function rightOf({ name, right, scope }: OwnAccess): string {
-  if (right === "token") return `${name} reads it by an access token with the scope ${scope}, as all datasets of the workspace.`;
-  if (right === "grants") return `${name} reads all of it, by grants of a share.`;
-  return name ? `${name} reads it as everybody does: it is public.` : "You read it as everybody does: it is public.";
+  if (right === "token") return `${name} has an access token with the scope ${scope}, which can read all datasets of the workspace.`;
+  if (right === "grants") return `${name} has a grant on a share that contains all of it.`;
+  return name ? "Everyone can read it: it is public." : "Everyone can read it: it is public.";
 }

@@ -11,7 +11,7 @@ const COLUMNS = [
   { name: "Commits", isNumber: true },
   { name: "Records", isNumber: true, title: RECORDS },
   "Watermark",
-  { name: "Behind the clock", isNumber: true },
+  { name: "Watermark lag", isNumber: true },
 ];
 const UNITS: [number, string][] = [
   [3 * DAY, "days"],
@@ -52,7 +52,7 @@ export function Activity({ days }: { days: Day[] }) {
       <div class="columns">
         <Chart title="Records per day" unit="records" times={drawn.times} values={drawn.rows} asBars elsewhere="the table of days" />
         {drawn.lag.values.filter((one) => one !== null).length > 1 && (
-          <Chart title="Watermark behind the clock" unit={drawn.lag.unit} times={drawn.times} values={drawn.lag.values} elsewhere="the table of days" />
+          <Chart title="Watermark lag" unit={drawn.lag.unit} times={drawn.times} values={drawn.lag.values} elsewhere="the table of days" />
         )}
       </div>
       <details>

@@ -60,10 +60,10 @@ function Key({ value }: { value: string }) {
       <summary>Key{value && `: ${value}`}</summary>
       <form class="stack" onSubmit={submit}>
         <label>
-          Columns by which rows are known, with commas
+          Key columns, separated by commas
           <input name="key" defaultValue={value} placeholder="the primary key" maxLength={10_000} spellcheck={false} />
         </label>
-        <button type="submit">Use them</button>
+        <button type="submit">Compare</button>
       </form>
     </details>
   );
@@ -105,7 +105,7 @@ function Compared({ name, old, now, columns, words }: ComparedProperties) {
         <Problem error={error} retry={reload} />
         {error.status === 404 && old !== "0" && (
           <button type="button" onClick={() => setParameters({ old: "0" })}>
-            Compare with its beginning
+            Compare with the first block
           </button>
         )}
       </>
@@ -146,7 +146,7 @@ function Summary({ found, between }: { found: Comparison; between: string }) {
           </Badge>
         ))}{" "}
         <span class="dim">
-          {between}; rows are known by {key.length ? key.join(", ") : "all that they say"}
+          {between}; {key.length ? `rows are matched by ${key.join(", ")}` : "whole rows are compared"}
         </span>
       </p>
       {columnChanges.length > 0 && (
@@ -156,7 +156,7 @@ function Summary({ found, between }: { found: Comparison; between: string }) {
               Column <code>{one.column}</code>{" "}
               {one.old === null ? (
                 <>
-                  is new: <code>{one.new}</code>
+                  added: <code>{one.new}</code>
                 </>
               ) : one.new === null ? (
                 <>
@@ -171,7 +171,7 @@ function Summary({ found, between }: { found: Comparison; between: string }) {
           ))}
         </ul>
       )}
-      {found.total === 0 && <Empty title="No row differs" />}
+      {found.total === 0 && <Empty title="No differences" />}
     </>
   );
 }

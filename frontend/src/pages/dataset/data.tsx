@@ -44,7 +44,7 @@ export function DataTab({ dataset }: TabProperties) {
         )}
       </div>
       {error && <Problem error={error} retry={reload} />}
-      {!table && !error && <Loading what={view === "current" ? "Finding the current state" : "Loading"} />}
+      {!table && !error && <Loading what={view === "current" ? "Computing the current state" : "Loading"} />}
       {table && !error && (
         <Rows
           label={view === "current" ? "Current state" : "Changelog"}
@@ -56,7 +56,7 @@ export function DataTab({ dataset }: TabProperties) {
           load={async (from, to, signal) => named(await table.load(from, to, signal), operation)}
           rowClass={(row) => (view === "changelog" ? (CLASSES[OPERATIONS.indexOf(row[operation] as "+A")] ?? "") : "")}
           open={(row, index) => open({ row, index })}
-          opens="Click a row to see all of it, and where it comes from."
+          opens="Click a row to see all of it, and its provenance."
         />
       )}
       {opened && table && (

@@ -22,26 +22,26 @@ export function GetTab({ dataset }: TabProperties) {
       {!isPublic && (
         <>
           <p>
-            This dataset is private: clients need an access token. Whoever runs the server makes one with <code>odf token new NAME</code>. All that
-            is below takes it from here:
+            This dataset is private: clients need an access token. The operator of the server creates one with <code>odf token new NAME</code>. All
+            commands below read it from this variable:
           </p>
           <Token />
         </>
       )}
-      <h2>A copy that you can verify</h2>
+      <h2>A verifiable copy</h2>
       <Snippet
-        label="odf: a workspace with it, verified, and kept up to date"
+        label="odf: clone it into a new workspace, verify it, and keep it up to date"
         text={`odf clone ${server}/${name} ${folder}${isDerived ? " --recursive" : ""}\ncd ${folder}\nodf verify ${name}\nodf pull ${name} --follow`}
       />
       <p class="dim">
-        {isDerived && "To verify it is to compute it again, from what it is derived from: the copy has that, too. "}
-        In a workspace that already exists: <code>{`odf pull ${server}/${name}`}</code>
+        {isDerived && "Verification recomputes the dataset from its inputs, so they are cloned, too. "}
+        In an existing workspace: <code>{`odf pull ${server}/${name}`}</code>
       </p>
       <h2>The current state</h2>
       <Snippet label="Python: odfpy, to pandas" text={`import odfpy\n\nodf = odfpy.connect("${server}")\nframe = odf["${name}"].current().to_pandas()`} />
       <Snippet label="curl: the first rows" text={`${curl} --data-urlencode "query=select * from ${current} limit 10"`} />
       <Snippet
-        label="curl: an answer with its proof, for the page “Check a proof”, or odf verify-result answer.json in a workspace"
+        label="curl: an answer with a proof; check it with the page “Check a proof”, or with odf verify-result answer.json"
         text={`${curl} -d include=Proof --data-urlencode "query=select count(*) as n from ${current}" -o answer.json`}
       />
       <h2>Delta Sharing</h2>
@@ -53,7 +53,7 @@ export function GetTab({ dataset }: TabProperties) {
 }
 
 function Token() {
-  return <Snippet label="Shell: your token, in the place of odf_..." text="export ODF_TOKEN=odf_..." />;
+  return <Snippet label="Shell: replace odf_... with your token" text="export ODF_TOKEN=odf_..." />;
 }
 
 /** The table that clients should read: the current state as it is now, where it is shared. */
@@ -67,7 +67,7 @@ function Shared({ access, server, dataset }: { access: OwnAccess; server: string
   if (!table) {
     return (
       <p>
-        {access.name ? "It is in no share that you may read." : "Clients of Delta Sharing need a token, also for what is public."}{" "}
+        {access.name ? "It is in no share that you may read." : "Clients of Delta Sharing need a token, also for public datasets."}{" "}
         {session.value.isAdmin ? <a href={href("admin")}>Share it</a> : !session.value.name && <a href={href("signin", { then: href(datasetPath(dataset.name, "get")) })}>Sign in</a>}
       </p>
     );
@@ -86,7 +86,7 @@ function Shared({ access, server, dataset }: { access: OwnAccess; server: string
       />
       <Snippet label="Python: pandas, with pip install delta-sharing" text={`import delta_sharing\n\nframe = delta_sharing.load_as_pandas("${path}")`} />
       <Snippet
-        label="Spark 4: begun with pyspark --packages io.delta:delta-sharing-spark_2.13:4.0.1"
+        label="Spark 4: started with pyspark --packages io.delta:delta-sharing-spark_2.13:4.0.1"
         text={`spark.read.format("deltaSharing").load("${path}").show()`}
       />
     </>

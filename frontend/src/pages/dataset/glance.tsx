@@ -1,4 +1,4 @@
-/** A dataset at a glance: whether it is fresh, who vouches for it, what has changed lately. */
+/** A dataset at a glance: whether it is fresh, signed and verified, what has changed recently. */
 import { get, ofDataset } from "../../api";
 import { sliceOf, summaryOf, wordsOf } from "../../blocks";
 import { Ago, Badge, Copy, Moment, Problem, SignedBy } from "../../components/basics";
@@ -22,14 +22,14 @@ export function Glance({ dataset, graph }: { dataset: Dataset; graph: Graph | un
       <Freshness dataset={dataset} blocks={value ?? []} graph={graph} />
       <Trust dataset={dataset} />
       <section class="card">
-        <h2>What changed lately?</h2>
+        <h2>What changed recently?</h2>
         {error && <Problem error={error} retry={reload} />}
         <ol class="changes">
           {(value ?? []).slice(0, SHOWN).map((block) => (
             <Change key={block.blockHash} name={dataset.name} block={block} />
           ))}
         </ol>
-        <a href={href(datasetPath(dataset.name, "changes"))}>Which rows changed?</a> <a href={href(datasetPath(dataset.name, "history"))}>Whole history</a>
+        <a href={href(datasetPath(dataset.name, "changes"))}>Which rows changed?</a> <a href={href(datasetPath(dataset.name, "history"))}>Full history</a>
       </section>
     </div>
   );
@@ -70,7 +70,7 @@ function Freshness({ dataset, blocks, graph }: { dataset: Dataset; blocks: Block
         {dataset.updatedAt ? (
           <>
             <strong>
-              Rows came <Ago time={dataset.updatedAt} />
+              Last rows <Ago time={dataset.updatedAt} />
             </strong>{" "}
             {dataset.failure ? (
               <Badge tone="bad">pulls fail</Badge>
@@ -88,7 +88,7 @@ function Freshness({ dataset, blocks, graph }: { dataset: Dataset; blocks: Block
         {dataset.isPaused ? (
           <span class="dim">
             {" "}
-            <a href={href(datasetPath(dataset.name, "runs"))}>Its schedule</a> is paused, and promises nothing
+            <a href={href(datasetPath(dataset.name, "runs"))}>Its schedule</a> is paused, and has no maximum age meanwhile
           </span>
         ) : dataset.maxAge ? (
           <span class="dim">
@@ -103,7 +103,7 @@ function Freshness({ dataset, blocks, graph }: { dataset: Dataset; blocks: Block
         <p>
           {dataset.kind === "Root" ? (
             <>
-              Bring some with <code>odf pull {dataset.name}</code> or <code>odf ingest {dataset.name} FILE</code>.
+              Add some with <code>odf pull {dataset.name}</code> or <code>odf ingest {dataset.name} FILE</code>.
             </>
           ) : (
             <>
@@ -115,10 +115,10 @@ function Freshness({ dataset, blocks, graph }: { dataset: Dataset; blocks: Block
       <p>
         {dataset.watermark ? (
           <>
-            Complete up to <Moment time={dataset.watermark} /> <span class="dim">(watermark{behind !== undefined && behind > 0 && `, ${duration(behind)} behind the clock`})</span>
+            Complete up to <Moment time={dataset.watermark} /> <span class="dim">(watermark{behind !== undefined && behind > 0 && `, ${duration(behind)} behind the current time`})</span>
           </>
         ) : (
-          <span class="dim">No watermark: nobody says up to when it is complete.</span>
+          <span class="dim">No watermark: not known up to when it is complete.</span>
         )}
       </p>
       {held.length > 0 && (
@@ -141,7 +141,7 @@ function Trust({ dataset }: { dataset: Dataset }) {
   const command = `odf verify ${dataset.name}`;
   return (
     <section class="card">
-      <h2>Who vouches for it?</h2>
+      <h2>Is it signed and verified?</h2>
       <p>
         {dataset.signedBy.length ? (
           <>
@@ -151,7 +151,7 @@ function Trust({ dataset }: { dataset: Dataset }) {
             </strong>
           </>
         ) : (
-          <strong>Nobody has signed its last block</strong>
+          <strong>The last block is not signed</strong>
         )}
       </p>
       <p>
@@ -161,11 +161,11 @@ function Trust({ dataset }: { dataset: Dataset }) {
               <Verified dataset={dataset} />
             </a>{" "}
             <Ago time={verification.time} />
-            <span class="dim">: {verification.isReplayed ? "hashes, rules and every transform again" : "hashes and rules"}</span>
+            <span class="dim">: {verification.isReplayed ? "hashes, rules, and a replay of every transform" : "hashes and rules"}</span>
           </>
         ) : (
           <>
-            <Badge tone="warn">never verified here</Badge> <a href={href(datasetPath(dataset.name, "verify"))}>Verify it</a>
+            <Badge tone="warn">not verified here</Badge> <a href={href(datasetPath(dataset.name, "verify"))}>Verify it</a>
           </>
         )}
       </p>

@@ -112,8 +112,8 @@ function BlockLine({ dataset, row, names }: { dataset: string; row: Row; names: 
         <span>
           {slice && !branch ? <a href={href(datasetPath(dataset, "data"), { view: "changelog", row: String(slice.start) })}>{summary}</a> : summary}{" "}
           {slice && content.prevBlockHash && (
-            <a href={href(datasetPath(dataset, "changes"), { old: content.prevBlockHash, new: block.blockHash })} aria-label={`What it changed (block ${content.sequenceNumber})`}>
-              What it changed
+            <a href={href(datasetPath(dataset, "changes"), { old: content.prevBlockHash, new: block.blockHash })} aria-label={`Changes (block ${content.sequenceNumber})`}>
+              Changes
             </a>
           )}
         </span>
@@ -125,7 +125,7 @@ function BlockLine({ dataset, row, names }: { dataset: string; row: Row; names: 
           <span class="dim cut">
             {signatures.length > 0 ? (
               <>
-                signed by <SignedBy names={signatures.map((one) => one.name ?? one.signer ?? "somebody")} />
+                signed by <SignedBy names={signatures.map((one) => one.name ?? one.signer ?? "an unknown key")} />
               </>
             ) : (
               "not signed"

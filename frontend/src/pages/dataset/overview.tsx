@@ -68,10 +68,10 @@ export function Overview({ dataset }: TabProperties) {
 /** How many files an archive keeps, and their bytes. */
 function FilesFacts({ dataset }: TabProperties) {
   const { value, error } = useLoad((signal) => get<Summary>(ofDataset(dataset.name, "files/summary"), { signal }), [dataset.head]);
-  const waiting = error ? "not known" : "…";
+  const waiting = error ? "unknown" : "…";
   return (
     <>
-      <Fact name="Files" title="files that are kept: neither withdrawn nor expired">
+      <Fact name="Files" title="files that are neither withdrawn nor expired">
         <a href={href(datasetPath(dataset.name, "files"))}>{value ? count(value.numFiles) : waiting}</a>
       </Fact>
       <Fact name="Bytes of files" title={value && `${count(value.size)} bytes; equal contents count each time`}>
@@ -95,7 +95,7 @@ function Neighbours({ dataset, graph }: TabProperties & { graph: Graph }) {
   return (
     <section>
       <h2>
-        Lineage <a class="aside" href={href("lineage", { dataset: dataset.name })}>Show it as a graph</a>
+        Lineage <a class="aside" href={href("lineage", { dataset: dataset.name })}>Show as a graph</a>
       </h2>
       <div class="columns">
       {inputs.length > 0 && (
@@ -106,7 +106,7 @@ function Neighbours({ dataset, graph }: TabProperties & { graph: Graph }) {
       )}
       {outputs.length > 0 && (
         <div>
-          <h3>Others derive from it</h3>
+          <h3>Datasets derived from it</h3>
           <ul>{links(outputs)}</ul>
         </div>
       )}

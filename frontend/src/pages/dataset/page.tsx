@@ -41,7 +41,7 @@ const tabs: readonly Tab[] = [
   ["source", "Source", SourceTab],
   ["history", "History", HistoryTab],
   ["runs", "Runs", RunsTab],
-  ["changes", "What changed", Changes],
+  ["changes", "Changes", Changes],
   ["verify", "Verify", VerifyTab],
   ["get", "Get it", GetTab],
   ["access", "Access", AccessTab],
@@ -60,7 +60,7 @@ export function DatasetPage({ name, tab }: { name: string; tab: string }) {
       return (
         <Empty title={`There is no dataset ${name} that you may read`}>
           <p>
-            {session.value.name ? "It may be private, or have another name now." : "It may be private."}{" "}
+            {session.value.name ? "It may be private, or renamed." : "It may be private."}{" "}
             {!session.value.name && <a href={href("signin", { then: location.pathname })}>Sign in</a>}
           </p>
         </Empty>

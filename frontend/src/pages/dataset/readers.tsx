@@ -54,13 +54,13 @@ export function ReadersTab({ dataset }: TabProperties) {
       <h2>Who may read this dataset?</h2>
       {found.visibility === "public" ? (
         <p class="lead">
-          <Badge tone="warn">public</Badge> Everybody who reaches this server, without a token.
+          <Badge tone="warn">public</Badge> Anyone who can reach this server, without a token.
         </p>
       ) : (
         <p class="lead">
           <Badge tone="good">private</Badge> {counted(found.tokens.length, "access token")} of the workspace, and{" "}
           {counted(total, "other reader")}
-          {search && " that fit"}; nobody else over the network.
+          {search && " that match"}; no one else over the network.
         </p>
       )}
       <h2>Users and recipients</h2>
@@ -87,7 +87,7 @@ export function ReadersTab({ dataset }: TabProperties) {
           <input type="search" placeholder="Search users and recipients" value={typed} onInput={(event) => type(event.currentTarget.value)} />
         </label>
       )}
-      {found.tables.length > 0 && total === 0 && <p role="status">{search ? `Nobody fits “${search}”.` : "Nobody has a grant that reaches it."}</p>}
+      {found.tables.length > 0 && total === 0 && <p role="status">{search ? `No match for “${search}”.` : "There is no grant on it."}</p>}
       {total > 0 && <ReaderTable readers={found.readers} />}
       {found.readers.length < total && limit < 1000 && (
         <button type="button" onClick={() => setLimit(limit + 300)}>
@@ -95,13 +95,13 @@ export function ReadersTab({ dataset }: TabProperties) {
         </button>
       )}
       <h2>Access tokens</h2>
-      <p class="dim">They are good for all datasets of the workspace.</p>
+      <p class="dim">They are valid for all datasets of the workspace.</p>
       {found.tokens.length === 0 && <p>None.</p>}
       <ul class="words">
         {found.tokens.map((token) => (
           <li key={token.name}>
             <strong>{token.name}</strong> <Badge tone={token.scope === "admin" ? "warn" : "plain"}>{token.scope}</Badge> until{" "}
-            <Moment time={token.expiresAt} none="it is revoked" />
+            <Moment time={token.expiresAt} none="revoked" />
           </li>
         ))}
       </ul>
@@ -115,7 +115,7 @@ export function ReadersTab({ dataset }: TabProperties) {
 
 function ReaderTable({ readers }: { readers: Reader[] }) {
   return (
-    <Table label="Users and recipients" columns={["Who", "Reads"]}>
+    <Table label="Users and recipients" columns={["Principal", "May read"]}>
       {readers.map((reader) => (
         <tr key={reader.name}>
           <th scope="row">
@@ -123,7 +123,7 @@ function ReaderTable({ readers }: { readers: Reader[] }) {
             {reader.isDisabled && <Badge tone="bad">disabled now</Badge>}
           </th>
           <td>
-            {reader.readsAll && <Badge tone="warn">all of it: may also pull and query it</Badge>}
+            {reader.readsAll && <Badge tone="warn">all of it: may also pull and query</Badge>}
             <Reads reader={reader} tables={reader.tables.slice(0, FEW)} />
             {reader.tables.length > FEW && (
               <details>

@@ -41,7 +41,7 @@ function ScheduleOf({ name, schedule, reload }: { name: string; schedule: Schedu
   return (
     <>
       {schedule.yaml === null ? (
-        <p>It has none: it changes when somebody pulls it, or brings rows.</p>
+        <p>No schedule: it is only updated by pulls and ingests that are started by hand.</p>
       ) : (
         <>
           <p>
@@ -49,7 +49,7 @@ function ScheduleOf({ name, schedule, reload }: { name: string; schedule: Schedu
             {schedule.maxAge && (
               <>
                 New rows are promised at least every <strong>{schedule.maxAge}</strong>
-                {schedule.isPaused ? ", but not while it is paused." : "."} {!schedule.isPaused && schedule.isLate && <Badge tone="bad">late</Badge>}
+                {schedule.isPaused ? ", except while it is paused." : "."} {!schedule.isPaused && schedule.isLate && <Badge tone="bad">late</Badge>}
               </>
             )}
           </p>
@@ -61,7 +61,7 @@ function ScheduleOf({ name, schedule, reload }: { name: string; schedule: Schedu
           {schedule.yaml !== null && (
             <button
               type="button"
-              onClick={() => change(`schedule/paused?value=${!schedule.isPaused}`, { method: "PUT" }, schedule.isPaused ? "It goes on." : "It is paused.")}
+              onClick={() => change(`schedule/paused?value=${!schedule.isPaused}`, { method: "PUT" }, schedule.isPaused ? "The schedule is resumed." : "The schedule is paused.")}
             >
               {schedule.isPaused ? "Resume" : "Pause"}
             </button>
@@ -74,7 +74,7 @@ function ScheduleOf({ name, schedule, reload }: { name: string; schedule: Schedu
           ))}
           {!isEditing && (
             <button type="button" onClick={() => edit(true)}>
-              {schedule.yaml === null ? "Give it a schedule" : "Change it"}
+              {schedule.yaml === null ? "Add a schedule" : "Change the schedule"}
             </button>
           )}
           <span role="status">{said}</span>
@@ -85,14 +85,14 @@ function ScheduleOf({ name, schedule, reload }: { name: string; schedule: Schedu
         <Editor
           text={schedule.yaml ?? EXAMPLE}
           isNew={schedule.yaml === null}
-          save={(yaml) => change("schedule", { method: "PUT", body: { yaml } }, "It is kept.")}
-          remove={() => change("schedule", { method: "DELETE" }, "It is gone.")}
+          save={(yaml) => change("schedule", { method: "PUT", body: { yaml } }, "The schedule is saved.")}
+          remove={() => change("schedule", { method: "DELETE" }, "The schedule is removed.")}
           cancel={() => edit(false)}
         />
       ) : (
         schedule.yaml !== null && (
           <details>
-            <summary>As it stands in a manifest, beside “content”</summary>
+            <summary>The schedule as YAML, for a manifest beside “content”</summary>
             <Snippet label="schedule" text={schedule.yaml} />
           </details>
         )
@@ -110,15 +110,15 @@ function Editor(props: { text: string; isNew: boolean; save: (yaml: string) => v
   return (
     <form class="stack" onSubmit={submit}>
       <label>
-        Schedule, as it stands in a manifest
+        Schedule, as YAML of a manifest
         <textarea class="code-field" rows={8} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       <p class="dim">
-        Jobs: pull, compact, verify, push. Times: <code>every</code>, <code>cron</code> with <code>timezone</code>, or <code>rows</code> that are new.
+        Jobs: pull, compact, verify, push. Times: <code>every</code>, <code>cron</code> with <code>timezone</code>, or a number of new <code>rows</code>.
       </p>
       <div class="bar">
         <button type="submit" class="primary">
-          Keep it
+          Save
         </button>
         <button type="button" onClick={props.cancel}>
           Cancel

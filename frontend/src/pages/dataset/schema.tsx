@@ -7,17 +7,17 @@ import type { Field } from "../../types";
 import type { TabProperties } from "./page";
 
 const SYSTEM: Record<string, string> = {
-  offset: "number of the row, never used again",
-  op: "operation: added, retracted, corrected from, corrected to",
-  system_time: "when the row was written",
-  event_time: "when it happened",
+  offset: "position of the row in the dataset, from 0",
+  op: "operation type: append, retract, correct from, correct to",
+  system_time: "when the dataset recorded the row",
+  event_time: "when the event happened",
 };
 
 export function SchemaTab({ dataset }: TabProperties) {
   const { value, error, reload } = useLoad((signal) => schemaOf(dataset, signal), [dataset.head]);
   if (error) return <Problem error={error} retry={reload} />;
   if (!value) return <Loading />;
-  if (!value.length) return <Empty title="No schema yet">It comes with the first rows.</Empty>;
+  if (!value.length) return <Empty title="No schema yet">It is set with the first rows.</Empty>;
   return (
     <Table label="Columns" columns={["Column", "Type", "Nulls", "About"]}>
       {value.map((field) => (

@@ -44,8 +44,8 @@ export function SourceTab({ dataset }: TabProperties) {
         <Source key={index} event={event} />
       ))}
       <details open={!transform && !sources.length}>
-        <summary>The whole manifest</summary>
-        <Snippet label="A manifest that makes a dataset like this one" text={value.yaml} />
+        <summary>Manifest</summary>
+        <Snippet label="A manifest that creates a dataset like this one" text={value.yaml} />
       </details>
     </>
   );
@@ -102,7 +102,7 @@ function Understood({ name }: { name: string }) {
   if (!isWanted) {
     return (
       <button type="button" onClick={() => want(true)}>
-        How does the engine understand it?
+        Analyze the query
       </button>
     );
   }
@@ -112,11 +112,11 @@ function Understood({ name }: { name: string }) {
 function Explained({ name }: { name: string }) {
   const { value, error, reload } = useLoad((signal) => get<Analysis>(ofDataset(name, "analysis"), { signal }), [name]);
   if (error) return <Problem error={error} retry={reload} />;
-  if (!value) return <Loading what="Asking the engine, which may take a while to start" />;
+  if (!value) return <Loading what="Analyzing the query; the engine may take a while to start" />;
   return (
     <>
-      <h3>How the engine understands it</h3>
-      <Table label="Steps of the query" columns={["Step", "Class", "Why", "State that is kept from pull to pull"]}>
+      <h3>Analysis of the query</h3>
+      <Table label="Steps of the query" columns={["Step", "Class", "Reason", "State kept between pulls"]}>
         {value.steps.map((step, index) => (
           <tr key={index}>
             <th scope="row">{step.alias ?? "output"}</th>
@@ -127,7 +127,7 @@ function Explained({ name }: { name: string }) {
         ))}
       </Table>
       <Facts>
-        <Fact name="Key">{value.primaryKey === null ? "none that the query tells" : value.primaryKey.join(", ") || "no columns: there is one row at most"}</Fact>
+        <Fact name="Key">{value.primaryKey === null ? "none that can be derived from the query" : value.primaryKey.join(", ") || "no columns: at most one row"}</Fact>
         <Fact name="Watermark">{value.watermark ?? "does not advance"}</Fact>
         <Fact name="Late rows">{value.late}</Fact>
       </Facts>

@@ -48,7 +48,7 @@ export function VerifyTab({ dataset, reload: reloadDataset }: TabProperties) {
       {value.report ? (
         <Report report={value.report} dataset={dataset} />
       ) : (
-        !value.underWay && <Empty title="Nobody has verified it here">A verification checks every hash and every rule, and makes every derived row again.</Empty>
+        !value.underWay && <Empty title="Not verified here yet">Verification checks every hash and every rule, and recomputes every derived row.</Empty>
       )}
     </section>
   );
@@ -63,7 +63,7 @@ function Start({ isDerivative, start }: { isDerivative: boolean; start: (wanted:
   if (!mayWrite()) {
     return (
       <p class="dim">
-        To verify it on this server takes a token with the scope <code>write</code>. You can verify a copy of your own with <code>odf verify</code>.
+        To start a verification on this server, you need a token with the scope <code>write</code>. You can verify your own copy with <code>odf verify</code>.
       </p>
     );
   }
@@ -75,10 +75,10 @@ function Start({ isDerivative, start }: { isDerivative: boolean; start: (wanted:
       {isDerivative && (
         <>
           <label>
-            <input type="checkbox" name="integrityOnly" /> only files and rules, without making rows again
+            <input type="checkbox" name="integrityOnly" /> only files and rules, without recomputing rows
           </label>
           <label>
-            <input type="checkbox" name="recursive" /> also what it is derived from
+            <input type="checkbox" name="recursive" /> also its inputs
           </label>
         </>
       )}
@@ -97,7 +97,7 @@ function UnderWay({ underWay, stop }: { underWay: NonNullable<VerificationStatus
           {far && `: ${far}`}
         </strong>
       </p>
-      <progress max={total ?? undefined} value={total ? done : undefined} aria-label="How far the verification is" />
+      <progress max={total ?? undefined} value={total ? done : undefined} aria-label="Progress of the verification" />
       <p class="dim">
         {dataset && `${dataset}. `}
         {verified > 0 && `${counted(verified, "dataset")} done. `}
@@ -130,7 +130,7 @@ function Stopped({ stopped }: { stopped: NonNullable<VerificationStatus["stopped
 function Report({ report, dataset }: { report: VerificationReport } & TabProperties) {
   const { name } = dataset;
   const { ok, integrityOnly, isCurrent, signatures, errors, warnings, findings } = report;
-  const what = integrityOnly || dataset.kind === "Root" ? "Files and rules are as they should be." : "Files, rules and derived rows are as they should be.";
+  const what = integrityOnly || dataset.kind === "Root" ? "All files are intact and all rules hold." : "All files are intact, all rules hold, and recomputing the derived rows gives the same rows.";
   return (
     <>
       <div class={`verdict ${ok ? "good" : "bad"}`} role="status">
@@ -138,7 +138,7 @@ function Report({ report, dataset }: { report: VerificationReport } & TabPropert
         <p>
           {ok ? what : `${counted(errors, "error")}.`}
           {warnings > 0 && ` ${counted(warnings, "warning")}.`}
-          {!isCurrent && " Blocks have come since then: they are not verified."}
+          {!isCurrent && " Later blocks are not verified."}
         </p>
       </div>
       <h2>What was checked</h2>
@@ -146,16 +146,16 @@ function Report({ report, dataset }: { report: VerificationReport } & TabPropert
         <Fact name="When">
           <Ago time={report.time} />
         </Fact>
-        {report.seconds !== null && <Fact name="It took">{duration(report.seconds)}</Fact>}
+        {report.seconds !== null && <Fact name="Duration">{duration(report.seconds)}</Fact>}
         <Fact name="Up to block">
           <a href={href(datasetPath(name, "history"), { from: report.head })}>
             <code title={report.head}>{shortHash(report.head)}</code>
           </a>
         </Fact>
         {report.blocks !== null && <Fact name="Blocks">{count(report.blocks)}</Fact>}
-        {report.slices !== null && <Fact name="Files of rows">{count(report.slices)}</Fact>}
+        {report.slices !== null && <Fact name="Data slices">{count(report.slices)}</Fact>}
         {report.checkpoints !== null && <Fact name="Checkpoints">{count(report.checkpoints)}</Fact>}
-        {dataset.kind === "Derivative" && <Fact name="Runs made again">{integrityOnly ? "left out" : count(report.transformsReplayed)}</Fact>}
+        {dataset.kind === "Derivative" && <Fact name="Replayed transforms">{integrityOnly ? "not checked" : count(report.transformsReplayed)}</Fact>}
         {signatures && (
           <Fact name="Signed by">
             {signatures.signers.length
@@ -172,7 +172,7 @@ function Report({ report, dataset }: { report: VerificationReport } & TabPropert
       </Facts>
       {findings.length > 0 && (
         <>
-          <h2>What was found</h2>
+          <h2>Findings</h2>
           <ol class="findings">
             {findings.map((finding, index) => (
               <li key={index}>
@@ -182,7 +182,7 @@ function Report({ report, dataset }: { report: VerificationReport } & TabPropert
           </ol>
           {errors + warnings > findings.length && (
             <p class="dim">
-              These are the first {count(findings.length)} of {count(errors + warnings)}; <code>odf verify {name}</code> tells all of them.
+              These are the first {count(findings.length)} of {count(errors + warnings)}; <code>odf verify {name}</code> shows all of them.
             </p>
           )}
         </>
@@ -193,18 +193,18 @@ function Report({ report, dataset }: { report: VerificationReport } & TabPropert
 
 /** What a check is about, in words. */
 const CHECKS: Record<string, string> = {
-  block: "A block of the history cannot be read, so nothing that follows from it can be relied on.",
-  chain: "The history breaks a rule of the format: it was not written as it must be.",
-  clock: "A block has a time that has not come yet.",
-  slice: "A file of rows is missing, or not what the history says.",
-  checkpoint: "A checkpoint is missing or damaged. Rows do not depend on it: it is made again when it is needed.",
-  replay: "The same query over the same rows does not give the rows that are recorded, or could not be run.",
-  batch: "The query run once over everything gives other rows.",
-  signature: "A signature is not by whom it says it is, or one that is needed is missing.",
-  reference: "A branch or tag leads to something that is missing or damaged.",
-  file: "A file beside the history is not what it should be.",
+  block: "A block of the history cannot be read, so later blocks cannot be checked either.",
+  chain: "The history breaks a rule of the metadata chain.",
+  clock: "A block has a time in the future.",
+  slice: "A data slice is missing, or does not match the history.",
+  checkpoint: "A checkpoint is missing or damaged. Rows do not depend on it: it is recreated when it is needed.",
+  replay: "The same query over the same rows gives other rows than those recorded, or could not be run.",
+  batch: "The query, run once over all rows in batch, gives other rows.",
+  signature: "A signature is not valid, or a required one is missing.",
+  reference: "A branch or tag refers to a block that is missing or damaged.",
+  file: "A file beside the history is not as expected.",
   lineage: "The dataset is derived from itself.",
-  repair: "What is missing or damaged could not be fetched again.",
+  repair: "Missing or damaged files could not be fetched again.",
 };
 
 function Found({ finding, name, explanation }: { finding: Finding; name: string; explanation: Explanation | undefined }) {

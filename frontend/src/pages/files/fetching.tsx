@@ -19,12 +19,12 @@ export function Fetching({ dataset, file }: { dataset: Dataset; file: ArchivedFi
   const header = isPublic ? "" : ' -H "Authorization: Bearer $ODF_TOKEN"';
   return (
     <section>
-      <h2>Get it</h2>
-      {!isPublic && <Snippet label="Shell: your token, in the place of odf_..." text="export ODF_TOKEN=odf_..." />}
-      <Snippet label="odf: fetched, and checked against its hash" text={`odf archive fetch ${address} --filename-template '{name}'`} />
+      <h2>Fetch it</h2>
+      {!isPublic && <Snippet label="Shell: replace odf_... with your token" text="export ODF_TOKEN=odf_..." />}
+      <Snippet label="odf: fetch it, and check its hash" text={`odf archive fetch ${address} --filename-template '{name}'`} />
       <Snippet label="curl" text={`curl -f${header} -o ${quoted(fileName(file.path))} \\\n  '${archive}/file/${file.id}/content'`} />
       <Snippet label="Python: odfpy" text={`from odfpy.archive import open_archive\n\narchive = open_archive("${archive}")\ndata = archive.open(archive.get("${file.id}")).read()`} />
-      {isPublic && <Snippet label="datalake's client" text={`export DATALAKE_STORAGE_URL=s3://unused DATALAKE_HTTP_URL=${archive}\ndatalake fetch ${address}`} />}
+      {isPublic && <Snippet label="The client of datalake" text={`export DATALAKE_STORAGE_URL=s3://unused DATALAKE_HTTP_URL=${archive}\ndatalake fetch ${address}`} />}
     </section>
   );
 }

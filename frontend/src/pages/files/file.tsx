@@ -37,7 +37,7 @@ export function FilePage({ dataset, id }: { dataset: Dataset; id: string }) {
       <p class="bar">
         <a href={allFiles(dataset)}>All files</a>
         <a href={addressOf(dataset.name, searchOf(new URL(allFiles(dataset), location.href)), { what: file.what, where: file.where, from: day, to: day })}>
-          Of that day, {file.what} from {file.where}
+          All {file.what} from {file.where} of that day
         </a>
       </p>
       <div class="bar">
@@ -45,7 +45,7 @@ export function FilePage({ dataset, id }: { dataset: Dataset; id: string }) {
           <bdi>{name}</bdi>
         </h2>
         <StatusBadge status={file.status} />
-        {place !== "here" && <Badge tone={place === "removed" ? "bad" : "warn"}>{place === "removed" ? "its bytes were removed" : "its bytes are elsewhere"}</Badge>}
+        {place !== "here" && <Badge tone={place === "removed" ? "bad" : "warn"}>{place === "removed" ? "content removed" : "content is in other copies"}</Badge>}
       </div>
       <Standing details={value} dataset={dataset} />
       <Record file={file} />
@@ -82,13 +82,13 @@ function Standing({ details: { file, place, history }, dataset }: { details: Det
             {file.status === "withdrawn" ? "Withdrawn" : "Expired"} <Moment time={file.released} /> by <bdi>{release.who}</bdi>
           </strong>
           : <bdi>{release.why}</bdi>.{" "}
-          {file.status === "withdrawn" ? "Searches leave it out, and its bytes are not given any more." : "Its retention has ended."}
+          {file.status === "withdrawn" ? "Searches do not list it, and its content is no longer served." : "Its retention has ended."}
         </p>
       )}
-      {place === "removed" && <p>Its bytes have been removed. The record still proves what was there: its hash and its size.</p>}
+      {place === "removed" && <p>Its content was removed. The record still proves its hash and its size.</p>}
       {place === "elsewhere" && (
         <p>
-          This copy of the archive does not have its bytes. <code>odf pull {dataset.name} --files all</code> brings them.
+          This copy of the archive does not have its content. Fetch it with <code>odf pull {dataset.name} --files all</code>.
         </p>
       )}
     </div>
@@ -107,7 +107,7 @@ function Record({ file }: { file: ArchivedFile }) {
         )}
       </p>
       <Facts>
-        <Fact name="It was at">
+        <Fact name="Original path">
           <code>
             <bdi>{file.path}</bdi>
           </code>

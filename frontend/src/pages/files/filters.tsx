@@ -32,7 +32,7 @@ export function Filters({ dataset, search }: TabProperties & { search: Search })
       <Field name="work" label="Job" value={search.work} />
       <div class="bar">
         <button type="submit" class="primary">
-          Find
+          Search
         </button>
         {(search.what || search.where || search.work || search.from || search.to || search.always) && (
           <a href={addressOf(dataset.name, search, { what: "", where: "", work: "", from: "", to: "", always: false })}>Clear</a>

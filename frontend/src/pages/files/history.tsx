@@ -5,7 +5,7 @@ import { datasetPath, href } from "../../router";
 import type { Dataset } from "../../types";
 import type { Version } from "./types";
 
-const FIELDS: Record<string, string> = { what: "what", where: "where", workId: "job", start: "begin", end: "end", path: "path", status: "status", released: "released" };
+const FIELDS: Record<string, string> = { what: "what", where: "where", workId: "job", start: "start", end: "end", path: "path", status: "status", released: "released" };
 const QUIET = ["status", "released"]; // the heading says so
 
 export function History({ dataset, history }: { dataset: Dataset; history: Version[] }) {
@@ -38,7 +38,7 @@ export function History({ dataset, history }: { dataset: Dataset; history: Versi
             </p>
             {version.why && at > 0 && (
               <p>
-                Why: <bdi>{version.why}</bdi>
+                Reason: <bdi>{version.why}</bdi>
               </p>
             )}
             <Changes version={version} />
@@ -52,7 +52,7 @@ export function History({ dataset, history }: { dataset: Dataset; history: Versi
 function wordOf(version: Version, before: Version | undefined): string {
   if (!before) return "Archived";
   if (version.status === before.status) return "Corrected";
-  return version.status === "withdrawn" ? "Withdrawn" : version.status === "expired" ? "Expired" : "Kept again";
+  return version.status === "withdrawn" ? "Withdrawn" : version.status === "expired" ? "Expired" : "Restored";
 }
 
 function Changes({ version }: { version: Version }) {
@@ -68,7 +68,7 @@ function Changes({ version }: { version: Version }) {
             <bdi>{old ?? "none"}</bdi>
           </del>{" "}
           <ins>
-            <span class="hidden">is </span>
+            <span class="hidden">now </span>
             <bdi>{now ?? "none"}</bdi>
           </ins>
         </li>

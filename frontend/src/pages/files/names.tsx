@@ -17,10 +17,10 @@ export function NamesTable({ dataset, search }: TabProperties & { search: Search
   return (
     <section>
       <h2>
-        {search.what ? `Where ${search.what} comes from` : "What there is"}
+        {search.what ? `Origins of ${search.what}` : "Contents"}
         {search.what && (
           <a class="aside" href={addressOf(dataset.name, search, { what: "", where: "" })}>
-            All that there is
+            All contents
           </a>
         )}
       </h2>
@@ -32,7 +32,7 @@ export function NamesTable({ dataset, search }: TabProperties & { search: Search
         row={({ name, numFiles, first, last }) => (
           <tr key={name} class={name === chosen ? "chosen" : ""}>
             <th scope="row">
-              <a href={addressOf(dataset.name, search, choose(name === chosen ? "" : name))} aria-current={name === chosen ? "true" : undefined} title={name === chosen ? "Take this choice back" : undefined}>
+              <a href={addressOf(dataset.name, search, choose(name === chosen ? "" : name))} aria-current={name === chosen ? "true" : undefined} title={name === chosen ? "Clear this filter" : undefined}>
                 {name}
               </a>
             </th>

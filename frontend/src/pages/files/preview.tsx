@@ -12,7 +12,7 @@ export function PreviewOf({ path, file }: { path: string; file: ArchivedFile }) 
   const { value, error, reload } = useLoad((signal) => get<Preview>(`${path}/preview`, { signal }), [path, file.object]);
   return (
     <section>
-      <h2>What is in it</h2>
+      <h2>Preview</h2>
       {error && <Problem error={error} retry={reload} />}
       {!value && !error && <Loading />}
       {value && !error && <Shown preview={value} path={path} file={file} />}
@@ -29,7 +29,7 @@ function Shown({ preview, path, file }: { preview: Preview; path: string; file: 
           {preview.problem}.
         </p>
       )}
-      {preview.kind === "empty" && <p class="dim">Nothing: the file is empty.</p>}
+      {preview.kind === "empty" && <p class="dim">The file is empty.</p>}
       {preview.kind === "table" && <Rows preview={preview} />}
       {preview.kind === "picture" && <Picture path={path} file={file} />}
       {preview.kind === "drawing" && <Drawing path={path} file={file} />}
@@ -46,12 +46,12 @@ function Shown({ preview, path, file }: { preview: Preview; path: string; file: 
 /** What is left out. */
 function restOf({ kind, isWhole, rows, columns, numColumns, text }: Preview): string {
   const found = [];
-  if (kind === "bytes") found.push(`It is neither text nor a picture nor a table: these are its ${isWhole ? "" : "first "}bytes.`);
+  if (kind === "bytes") found.push(`Neither text nor a picture nor a table: these are its ${isWhole ? "" : "first "}bytes.`);
   if (kind === "table" && rows && columns) {
     if (!isWhole) found.push(`The first ${count(rows.length)} rows.`);
     if (numColumns && numColumns > columns.length) found.push(`The first ${count(columns.length)} of ${count(numColumns)} columns.`);
   }
-  if ((kind === "text" || kind === "drawing") && !isWhole && text) found.push("That is its beginning. Download the file for all of it.");
+  if ((kind === "text" || kind === "drawing") && !isWhole && text) found.push("This is only the beginning. Download the file for all of it.");
   return found.join(" ");
 }
 
@@ -78,7 +78,7 @@ function Rows({ preview }: { preview: Preview }) {
 
 function Picture({ path, file }: { path: string; file: ArchivedFile }) {
   const [isBroken, set] = useState(false);
-  if (isBroken) return <p class="note">The picture cannot be shown: it is damaged, or too large. Download it to look at it.</p>;
+  if (isBroken) return <p class="note">The picture cannot be shown: it is damaged, or too large. Download it instead.</p>;
   return <img class="file-picture" src={urlOf(`${path}/picture`)} alt={`Picture ${baseName(file.path)}`} onError={() => set(true)} />;
 }
 
@@ -89,9 +89,9 @@ function Drawing({ path, file }: { path: string; file: ArchivedFile }) {
   return (
     <p>
       <button type="button" onClick={() => show(true)}>
-        Show it as a picture
+        Show as a picture
       </button>{" "}
-      <span class="dim">Scripts and links in it do not work here.</span>
+      <span class="dim">Scripts and links are disabled.</span>
     </p>
   );
 }

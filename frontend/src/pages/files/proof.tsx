@@ -20,8 +20,7 @@ export function Proof({ dataset, details, path }: { dataset: Dataset; details: D
       <h2>Proof</h2>
       {now && (
         <p>
-          <a href={href(datasetPath(dataset.name, "history"))}>Block {now.sequenceNumber}</a> of {counted(head.sequenceNumber + 1, "block")} has the record
-          {history.length > 1 ? " as it is now" : ""}.{" "}
+          <a href={href(datasetPath(dataset.name, "history"))}>Block {now.sequenceNumber}</a> of {counted(head.sequenceNumber + 1, "block")} contains the {history.length > 1 ? "latest " : ""}record.{" "}
           {now.signedBy.length ? (
             <>
               It is signed by{" "}
@@ -32,22 +31,22 @@ export function Proof({ dataset, details, path }: { dataset: Dataset; details: D
             </>
           ) : head.signedBy.length ? (
             <>
-              It is not signed itself, but the last block is, by{" "}
+              The block is not signed itself, but the last block is, by{" "}
               <strong>
                 <SignedBy names={head.signedBy} />
               </strong>
-              : each block has the hash of the one before.
+              ; its hash covers all earlier blocks.
             </>
           ) : (
-            <strong>{now.signatureProblem ? `Its signature is wrong: ${now.signatureProblem}` : "Nobody has signed it."}</strong>
+            <strong>{now.signatureProblem ? `The signature is not valid: ${now.signatureProblem}` : "It is not signed."}</strong>
           )}
         </p>
       )}
       <Facts>
-        <Fact name={file.object.startsWith(BLAKE3) ? "BLAKE3, its name in the store" : "Its name in the store"}>
+        <Fact name={file.object.startsWith(BLAKE3) ? "BLAKE3 hash, also the name in the store" : "Name in the store"}>
           <Hash text={file.object} />
         </Fact>
-        <Fact name="BLAKE2b, as datalake has it">
+        <Fact name="BLAKE2b hash, as in datalake">
           <Hash text={file.hash} />
         </Fact>
         <Fact name="Bytes">{count(file.size)}</Fact>
@@ -59,7 +58,7 @@ export function Proof({ dataset, details, path }: { dataset: Dataset; details: D
       </Facts>
       {place === "here" && <CheckBytes file={file} path={path} />}
       <p class="whole">
-        All of the archive: <code>{command}</code> <Copy text={command} />
+        Verify the whole archive: <code>{command}</code> <Copy text={command} />
       </p>
     </section>
   );
@@ -92,7 +91,7 @@ function CheckBytes({ file, path }: { file: ArchivedFile; path: string }) {
     <div class="check">
       <p>
         <button type="button" onClick={check} disabled={done !== undefined}>
-          Check the bytes
+          Check the hash
         </button>{" "}
         <span class="dim">{isHere ? "This browser downloads the file and computes its hash." : "The server reads the file and computes its hashes."}</span>
       </p>
@@ -120,8 +119,8 @@ async function hashedHere(file: ArchivedFile, path: string, tell: (bytes: number
   return {
     ok: isRight,
     words: isRight
-      ? `Unchanged: this browser has computed the hash of ${counted(length, "byte")}, and it is that of the record.`
-      : `These are not the bytes that were archived: ${counted(length, "byte")} with the hash ${found}.`,
+      ? `Unchanged: the hash of ${counted(length, "byte")}, computed in this browser, matches the record.`
+      : `Changed: ${counted(length, "byte")} with the hash ${found} do not match the record.`,
   };
 }
 
@@ -130,7 +129,7 @@ async function hashedThere(file: ArchivedFile, path: string): Promise<Result> {
   return {
     ok: found.ok,
     words: found.ok
-      ? `Unchanged: the server has computed both hashes of ${counted(found.size, "byte")}, and they are those of the record.`
-      : `These are not the bytes that were archived: ${counted(found.size, "byte")} with the hash ${found.object}, and not ${file.object}.`,
+      ? `Unchanged: both hashes of ${counted(found.size, "byte")}, computed by the server, match the record.`
+      : `Changed: ${counted(found.size, "byte")} with the hash ${found.object}, but the record has ${file.object}.`,
   };
 }

@@ -31,7 +31,7 @@ function Browse({ dataset }: TabProperties) {
     return (
       <Empty title="No files yet">
         <p>
-          Bring some with <code>odf archive push FILE --what ... --where ...</code>
+          Add some with <code>odf archive push FILE --what ... --where ...</code>
         </p>
       </Empty>
     );
@@ -58,7 +58,7 @@ interface Answer {
 
 type Days = ReturnType<typeof daysShown>;
 
-const COLUMNS = ["File", "Begins (UTC)", "Ends", "What", "Where", "Job", { name: "Size", isNumber: true }];
+const COLUMNS = ["File", "Start (UTC)", "End", "What", "Where", "Job", { name: "Size", isNumber: true }];
 
 function Found({ dataset, search, days }: TabProperties & { search: Search; days: FileDay[] }) {
   const shown = daysShown(search, days);
@@ -101,7 +101,7 @@ function Pages(props: TabProperties & { search: Search; shown: Days; list: Loade
   const { dataset, search, shown, list } = props;
   if (list.error) return <Trouble {...props} error={list.error} />;
   if (!list.value) return <Loading />;
-  if (!list.value.files.length) return <Empty title="No file fits">Try other days, or fewer words.</Empty>;
+  if (!list.value.files.length) return <Empty title="No matching files">Try other days, or fewer filters.</Empty>;
   const { files, next } = list.value;
   return (
     <>
@@ -133,7 +133,7 @@ function Pages(props: TabProperties & { search: Search; shown: Days; list: Loade
           </a>
         )}
         <span class="dim" role="status">
-          {search.cursor || next ? `${counted(files.length, "file")} on this page${next ? "" : ", the last one"}` : "These are all."}
+          {search.cursor || next ? `${counted(files.length, "file")} on this page${next ? "" : ", the last one"}` : "All files are shown."}
         </span>
       </nav>
     </>
@@ -146,7 +146,7 @@ function Trouble({ dataset, search, shown, list, error }: TabProperties & { sear
       <Problem error={error} retry={list.reload} />
       {search.cursor && (
         <p>
-          <Badge tone="warn">the link names a page</Badge> <a href={addressOf(dataset.name, search, shown)}>Begin with the first page</a>
+          <Badge tone="warn">the link refers to a page</Badge> <a href={addressOf(dataset.name, search, shown)}>Go to the first page</a>
         </p>
       )}
     </>

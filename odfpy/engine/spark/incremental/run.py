@@ -1,6 +1,6 @@
 """One pull of a fragment (docs/adr/0013-incremental-engine.md, "One pull of a fragment").
 
-1. touched keys: those of the new rows, and those of rows that settle because the watermark moved
+1. affected keys: those of the new rows, and those of rows that settle because the watermark moved
 2. the fragment over the rows of these keys as they were, with the watermarks of then
 3. the fragment over the rows of these keys as they are, with the watermarks of now
 4. the difference is what the fragment emits, and rows that can still matter are kept
@@ -49,7 +49,7 @@ class FragmentRun:
     def changes(self) -> Node:
         """Return the changes that the fragment emits: columns `c0`, `c1`... of its plan, and a weight."""
         # Four strategies, the cheapest first. All give the same rows: (1) no earlier result can change, and only
-        # complete rows are emitted; (2) nothing is new; (3) a join product only grows; (4) the results over touched
+        # complete rows are emitted; (2) nothing is new; (3) a join product only grows; (4) the results over affected
         # keys are compared.
         if self._only_settles():
             return self._result(_InputsAt(self, self.pull.after, None, is_after=True, only_complete=True))
@@ -63,7 +63,7 @@ class FragmentRun:
             # Before any job runs: it may turn out that history is needed.
             if stateful_input.is_read_again and not self.arranged.are_arranged(stateful_input):
                 self.rows.old(stateful_input)
-        with stage("touched keys"):
+        with stage("affected keys"):
             touched = self._touched()
         after = self._result(_InputsAt(self, self.pull.after, touched, is_after=True))
         before = self._result(_InputsAt(self, self.pull.before, touched, is_after=False))
@@ -165,7 +165,7 @@ class FragmentRun:
         return by_position(self.pull.catalyst, info.columns, info.built(inputs_at))
 
     def old(self, stateful_input: StatefulInput, touched: _Touched | None) -> Changes | None:
-        """Return the earlier rows of a stateful input that can matter for the touched keys, and perhaps others.
+        """Return the earlier rows of a stateful input that can matter for the affected keys, and perhaps others.
 
         Args:
             stateful_input: the stateful input.
@@ -191,7 +191,7 @@ class FragmentRun:
 
         A fragment may have no keys. Or no key is found, since the stateful inputs that keys could come from have
         neither new nor stored rows. Reading all keys is never wrong: a pull emits the difference of two results, in
-        which untouched keys cancel out. Keys only tell which rows need not be read.
+        which unaffected keys cancel out. Keys only tell which rows need not be read.
         """
         if not any(self.fragment.keys.values()):
             return None
@@ -224,7 +224,7 @@ class FragmentRun:
         ):
             found += self._looking_up(stateful_input.looked_up, new)
         elif new is not None:
-            # Rows that are not complete yet emit nothing: their keys are touched when they become complete.
+            # Rows that are not complete yet emit nothing: their keys are affected when they become complete.
             found.append(
                 self._keys(
                     stateful_input,
@@ -300,7 +300,7 @@ class _Touched:
 
 @dataclass(frozen=True, slots=True)
 class _InputsAt:
-    """The rows of the stateful inputs before or after a pull, restricted to touched keys; or, `in_full`, all rows ever.
+    """The rows of the stateful inputs before or after a pull, for the affected keys only; or, `in_full`, all rows ever.
 
     Attributes:
         added: number of a stateful input that is restricted to its new rows, while those after it are restricted to old

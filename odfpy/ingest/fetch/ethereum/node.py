@@ -27,7 +27,7 @@ _STATUS_HINTS = {
 
 
 class RefusedByNode(FetchError, code="E406"):
-    """The node understood the question, and answers with an error."""
+    """The node understood the request, and returns an error."""
 
 
 @dataclass(frozen=True, slots=True)

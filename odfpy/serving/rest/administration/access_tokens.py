@@ -23,9 +23,9 @@ class NewAccessTokenModel(BaseModel):
 
     model_config = like({"name": "ci", "scope": "write", "expires": "90d"})
 
-    name: Annotated[Name, Field(description="What people call it; also stands in logs.")]
+    name: Annotated[Name, Field(description="Name of the token; also appears in logs.")]
     scope: Scope = Scope.READ
-    expires: Annotated[Lifetime | None, Field(description="How long it is good for; for ever if absent.")] = None
+    expires: Annotated[Lifetime | None, Field(description="How long it is valid; unlimited if absent.")] = None
 
 
 class AccessTokenModel(BaseModel):
@@ -37,11 +37,11 @@ class AccessTokenModel(BaseModel):
     scope: Scope
     createdAt: str  # noqa: N815
     expiresAt: str | None  # noqa: N815
-    isGood: Annotated[bool, Field(description="Whether it has not ended.")]  # noqa: N815
+    isGood: Annotated[bool, Field(description="Whether it is still valid.")]  # noqa: N815
 
 
 class MadeTokenModel(AccessTokenModel):
-    """A new access token. Its text cannot be had again."""
+    """A new access token. Its text is returned only once."""
 
     model_config = like({**_TOKEN, "accessToken": "odf_x3b..."})
 
@@ -50,14 +50,14 @@ class MadeTokenModel(AccessTokenModel):
 
 @router.get("", responses={**PAGED, **refusals()})
 def access_tokens(response: Response, admin: AnAdmin, page: APage) -> list[AccessTokenModel]:
-    """The access tokens of the workspace, by name, also those that are over."""
+    """List the access tokens of the workspace, by name, including expired ones."""
     found = page.of(response, Tokens(admin.workspace.odf).list(), lambda one: (one.name, one.scope.value))
     return [_model(one) for one in found]
 
 
 @router.post("", responses=refusals(400, 409))
 def new_access_token(request: Request, admin: AnAdmin, body: NewAccessTokenModel) -> MadeTokenModel:
-    """Make an access token. It is shown once."""
+    """Create an access token. Its text is returned only once."""
     note(request.scope, path=body.name)
     if body.scope > Scope.READ:
         admin.require_scope(f"A token with the scope {body.scope.value}")
@@ -74,7 +74,7 @@ def revoke_access_token(
     admin: AnAdmin,
     name: Annotated[str, Path(max_length=255, description="Name of the token."), IsText],
 ) -> AccessTokenModel:
-    """End a token, from the next request on."""
+    """Revoke a token, from the next request on."""
     note(request.scope, path=name)
     return _model(Tokens(admin.workspace.odf).revoke(name))
 

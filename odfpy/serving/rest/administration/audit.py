@@ -40,11 +40,11 @@ class AccessModel(BaseModel):
 
     model_config = like(_ACCESS)
 
-    number: Annotated[int, Field(description="In the order in which accesses came.")]
+    number: Annotated[int, Field(description="Sequence number, in the order of the accesses.")]
     at: str
-    who: Annotated[str | None, Field(description="Whose token was shown; null for nobody known.")]
+    who: Annotated[str | None, Field(description="The owner of the token; null without a valid token.")]
     action: str | None
-    path: Annotated[str | None, Field(description="What it is about: a shared table, or a name.")]
+    path: Annotated[str | None, Field(description="The object of the access: a shared table, or a name.")]
     version: int | None
     block: str | None
     granted: bool | None
@@ -62,17 +62,17 @@ def audit(
     admin: AnAdmin,
     who: Annotated[str | None, Query(max_length=255, description="Only accesses by this name."), IsText] = None,
     path: Annotated[
-        str | None, Query(max_length=500, description="Part of what they are about, such as a table."), IsText
+        str | None, Query(max_length=500, description="Part of the object, such as the path of a table."), IsText
     ] = None,
-    granted: Annotated[bool | None, Query(description="Only those that were granted, or were not.")] = None,
+    granted: Annotated[bool | None, Query(description="Only those that were granted, or refused.")] = None,
     since: Annotated[str | None, Query(max_length=100, description="Only those at this time or later.")] = None,
     until: Annotated[str | None, Query(max_length=100, description="Only those before this time.")] = None,
     before: Annotated[
-        int | None, Query(ge=0, le=2**62, description="Only those with a smaller number: how pages go on.")
+        int | None, Query(ge=0, le=2**62, description="Only those with a smaller number, for the next page.")
     ] = None,
-    limit: Annotated[int, Query(ge=1, le=1000, description="Accesses at most.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of accesses.")] = 100,
 ) -> list[AccessModel]:
-    """The accesses, the newest first. The header `Link` leads to older ones."""
+    """List accesses, newest first. The header `Link` refers to older ones."""
     conditions = [
         *([f"lower(who) = {_LITERAL(who.lower())}"] if who else []),
         *([f"strpos(lower(path), {_LITERAL(path.lower())}) > 0"] if path else []),

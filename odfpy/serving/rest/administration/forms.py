@@ -40,7 +40,7 @@ TableName = Annotated[str, Path(max_length=_MAX_NAME_LENGTH, description="Name o
 PrincipalName = Annotated[
     str, Path(max_length=_MAX_NAME_LENGTH, description="Name of the recipient, user or group."), IsText
 ]
-Number = Annotated[int, Path(ge=0, le=_MAX_NUMBER, description="Number, as lists show it.")]
+Number = Annotated[int, Path(ge=0, le=_MAX_NUMBER, description="Number, as in lists.")]
 
 Lifetime = Annotated[str, Field(max_length=100, description=f"{DURATION_FORM[1].capitalize()}.")]
 
@@ -83,9 +83,9 @@ class Page:
 
 
 def _page(
-    search: Annotated[str, Query(max_length=200, description="Part of what an item says, whatever the case.")] = "",
-    limit: Annotated[int, Query(ge=1, le=1000, description="Items at most.")] = 100,
-    offset: Annotated[int, Query(ge=0, le=_MAX_OFFSET, description="Items to leave out first.")] = 0,
+    search: Annotated[str, Query(max_length=200, description="Text that an item contains, case-insensitive.")] = "",
+    limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of items.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=_MAX_OFFSET, description="Number of items to skip.")] = 0,
 ) -> Page:
     return Page(search.lower(), limit, offset)
 
@@ -93,7 +93,7 @@ def _page(
 APage = Annotated[Page, Depends(_page)]
 
 PAGED: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"headers": {TOTAL: {"description": "Items on all pages.", "schema": {"type": "integer"}}}}
+    200: {"headers": {TOTAL: {"description": "Number of items on all pages.", "schema": {"type": "integer"}}}}
 }
 """The header of lists, for the OpenAPI."""
 
@@ -102,13 +102,13 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return error responses of admin endpoints for the OpenAPI: the common ones, and additional ones."""
     why = {
         400: "The request is invalid; the message has the reason.",
-        404: "There is nothing of that name.",
-        409: "It already exists, or somebody else has changed it at the same time.",
+        404: "The object does not exist.",
+        409: "The object already exists, or was changed concurrently.",
     }
     own: dict[int | str, dict[str, Any]] = {
         one: {"description": why[one], "model": RefusalModel} for one in statuses if one in why
     }
-    admins = {"description": "Only admins of the workspace may.", "model": RefusalModel}
+    admins = {"description": "Requires an admin of the workspace.", "model": RefusalModel}
     return {**answers(401, 422, *(one for one in statuses if one not in why)), 403: admins, **own}
 
 

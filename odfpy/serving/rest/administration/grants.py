@@ -33,7 +33,9 @@ class NewGrantModel(BaseModel):
 
     principal: Annotated[Name, Field(description="Name of a recipient, user or group.")]
     path: Annotated[Name, Field(description="SHARE, SHARE.SCHEMA or SHARE.SCHEMA.TABLE.")]
-    columns: Annotated[list[Name] | None, Field(max_length=10_000, description="Only these; all if absent.")] = None
+    columns: Annotated[
+        list[Name] | None, Field(max_length=10_000, description="Only these columns; all if absent.")
+    ] = None
     rows: Annotated[Long | None, Field(description="Only rows for which this SQL condition is true.")] = None
 
 
@@ -56,13 +58,15 @@ def grants(
     admin: AnAdmin,
     page: APage,
     principal: Annotated[
-        str | None, Query(max_length=255, description="Only those of this principal, without their groups'."), IsText
+        str | None,
+        Query(max_length=255, description="Only grants of this principal itself, not of its groups."),
+        IsText,
     ] = None,
     path: Annotated[
         str | None, Query(max_length=800, description="Only those on this share, schema or table itself."), IsText
     ] = None,
 ) -> list[GrantModel]:
-    """The grants, the oldest first."""
+    """List the grants, oldest first."""
     found = admin.sharing.grants.all(principal, None if path is None else SharePath.parse(path))
     wanted = page.of(response, found, lambda one: (one.principal, str(one.path), one.rows, *(one.columns or ())))
     return [grant_model(one) for one in wanted]

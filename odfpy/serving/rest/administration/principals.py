@@ -64,7 +64,7 @@ Kind = Annotated[Kinds, Path(description="recipients, users or groups.")]
 router = APIRouter(prefix="/platform", tags=["administration"], route_class=AdministrationRoute)
 
 Attributes = Annotated[
-    dict[Name, Line], Field(max_length=_MAX_ATTRIBUTES, description="What conditions of grants may name.")
+    dict[Name, Line], Field(max_length=_MAX_ATTRIBUTES, description="Attributes for row conditions of grants.")
 ]
 
 
@@ -78,13 +78,13 @@ class NewPrincipalModel(BaseModel):
 
 
 class ChangesModel(BaseModel):
-    """Changes of a recipient, user or group; what is absent stays."""
+    """Changes of a recipient, user or group; absent fields stay unchanged."""
 
     model_config = like({"attributes": {"country": "FR"}, "isDisabled": False})
 
-    attributes: Annotated[Attributes | None, Field(description="These, and no others.")] = None
-    isDisabled: Annotated[bool | None, Field(description="Whether to keep them out.")] = None  # noqa: N815
-    isAdmin: Annotated[bool | None, Field(description="Of users: whether they administer the workspace.")] = None  # noqa: N815
+    attributes: Annotated[Attributes | None, Field(description="Replaces all attributes.")] = None
+    isDisabled: Annotated[bool | None, Field(description="Whether to disable the principal.")] = None  # noqa: N815
+    isAdmin: Annotated[bool | None, Field(description="For users: whether they may administer the workspace.")] = None  # noqa: N815
 
 
 class PrincipalModel(BaseModel):
@@ -110,18 +110,18 @@ class PrincipalTokenModel(BaseModel):
     createdAt: str  # noqa: N815
     expiresAt: str | None  # noqa: N815
     revokedAt: str | None  # noqa: N815
-    isGood: Annotated[bool, Field(description="Whether it neither has ended nor was revoked.")]  # noqa: N815
+    isGood: Annotated[bool, Field(description="Whether it has neither expired nor been revoked.")]  # noqa: N815
 
 
 class PrincipalDetailModel(PrincipalModel):
-    """A recipient, user or group, and all that there is of it."""
+    """A recipient, user or group, with tokens, groups and grants."""
 
     model_config = like({**_ACME, "hasPassword": False, "groups": ["partners"], "tokens": [_TOKEN], "grants": []})
 
     hasPassword: bool  # noqa: N815
-    groups: Annotated[list[str], Field(description="The groups that they are in.")]
+    groups: Annotated[list[str], Field(description="The groups that it is a member of.")]
     tokens: Annotated[list[PrincipalTokenModel], Field(description="The oldest first.")]
-    grants: Annotated[list[GrantModel], Field(description="Their own, without those of their groups.")]
+    grants: Annotated[list[GrantModel], Field(description="Its own grants, without those of its groups.")]
 
 
 class PasswordModel(BaseModel):
@@ -149,7 +149,7 @@ APrincipal = Annotated[Principal, Depends(_principal)]
 
 @router.get(f"/{KIND}", responses={**PAGED, **refusals()})
 def principals(response: Response, admin: AnAdmin, page: APage, kind: Kind) -> list[PrincipalModel]:
-    """The recipients, users or groups, by name. The search looks at names and attributes."""
+    """List recipients, users or groups, by name. The search covers names and attributes."""
     found = page.of(
         response,
         admin.sharing.principals.all(kind.one),
@@ -160,7 +160,7 @@ def principals(response: Response, admin: AnAdmin, page: APage, kind: Kind) -> l
 
 @router.post(f"/{KIND}", responses=refusals(400, 409))
 def add_principal(request: Request, admin: AnAdmin, kind: Kind, body: NewPrincipalModel) -> PrincipalModel:
-    """Add a recipient, user or group, who has neither a token nor a grant yet."""
+    """Add a recipient, user or group, without tokens and grants."""
     note(request.scope, path=body.name[:255])
     return _model(admin.sharing, admin.sharing.principals.add(kind.one, body.name, body.attributes))
 
@@ -181,7 +181,7 @@ def show_principal(admin: AnAdmin, found: APrincipal) -> PrincipalDetailModel:
 
 @router.patch(f"/{KIND}/{{name}}", responses=refusals(400, 404))
 def change_principal(admin: AnAdmin, found: APrincipal, body: ChangesModel) -> PrincipalModel:
-    """Give somebody other attributes, keep them out or let them in, make a user an admin or not."""
+    """Change attributes, disable or enable a principal, or make a user an admin or not."""
     if body.isAdmin is not None and found.kind is not PrincipalKind.USER:
         raise UsageError(f"{found.name} is a {found.kind.value}, and only users are admins", hint="Leave out isAdmin.")
     changed = admin.sharing.principals.change(
@@ -199,7 +199,7 @@ def remove_principal(admin: AnAdmin, found: APrincipal) -> Response:
 
 @router.put("/groups/{name}/members/{member}", responses=refusals(400, 404))
 def add_member(request: Request, admin: AnAdmin, name: PrincipalName, member: PrincipalName) -> PrincipalModel:
-    """Put a recipient or user into a group, so that its grants are theirs, too."""
+    """Add a recipient or user to a group, whose grants then apply to them, too."""
     note(request.scope, path=f"{name}: {member}")
     admin.sharing.principals.join(name, member)
     return _model(admin.sharing, admin.sharing.principals.get(name, PrincipalKind.GROUP))
@@ -207,7 +207,7 @@ def add_member(request: Request, admin: AnAdmin, name: PrincipalName, member: Pr
 
 @router.delete("/groups/{name}/members/{member}", responses=refusals(404))
 def remove_member(request: Request, admin: AnAdmin, name: PrincipalName, member: PrincipalName) -> PrincipalModel:
-    """Take a member out of a group, from the next request on."""
+    """Remove a member from a group, from the next request on."""
     note(request.scope, path=f"{name}: {member}")
     admin.sharing.principals.leave(name, member)
     return _model(admin.sharing, admin.sharing.principals.get(name, PrincipalKind.GROUP))
@@ -223,7 +223,7 @@ def set_password(request: Request, admin: AnAdmin, name: PrincipalName, body: Pa
 
 @router.delete("/users/{name}/password", status_code=204, response_class=Response, responses=refusals(404))
 def remove_password(request: Request, admin: AnAdmin, name: PrincipalName) -> Response:
-    """Take a user's password away, and with it the tokens that came of it."""
+    """Remove the password of a user; tokens from logins with it are revoked."""
     note(request.scope, path=name)
     admin.sharing.passwords.remove(name)
     return Response(status_code=204)

@@ -28,47 +28,47 @@ _PROFILE = {"shareCredentialsVersion": 1, "endpoint": f"{_URL}/delta-sharing/", 
 
 Url = Annotated[
     str | None,
-    Field(max_length=2000, description="URL of the server as recipients reach it; the setting sharing.url by default."),
+    Field(max_length=2000, description="URL of the server for recipients; the setting sharing.url by default."),
     IsText,
 ]
-Expires = Annotated[Lifetime | None, Field(description="How long the token is good for; for ever if absent.")]
+Expires = Annotated[Lifetime | None, Field(description="How long the token is valid; unlimited if absent.")]
 
 
 class ProfileRequestModel(BaseModel):
-    """A profile file that is wanted."""
+    """A request for a profile file."""
 
     model_config = like({"expires": "90d", "overlap": "7d"})
 
     expires: Expires = None
     overlap: Annotated[
-        Lifetime | None, Field(description="How long tokens from before go on to be good; untouched if absent.")
+        Lifetime | None, Field(description="How long earlier tokens stay valid; unchanged if absent.")
     ] = None
     url: Url = None
-    version: Annotated[int, Field(ge=1, le=100, description="1, which all clients know, or 2.")] = 1
+    version: Annotated[int, Field(ge=1, le=100, description="1, which all clients support, or 2.")] = 1
 
 
 class ProfileModel(BaseModel):
-    """A profile file with a new token. It cannot be had again."""
+    """A profile file with a new token. It is returned only once."""
 
     model_config = like({"profile": _PROFILE, "number": 8, "expiresAt": None})
 
-    profile: Annotated[dict[str, Any], Field(description="What goes into the file.", repr=False)]
+    profile: Annotated[dict[str, Any], Field(description="Content of the file.", repr=False)]
     number: Annotated[int, Field(description="Number of the token.")]
     expiresAt: str | None  # noqa: N815
 
 
 class LinkRequestModel(BaseModel):
-    """An activation link that is wanted."""
+    """A request for an activation link."""
 
     model_config = like({"goodFor": "3d", "expires": "90d"})
 
-    goodFor: Annotated[Lifetime, Field(description="How long the link is good for.")] = "3d"  # noqa: N815
+    goodFor: Annotated[Lifetime, Field(description="How long the link is valid.")] = "3d"  # noqa: N815
     expires: Expires = None
     url: Url = None
 
 
 class LinkModel(BaseModel):
-    """A link behind which somebody finds their profile file, once. It cannot be had again."""
+    """A one-time link to download a profile file. It is returned only once."""
 
     model_config = like({"url": f"{_URL}/delta-sharing/activate/Zx...", "expiresAt": "2026-01-04T00:00:00Z"})
 
@@ -77,7 +77,7 @@ class LinkModel(BaseModel):
 
 
 class RevokedModel(BaseModel):
-    """The number of tokens that have ended."""
+    """The number of revoked tokens."""
 
     model_config = like({"revoked": 2})
 
@@ -86,7 +86,7 @@ class RevokedModel(BaseModel):
 
 @router.post(f"/{KIND}/{{name}}/profile", responses=refusals(400, 404))
 def new_profile(request: Request, admin: AnAdmin, found: APrincipal, body: ProfileRequestModel) -> ProfileModel:
-    """Make a profile file, with a new token: whoever has it reads what they are granted. It is shown once."""
+    """Create a profile file with a new token, which gives access to all that is granted. It is returned only once."""
     endpoint, version = _endpoint(request, admin, body.url), check_version(body.version)
     principals, overlap = admin.sharing.principals, lifetime(body.overlap)
     text, token = principals.new_token(found.name, lifetime(body.expires))
@@ -100,7 +100,7 @@ def new_profile(request: Request, admin: AnAdmin, found: APrincipal, body: Profi
 
 @router.post(f"/{KIND}/{{name}}/link", responses=refusals(400, 404))
 def new_link(request: Request, admin: AnAdmin, found: APrincipal, body: LinkRequestModel) -> LinkModel:
-    """Make a link behind which somebody finds their profile file, once. It is shown once."""
+    """Create a one-time link to download a profile file. It is returned only once."""
     endpoint = _endpoint(request, admin, body.url)
     good_for = lifetime(body.goodFor)
     assert good_for is not None  # noqa: S101 - the model has one
@@ -112,13 +112,13 @@ def new_link(request: Request, admin: AnAdmin, found: APrincipal, body: LinkRequ
 
 @router.delete(f"/{KIND}/{{name}}/tokens", responses=refusals(404))
 def revoke_all(admin: AnAdmin, found: APrincipal) -> RevokedModel:
-    """End all tokens of somebody, from the next request on; urls of files that were given for them end, too."""
+    """Revoke all tokens of a principal, from the next request on; URLs of their files become invalid, too."""
     return RevokedModel(revoked=admin.sharing.principals.revoke(found.name))
 
 
 @router.delete(f"/{KIND}/{{name}}/tokens/{{number}}", responses=refusals(404))
 def revoke(admin: AnAdmin, found: APrincipal, number: Number) -> RevokedModel:
-    """End one token of somebody, from the next request on."""
+    """Revoke one token of a principal, from the next request on."""
     return RevokedModel(revoked=admin.sharing.principals.revoke(found.name, number))
 
 

@@ -47,7 +47,7 @@ _READER = {
 
 
 class TokenOfReaderModel(BaseModel):
-    """An access token that reads the dataset, since it reads the whole workspace."""
+    """An access token that can read the dataset, since it can read the whole workspace."""
 
     model_config = like({"name": "ci", "scope": "write", "expiresAt": None})
 
@@ -67,27 +67,27 @@ class PathModel(BaseModel):
 
 
 class ReachingGrantModel(BaseModel):
-    """A grant by which somebody reads the dataset."""
+    """A grant that gives a reader access to the dataset."""
 
     model_config = like({"number": 3, "principal": "partners", "path": "sales", "words": "everything"})
 
     number: int
-    principal: Annotated[str, Field(description="The reader, or the group that they are in.")]
+    principal: Annotated[str, Field(description="The reader, or one of their groups.")]
     path: str
-    words: Annotated[str, Field(description="Columns and rows, for people.")]
+    words: Annotated[str, Field(description="Columns and rows, as a description.")]
 
 
 class ReadTableModel(PathModel):
-    """A shared table that shows the dataset, as somebody reads it."""
+    """A shared table that shows the dataset, with the access of one reader."""
 
     model_config = like({**_TABLE, "isWhole": True, "grants": []})
 
-    isWhole: Annotated[bool, Field(description="Whether nothing of the table is hidden from them.")]  # noqa: N815
+    isWhole: Annotated[bool, Field(description="Whether they see all columns and rows of the table.")]  # noqa: N815
     grants: list[ReachingGrantModel]
 
 
 class ReaderModel(BaseModel):
-    """A user or recipient whose grants reach the dataset."""
+    """A user or recipient with grants on the dataset."""
 
     model_config = like(_READER)
 
@@ -102,7 +102,7 @@ class ReaderModel(BaseModel):
 
 
 class ReadersModel(BaseModel):
-    """All who may read a dataset over the network."""
+    """All principals who may read a dataset over the network."""
 
     model_config = like(
         {
@@ -114,11 +114,15 @@ class ReadersModel(BaseModel):
         }
     )
 
-    visibility: Annotated[str, Field(description="public: everybody; private: the others that are named here.")]
-    tokens: Annotated[list[TokenOfReaderModel], Field(description="Good for the whole workspace.")]
+    visibility: Annotated[
+        str, Field(description="public: everyone; private: only the tokens and principals listed here.")
+    ]
+    tokens: Annotated[
+        list[TokenOfReaderModel], Field(description="Access tokens, which are valid for the whole workspace.")
+    ]
     numTables: int  # noqa: N815
     tables: Annotated[
-        list[PathModel], Field(description=f"As which the dataset is shared: the first {_MAX_TABLES}, by path.")
+        list[PathModel], Field(description=f"Shared tables of the dataset: the first {_MAX_TABLES}, by path.")
     ]
     readers: Annotated[list[ReaderModel], Field(description="A page of them, by name.")]
 
@@ -142,7 +146,7 @@ def readers(
     dataset: Annotated[StoredDataset, Depends(_asked)],
     page: APage,
 ) -> ReadersModel:
-    """Tell who may read the dataset over the network, and what of it; for admins. The header counts `readers`."""
+    """List who may read the dataset over the network, and which parts; for admins. A header counts `readers`."""
     sharing = opened_sharing(request.app.state.workspaces[0].storage)
     tables, now = _Tables(sharing.shares.tables_of(str(dataset.handle.id))), Timestamp.now()
     reading = [(who, reach) for who, reach in sharing.reaches() if tables.are_seen(reach)]

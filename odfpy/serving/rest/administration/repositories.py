@@ -20,7 +20,7 @@ _REPOSITORY = {"name": "node", "url": "odf+https://data.example.com"}
 
 
 class NewRepositoryModel(BaseModel):
-    """A place that gets a name."""
+    """A new named repository."""
 
     model_config = like(_REPOSITORY)
 
@@ -36,12 +36,12 @@ class RepositoryModel(BaseModel):
     name: str
     url: Annotated[str, Field(description="Without user and password.")]
     hasLogin: Annotated[  # noqa: N815
-        bool, Field(description="Whether the server that runs here has an access token for it (`odf login`).")
+        bool, Field(description="Whether this server has an access token for it (`odf login`).")
     ]
 
 
 class KnownServerModel(BaseModel):
-    """A server for which there is an access token; the token is told to nobody."""
+    """A server for which an access token is stored; the token is never returned."""
 
     model_config = like({"url": "https://data.example.com"})
 
@@ -50,7 +50,7 @@ class KnownServerModel(BaseModel):
 
 @router.get("/repositories", responses={**PAGED, **refusals()})
 def repositories(response: Response, admin: AnAdmin, page: APage) -> list[RepositoryModel]:
-    """The repositories, by name."""
+    """List the repositories, by name."""
     known = frozenset(Credentials().servers())
     found = page.of(response, admin.workspace.remotes.repositories.list(), lambda one: (str(one.name), one.public_url))
     return [_model(one, known) for one in found]
@@ -71,7 +71,7 @@ def remove_repository(
     admin: AnAdmin,
     name: Annotated[str, Path(max_length=255, description="Name of the repository."), IsText],
 ) -> Response:
-    """Forget a repository; its datasets stay."""
+    """Remove the name of a repository; its datasets stay."""
     note(request.scope, path=name)
     admin.require_scope("To forget a repository")
     admin.workspace.remotes.repositories.delete(name)
@@ -80,7 +80,7 @@ def remove_repository(
 
 @router.get("/servers", responses=refusals())
 def servers(admin: AnAdmin) -> list[KnownServerModel]:
-    """The servers for which the user of this server has logged in."""
+    """List the servers for which the operator of this server has stored a token."""
     del admin
     return [KnownServerModel(url=url) for url in Credentials().servers()]
 

@@ -53,11 +53,11 @@ class NewTableModel(BaseModel):
     path: Annotated[Name, Field(description=_PATH)]
     kind: SourceKind = SourceKind.DATASET
     source: Annotated[Line, Field(description="The dataset; or the folder, URL or metadata file of other tables.")]
-    shown: Annotated[SharedView, Field(description="Of a dataset, its current state or all changes.")] = (
+    shown: Annotated[SharedView, Field(description="For a dataset: its current state or its changelog.")] = (
         SharedView.CURRENT
     )
-    at: Annotated[Name | None, Field(description="Of a dataset, a tag or branch; None for the head.")] = None
-    comment: Annotated[Line, Field(description="A sentence for recipients.")] = ""
+    at: Annotated[Name | None, Field(description="For a dataset: a tag or branch; null for the head.")] = None
+    comment: Annotated[Line, Field(description="Description for recipients.")] = ""
 
 
 class SharedTableModel(BaseModel):
@@ -76,9 +76,9 @@ class SharedTableModel(BaseModel):
     path: str
     names: Annotated[tuple[str, str, str], Field(description="Share, schema, table: the parts of the path.")]
     kind: SourceKind
-    source: Annotated[str, Field(description="Name of the dataset, or the place of other tables.")]
+    source: Annotated[str, Field(description="Name of the dataset, or the location of another table.")]
     datasetId: str | None  # noqa: N815
-    isThere: Annotated[bool, Field(description="False for a dataset that is not in the workspace any more.")]  # noqa: N815
+    isThere: Annotated[bool, Field(description="False if the dataset is no longer in the workspace.")]  # noqa: N815
     shown: SharedView | None
     at: str | None
     comment: str
@@ -91,12 +91,12 @@ def shared_tables(
     response: Response,
     admin: AnAdmin,
     page: APage,
-    share: Annotated[str | None, Query(max_length=255, description="Only those of this share."), IsText] = None,
+    share: Annotated[str | None, Query(max_length=255, description="Only tables of this share."), IsText] = None,
     schema: Annotated[
-        str | None, Query(max_length=255, description="Only those of this schema of the share."), IsText
+        str | None, Query(max_length=255, description="Only tables of this schema of the share."), IsText
     ] = None,
 ) -> list[SharedTableModel]:
-    """The tables of all shares, by path. The search looks at paths, comments, and names of datasets."""
+    """List the tables of all shares, by path. The search covers paths, comments, and names of datasets."""
     path = None if share is None else SharePath(share, schema)
     shares, storages = admin.sharing.shares, registry_of(request).storages
     if page.search:
@@ -115,7 +115,7 @@ def shared_tables(
 
 @router.post("/tables", responses=refusals(400, 404, 409))
 def add_table(request: Request, admin: AnAdmin, body: NewTableModel) -> SharedTableModel:
-    """Add a table, and its schema if there is none of that name. Nobody can read it before there is a grant."""
+    """Add a table, and its schema if it does not exist. Reading it needs a grant."""
     path = SharePath.parse(body.path)
     note(request.scope, path=str(path))
     source = source_of(admin, body.kind, body.source, body.shown, body.at)

@@ -36,7 +36,7 @@ class NewShareModel(BaseModel):
     model_config = like(_SHARE)
 
     name: Name
-    comment: Annotated[Line, Field(description="A sentence for recipients.")] = ""
+    comment: Annotated[Line, Field(description="Description for recipients.")] = ""
 
 
 class ShareModel(BaseModel):
@@ -74,11 +74,11 @@ class DeclarationModel(BaseModel):
 
     yaml: Annotated[str, Field(max_length=10_000_000, description="The file, as for `odf share apply`."), IsText]
     prune: Annotated[bool, Field(description="Also remove what the file does not declare.")] = False
-    dryRun: Annotated[bool, Field(description="Only return the difference.")] = False  # noqa: N815
+    dryRun: Annotated[bool, Field(description="Only return the changes.")] = False  # noqa: N815
 
 
 class StepModel(BaseModel):
-    """A step to what a file declares."""
+    """A change that a file requires."""
 
     model_config = like({"sign": "+", "text": "share sales"})
 
@@ -88,7 +88,7 @@ class StepModel(BaseModel):
 
 @router.get("/shares", responses={**PAGED, **refusals()})
 def shares(response: Response, admin: AnAdmin, page: APage) -> list[ShareModel]:
-    """The shares, by name, with the number of their tables."""
+    """List the shares, by name, with the number of their tables."""
     found = page.of(response, admin.sharing.shares.shares(), lambda one: (one.name, one.comment))
     counts = admin.sharing.shares.num_tables_by_share()
     return [_share(one, counts.get(one.id, 0)) for one in found]
@@ -96,19 +96,19 @@ def shares(response: Response, admin: AnAdmin, page: APage) -> list[ShareModel]:
 
 @router.post("/shares", responses=refusals(400, 409))
 def add_share(admin: AnAdmin, body: NewShareModel) -> ShareModel:
-    """Add a share without tables. Nobody can read it before there is a grant."""
+    """Add a share without tables. Reading it needs a grant."""
     return _share(admin.sharing.shares.add_share(body.name, body.comment), 0)
 
 
 @router.delete("/shares/{share}", status_code=204, response_class=Response, responses=refusals(404))
 def remove_share(admin: AnAdmin, share: ShareName) -> Response:
-    """Stop sharing something, from the next request on: tables and grants are removed, the data stays."""
+    """Remove a share with its tables and grants, from the next request on. The data stays."""
     return _removed(admin, SharePath(share))
 
 
 @router.get("/shares/{share}/schemas", responses={**PAGED, **refusals(404)})
 def schemas(response: Response, admin: AnAdmin, page: APage, share: ShareName) -> list[SchemaModel]:
-    """The schemas of a share, by name, with the number of their tables."""
+    """List the schemas of a share, by name, with the number of their tables."""
     names = page.of(response, admin.sharing.shares.schemas(share), lambda one: (one,))
     counts = admin.sharing.shares.num_tables_by_schema(share)
     return [SchemaModel(name=name, numTables=counts[name]) for name in names]
@@ -116,7 +116,7 @@ def schemas(response: Response, admin: AnAdmin, page: APage, share: ShareName) -
 
 @router.post("/shares/{share}/schemas", responses=refusals(400, 404, 409))
 def add_schema(admin: AnAdmin, share: ShareName, body: NewSchemaModel) -> SchemaModel:
-    """Add a schema without tables; a new table brings its schema along by itself."""
+    """Add an empty schema; adding a table also adds its schema."""
     admin.sharing.shares.add_schema(SharePath.parse(f"{share}/{body.name}"))
     return SchemaModel(name=body.name, numTables=0)
 
@@ -129,7 +129,7 @@ def remove_schema(admin: AnAdmin, share: ShareName, schema: SchemaName) -> Respo
 
 @router.put("/sharing", responses=refusals(400, 404, 409))
 def apply(admin: AnAdmin, body: DeclarationModel) -> list[StepModel]:
-    """Bring shares, recipients, groups and grants to what a file declares; tells the steps that this took."""
+    """Apply the shares, recipients, groups and grants that a file declares; returns the changes."""
 
     def resolve(table: DeclaredTable) -> TableSource:
         kind, place = table.source

@@ -40,8 +40,8 @@ class EngineModel(BaseModel):
     model_config = like(_ENGINE)
 
     running: bool
-    problem: Annotated[str | None, Field(description="Why nothing is known of it.")] = None
-    status: Annotated[dict[str, Any] | None, Field(description="As `odf engine status` has it.")] = None
+    problem: Annotated[str | None, Field(description="Why its status is unknown.")] = None
+    status: Annotated[dict[str, Any] | None, Field(description="Status, as in `odf engine status`.")] = None
 
 
 class DiskModel(BaseModel):
@@ -52,7 +52,7 @@ class DiskModel(BaseModel):
     total: int
     free: int
     data: Annotated[int, Field(description="Rows of datasets: bytes of all slices.")]
-    cache: Annotated[int, Field(description="What `odf gc` may remove, and what engines have kept.")]
+    cache: Annotated[int, Field(description="Caches, including those of engines, which `odf gc` may remove.")]
 
 
 class SystemModel(BaseModel):
@@ -84,7 +84,7 @@ class SystemModel(BaseModel):
 
 
 class SettingModel(BaseModel):
-    """A setting, its value, and where that is from."""
+    """A setting, its value, and the origin of the value."""
 
     model_config = like(
         {
@@ -100,8 +100,10 @@ class SettingModel(BaseModel):
     )
 
     key: str
-    value: Annotated[str | int | bool | None, Field(description="In force now; null if it is not set, or a secret.")]
-    origin: Annotated[str, Field(alias="from", description="A variable, a file, or default.")]
+    value: Annotated[
+        str | int | bool | None, Field(description="The effective value; null if it is not set, or a secret.")
+    ]
+    origin: Annotated[str, Field(alias="from", description="Origin of the value: a variable, a file, or default.")]
     isDefault: bool  # noqa: N815
     isSecret: Annotated[bool, Field(description="Whether it may contain tokens, and so is not returned.")]  # noqa: N815
     meaning: str
@@ -122,7 +124,7 @@ class CheckModel(BaseModel):
 
 @router.get("/system", responses=refusals())
 def system(request: Request, admin: AnAdmin) -> SystemModel:
-    """The server: versions, disk, engine."""
+    """Return versions, disk and engine of the server."""
     entries = request.app.state.catalog.entries()
     disk, odf = shutil.disk_usage(admin.workspace.odf), admin.workspace.odf
     return SystemModel(
@@ -145,16 +147,16 @@ def system(request: Request, admin: AnAdmin) -> SystemModel:
 
 @router.delete("/engine", responses=refusals(503))
 def stop_engine(
-    admin: AnAdmin, force: Annotated[bool, Query(description="Also in the middle of a job.")] = False
+    admin: AnAdmin, force: Annotated[bool, Query(description="Stop it even during a job.")] = False
 ) -> EngineModel:
-    """End the engine if one is running; the next query for it starts another one."""
+    """Stop the engine if it is running; the next query that needs it starts it again."""
     admin.workspace.engines.stop(force=force)
     return _engine(admin)
 
 
 @router.get("/settings", responses=refusals())
 def settings(admin: AnAdmin) -> list[SettingModel]:
-    """All settings as they are now, and where each value is from. They are changed where the workspace is."""
+    """List all settings with their effective values and origins. Change them on the machine of the server."""
     return [
         SettingModel(
             **{"from": item.origin},
@@ -172,7 +174,7 @@ def settings(admin: AnAdmin) -> list[SettingModel]:
 
 @router.get("/diagnosis", responses=refusals())
 def diagnosis(admin: AnAdmin) -> list[CheckModel]:
-    """Check that all that the server needs is there and works, without starting engines; takes some seconds."""
+    """Check the installation, without starting engines; takes some seconds."""
     found = diagnose(admin.workspace.root, engines=False)
     return [CheckModel(name=one.name, ok=one.ok, detail=one.detail, hint=one.hint) for one in found]
 

@@ -65,27 +65,28 @@ class SeenColumnModel(BaseModel):
     model_config = like({"name": "day", "type": "date"})
 
     name: str
-    type: Annotated[str, Field(description="As tables of Delta have it.")]
+    type: Annotated[str, Field(description="The type in Delta tables.")]
 
 
 class SeenTableModel(BaseModel):
-    """A shared table as somebody sees it."""
+    """A shared table as a principal sees it."""
 
     model_config = like(_SEEN)
 
     path: str
     comment: str
     columns: list[SeenColumnModel]
-    words: Annotated[list[str], Field(description="The grants by which they see it.")]
-    isWhole: Annotated[bool, Field(description="Whether nothing of it is hidden.")]  # noqa: N815
+    words: Annotated[list[str], Field(description="The grants that give access to it.")]
+    isWhole: Annotated[bool, Field(description="Whether all columns and rows are visible.")]  # noqa: N815
     numRows: Annotated[  # noqa: N815
-        int | None, Field(description="Rows that they see; null where that takes long, until you look at the table.")
+        int | None,
+        Field(description="Number of visible rows; null if counting takes long, until the table is requested."),
     ] = None
-    problem: Annotated[str | None, Field(description="Why it cannot be read at the moment.")] = None
+    problem: Annotated[str | None, Field(description="Why it cannot be read now.")] = None
 
 
 class PreviewModel(SeenTableModel):
-    """The first rows of a shared table as somebody sees them: a preview, made for an admin."""
+    """The first rows of a shared table as a principal sees them: a preview for admins."""
 
     model_config = like(
         {**_SEEN, "isPreview": True, "seenAs": "acme", "isDisabled": False, "rows": [["2026-01-01", "9.90"]]}
@@ -93,14 +94,14 @@ class PreviewModel(SeenTableModel):
 
     isPreview: bool = True  # noqa: N815
     seenAs: str  # noqa: N815
-    isDisabled: Annotated[bool, Field(description="Whether they are disabled: then they see nothing now.")]  # noqa: N815
+    isDisabled: Annotated[bool, Field(description="Whether they are disabled, and so cannot read anything now.")]  # noqa: N815
     rows: Annotated[list[list[Any]], Field(description="Cells in the order of the columns.")]
 
 
 def _few(
-    search: Annotated[str, Query(max_length=200, description="Part of a path or comment, whatever the case.")] = "",
-    limit: Annotated[int, Query(ge=1, le=100, description="Tables at most.")] = 20,
-    offset: Annotated[int, Query(ge=0, le=10_000_000, description="Tables to leave out first.")] = 0,
+    search: Annotated[str, Query(max_length=200, description="Part of a path or comment, case-insensitive.")] = "",
+    limit: Annotated[int, Query(ge=1, le=100, description="Maximum number of tables.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=10_000_000, description="Number of tables to skip.")] = 0,
 ) -> Page:
     return Page(search.lower(), limit, offset)
 
@@ -113,7 +114,7 @@ def tables_seen(
     found: APrincipal,
     page: Annotated[Page, Depends(_few)],
 ) -> list[SeenTableModel]:
-    """The shared tables that a recipient or user sees: columns, and how many rows. You see them without their token."""
+    """List the shared tables that a recipient or user sees, with columns and numbers of rows; without their token."""
     reach = _reach(admin, found)
     note(request.scope, action=f"see as {found.name}")
     there = [one for one in admin.sharing.shares.tables(within=reach.few_paths) if reach.view(one) is not None]
@@ -135,7 +136,7 @@ async def table_seen(
     table: TableName,
     limit: Annotated[int, Query(ge=0, le=1000, description="Maximum number of rows.")] = 20,
 ) -> PreviewModel:
-    """The first rows of a shared table as a recipient or user sees them: a preview, without their token."""
+    """Return the first rows of a shared table as a recipient or user sees them, without their token."""
     path = SharePath(share, schema, table)
     note(request.scope, action=f"see as {found.name}", path=str(path))
 

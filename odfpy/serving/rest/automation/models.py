@@ -34,12 +34,12 @@ _RUN: dict[str, Any] = {
 
 
 class RunModel(BaseModel):
-    """A run of the scheduler, as the dataset `odf.runs` has it."""
+    """A run of the scheduler, as in the dataset `odf.runs`."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_RUN]})
 
     id: str
-    at: Annotated[str, Field(description="When it ended; now, while it is under way.")]
+    at: Annotated[str, Field(description="When it ended; the current time while it is running.")]
     dataset: str
     datasetId: str  # noqa: N815
     job: Annotated[str, Field(description="pull, compact, verify or push.")]
@@ -55,7 +55,7 @@ class RunModel(BaseModel):
     head: str | None
     errorCode: str | None  # noqa: N815
     errorMessage: Annotated[  # noqa: N815
-        str | None, Field(description="Only for those who may read the whole workspace: it may name places and files.")
+        str | None, Field(description="Only for callers who may read the whole workspace: it may name files and hosts.")
     ]
     warnings: Annotated[str | None, Field(description="The same.")]
     peakMemory: Annotated[int | None, Field(description="Bytes.")]  # noqa: N815
@@ -97,8 +97,8 @@ class UpcomingModel(BaseModel):
     """The next run of a job."""
 
     job: str
-    trigger: Annotated[str, Field(description="The times of the job, in words.", examples=["every 1h"])]
-    at: Annotated[str | None, Field(description="In UTC; null where it depends on rows that have not come.")]
+    trigger: Annotated[str, Field(description="The times of the job, as a description.", examples=["every 1h"])]
+    at: Annotated[str | None, Field(description="In UTC; null if it depends on rows that have not arrived.")]
     local: Annotated[str | None, Field(description="The same in the time zone of the schedule.")]
 
 
@@ -128,28 +128,26 @@ class ScheduleModel(BaseModel):
     )
 
     dataset: str
-    yaml: Annotated[
-        str | None, Field(description="As it stands in a manifest, beside `content`; null if there is none.")
-    ]
+    yaml: Annotated[str | None, Field(description="The YAML of a manifest, beside `content`; null if there is none.")]
     isPaused: bool  # noqa: N815
-    maxAge: Annotated[str | None, Field(description="The promise: its last rows are never older.")]  # noqa: N815
-    isLate: Annotated[bool, Field(description="Whether the promise is broken.")]  # noqa: N815
+    maxAge: Annotated[str | None, Field(description="The promised maximum age of its last rows.")]  # noqa: N815
+    isLate: Annotated[bool, Field(description="Whether the last rows are older than promised.")]  # noqa: N815
     problem: Annotated[str | None, Field(description="Why the schedule cannot be read.")] = None
     upcoming: list[UpcomingModel] = []
 
 
 class NewScheduleModel(BaseModel):
-    """A schedule to be kept."""
+    """A schedule to save."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"yaml": "schedule:\n  pull: {every: 1h}\n"}]}
     )
 
-    yaml: Annotated[str, Field(max_length=20_000, description="As it stands in a manifest, beside `content`.")]
+    yaml: Annotated[str, Field(max_length=20_000, description="The YAML of a manifest, beside `content`.")]
 
 
 class LateModel(BaseModel):
-    """A dataset that is older than was promised."""
+    """A dataset whose last rows are older than promised."""
 
     dataset: str
     maxAge: str  # noqa: N815
@@ -157,7 +155,7 @@ class LateModel(BaseModel):
 
 
 class AutomationModel(BaseModel):
-    """The scheduler, and what needs a look."""
+    """The scheduler, and the datasets that need attention."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -174,15 +172,18 @@ class AutomationModel(BaseModel):
     )
 
     scheduler: Annotated[
-        str | None, Field(description="The one that works, where it runs only for those who may write; null for none.")
+        str | None,
+        Field(
+            description="The active scheduler; its location only for callers who may write; null if none is running."
+        ),
     ]
     numSchedules: int  # noqa: N815
     running: list[RunModel]
     late: list[LateModel]
-    failing: Annotated[list[RunModel], Field(description="Last runs that failed, the newest first.")]
+    failing: Annotated[list[RunModel], Field(description="Jobs whose last run failed, newest first.")]
 
 
 class AskedModel(BaseModel):
-    """A run that was asked for."""
+    """A requested run."""
 
-    id: Annotated[str, Field(description="Of the run.", examples=[_RUN["id"]])]
+    id: Annotated[str, Field(description="Id of the run.", examples=[_RUN["id"]])]

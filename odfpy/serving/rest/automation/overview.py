@@ -28,7 +28,7 @@ Time = Annotated[str | None, Query(max_length=40, examples=["2026-03-15T06:00:00
 
 @router.get("/automation", responses=answers(401))
 def automation(request: Request, caller: AnyCaller) -> AutomationModel:
-    """Return whether a scheduler works, and what is late or failing among the datasets that the caller may read."""
+    """Return whether a scheduler is running, and which datasets that the caller may read are late or failing."""
     known: Automations = request.app.state.automations
     now, scheduled = Timestamp.now(), _scheduled(request, caller)
     newest = _last_runs(request, caller, _MAX_COUNT)
@@ -51,11 +51,11 @@ def runs(
     outcome: Annotated[
         str | None, Query(pattern="^failed$", description="`failed`: only runs that failed or were interrupted.")
     ] = None,
-    since: Annotated[Time, Query(description="Only runs that have ended since then.")] = None,
-    until: Annotated[Time, Query(description="Only runs that have ended then or before: the next page.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1000, description="Runs at most.")] = 100,
+    since: Annotated[Time, Query(description="Only runs that ended at this time or later.")] = None,
+    until: Annotated[Time, Query(description="Only runs that ended at this time or before, for the next page.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of runs.")] = 100,
 ) -> list[RunModel]:
-    """The last runs for datasets that the caller may read, those under way first, then the newest."""
+    """List the last runs for datasets that the caller may read: current runs first, then the newest."""
     with faults_told():
         after, before = (None if text is None else Timestamp.parse(text) for text in (since, until))
     only_failed = outcome is not None
@@ -65,7 +65,7 @@ def runs(
 @router.get(
     "/schedules",
     responses={
-        200: {"headers": {TOTAL: {"description": "Datasets on all pages.", "schema": {"type": "integer"}}}},
+        200: {"headers": {TOTAL: {"description": "Number of datasets on all pages.", "schema": {"type": "integer"}}}},
         **answers(401, 422),
     },
 )
@@ -73,11 +73,11 @@ def schedules(
     request: Request,
     response: Response,
     caller: AnyCaller,
-    search: Annotated[str, Query(max_length=200, description="Part of the name, whatever the case.")] = "",
+    search: Annotated[str, Query(max_length=200, description="Part of the name, case-insensitive.")] = "",
     limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of datasets.")] = 100,
-    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Datasets to leave out first.")] = 0,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Number of datasets to skip.")] = 0,
 ) -> list[ScheduleModel]:
-    """The schedules of datasets that the caller may read, by name, with the next run of each job."""
+    """List the schedules of datasets that the caller may read, by name, with the next run of each job."""
     found = [one for one in _scheduled(request, caller) if search.lower() in one.name.lower()]
     response.headers[TOTAL] = str(len(found))
     return schedule_models(request.app.state.automations, found[offset : offset + limit])

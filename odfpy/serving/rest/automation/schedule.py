@@ -35,13 +35,13 @@ _WRITES = answers(400, 401, 403, 404, 422)
 
 @router.get("/schedule", responses=answers(401, 404))
 def schedule(request: Request, dataset: Readable) -> ScheduleModel:
-    """The schedule of the dataset, with the next run of each job."""
+    """Return the schedule of the dataset, with the next run of each job."""
     return _described(request, dataset)
 
 
 @router.put("/schedule", responses=_WRITES)
 def keep(request: Request, place: Writable, body: NewScheduleModel) -> ScheduleModel:
-    """Keep a schedule; needs the scope write. What is pushed goes to repositories of the workspace only."""
+    """Set the schedule of the dataset; needs the scope write. It can only push to repositories of the workspace."""
     dataset = _existing(place)
     with faults_told():
         new = parse_schedule(body.yaml)
@@ -52,9 +52,9 @@ def keep(request: Request, place: Writable, body: NewScheduleModel) -> ScheduleM
 
 @router.put("/schedule/paused", responses=_WRITES)
 def pause(
-    request: Request, place: Writable, value: Annotated[bool, Query(description="Whether nothing is done for now.")]
+    request: Request, place: Writable, value: Annotated[bool, Query(description="Whether to pause it.")]
 ) -> ScheduleModel:
-    """Pause the schedule of the dataset, or go on; needs the scope write."""
+    """Pause or resume the schedule of the dataset; needs the scope write."""
     dataset = _existing(place)
     found = load_schedule(dataset.folder)
     if found is None:
@@ -76,7 +76,7 @@ def remove(request: Request, place: Writable) -> ScheduleModel:
 def ask(
     request: Request, place: Writable, job: Annotated[Job, Query(description="A job of the schedule.")]
 ) -> AskedModel:
-    """Let the scheduler do a job of the schedule now; needs the scope write."""
+    """Run a job of the schedule now, in the active scheduler; needs the scope write."""
     dataset = _existing(place)
     found = load_schedule(dataset.folder)
     if found is None or job not in found.jobs:

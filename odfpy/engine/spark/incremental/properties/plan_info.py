@@ -6,8 +6,8 @@ stateless plan whose rows the engine stores between pulls, or reads again. The o
 of before a pull and as of after it; the difference is what the pull emits.
 
 A *key* is a value by which a plan is partitioned: the result for one value does not depend on rows with another. So a
-pull reads rows of touched keys only. Reading rows of other keys does no harm: their results before and after are equal,
-and cancel out.
+pull reads rows of affected keys only. Reading rows of other keys does no harm: their results before and after are
+equal, and cancel out.
 
 A *fragment* is a plan that is processed by itself. Its changes are a source of later fragments.
 """

@@ -2,8 +2,8 @@
 
 This applies to stateful inputs of which nothing is stored, since all their rows matter for ever, and to those of which
 the first rows of each partition are stored, if there are many: in the checkpoint, each pull would read and rewrite all
-of them. Rows are found by Spark's hash of their key; the join with the touched keys that follows removes rows that only
-share the hash.
+of them. Rows are found by Spark's hash of their key; the join with the affected keys that follows removes rows that
+only share the hash.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ArrangedInputs:
         return known is not None and bool(known.runs)
 
     def with_hashes(self, keys: Node) -> Node:
-        """Add to the touched keys `k0`, `k1`... the hashes by which rows of stateful inputs are looked up."""
+        """Add to the affected keys `k0`, `k1`... the hashes by which rows of stateful inputs are looked up."""
         for stateful_input in self.fragment.info.stateful_inputs:
             if self.are_arranged(stateful_input):
                 names = [f"k{at}" for at, _ in self._keys(stateful_input)]
@@ -91,7 +91,7 @@ class ArrangedInputs:
         return keys
 
     def old(self, stateful_input: StatefulInput, touched: Stored | None) -> Changes | None:
-        """Return the earlier rows of touched keys, and perhaps a few others; None if they cannot be looked up.
+        """Return the earlier rows of affected keys, and perhaps a few others; None if they cannot be looked up.
 
         Args:
             stateful_input: the stateful input.

@@ -190,7 +190,7 @@ class GroupRows:
                 if self._looked_up_groups is not None:
                     return self._looked_up_groups
                 if self._is_arranged and self.new is None:
-                    return None  # no group is touched
+                    return None  # no group is affected
                 if self._all_arranged is not None:
                     return self._all_arranged
         return self._all_of_history

@@ -1,1 +1,0 @@
-import{W as n,pa as r}from"./chunk-7D7KR63H.js";function a({near:e=[]}){let t=e.length?"h2":"h1";return n("div",{class:"empty",children:[n(t,{children:"There is no such page"}),[...e,["","All datasets"]].map(([o,i])=>n("p",{children:n("a",{href:r(o),children:i})},o))]})}var g=(e,t,...o)=>`admin/${[e,t,...o].map(encodeURIComponent).join("/")}`;export{a,g as b};
