@@ -306,7 +306,7 @@ def test_an_error_leaves_a_derivative_as_it_was(workspace: Workspace) -> None:
 
 
 def test_a_derivative_is_not_compacted_but_may_lose_its_rows(workspace: Workspace) -> None:
-    with pytest.raises(UsageError, match="derived is derivative"):
+    with pytest.raises(UsageError, match="derived is a derivative"):
         workspace.maintenance.compact("derived")
     before = rows(workspace, "derived")
     result = workspace.maintenance.compact("derived", CompactOptions(keep_metadata_only=True))

@@ -293,7 +293,7 @@ def test_a_tag_that_is_gone_may_have_been_deleted_and_is_told(workspace: Workspa
     report = verified(workspace, "root", repair=True)
     (finding,) = report.findings
     assert (report.ok, report.repaired, finding.severity) == (True, (), Severity.WARNING)
-    assert "has tag v2, which is not here" in finding.message
+    assert "has tag v2, which does not exist here" in finding.message
     assert finding.hint == f"If it was lost: odf tag root v2 {block}"
 
 

@@ -107,7 +107,7 @@ def test_a_grant_that_changes_takes_the_result_back(web: ServedWeb) -> None:
     query = later.start("SELECT id FROM item").query
     assert finished(later, query).state == "done"
     web.grant("na", dora, "dora", "id = 3")
-    with pytest.raises(RelayRefused, match="has changed since"):
+    with pytest.raises(RelayRefused, match="have changed since"):
         later.fetch(query)
 
 

@@ -64,7 +64,11 @@ def read(web: ServedWeb, who: Issued) -> Iterator[Iterator[pa.RecordBatch]]:
 
 @pytest.mark.parametrize(
     ("whose", "at", "words"),
-    [("ann", "na", "certificate was revoked"), ("ann", "far", "any more"), ("na", "far", "certificate was revoked")],
+    [
+        ("ann", "na", "certificate was revoked"),
+        ("ann", "far", "no longer be read"),
+        ("na", "far", "certificate was revoked"),
+    ],
     ids=["of the reader, where it is passed on", "of the reader, at the rows", "of the relay, at the rows"],
 )
 def test_who_loses_a_right_gets_no_more_rows_of_a_relay_behind_a_relay(

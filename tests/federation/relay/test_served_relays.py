@@ -159,7 +159,7 @@ def test_a_ticket_is_read_with_the_key_of_who_has_asked_where_the_rows_are(
     for part in answer.parts:
         with pytest.raises(RelayRefused, match="another key"), others.rows(part, 10):
             pass
-        with pytest.raises(RelayRefused, match="not given"), connections.rows(replace(part, ticket="x"), 10):
+        with pytest.raises(RelayRefused, match="not issued"), connections.rows(replace(part, ticket="x"), 10):
             pass
     connections.close()
     others.close()
