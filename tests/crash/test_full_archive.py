@@ -57,7 +57,7 @@ def known(archive):
 
 def tells(error):
     text = f"{error.message} {error.hint}".lower()
-    return "no space left" in text or "no room" in text
+    return "no space left" in text or "no disk space" in text
 
 def send_in_chunks(served, data):
     connection = HTTPConnection(served.server.url.removeprefix("http://"), timeout=30)
