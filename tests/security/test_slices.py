@@ -118,7 +118,7 @@ def test_a_footer_that_breaks_the_reader_breaks_only_the_process_that_looks(tmp_
 def test_what_comes_out_of_a_slice_is_bounded(tmp_path: Path) -> None:
     set_limits(TransferLimits(most_unpacked=10_000))
     data = packed(rows(3, pa.array(["x" * 10_000, "y" * 10_000, "z"])), use_dictionary=False)
-    with pytest.raises(IntegrityError, match="bytes come out of it, 10000 are allowed"):
+    with pytest.raises(IntegrityError, match="bytes unpacked, 10000 are allowed"):
         pulled(tmp_path, data, 2)
 
 
