@@ -44,7 +44,7 @@ _TEXTS: Final = {
 }
 
 
-def filled(name: str, arguments: Mapping[str, str]) -> GetPromptResult:
+def render_prompt(name: str, arguments: Mapping[str, str]) -> GetPromptResult:
     """Return a prompt, ready to be sent.
 
     Args:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AtKeyboard(Caller):
+class LocalUser(Caller):
     """The local user who started the server. They may read everything in their workspace without a token."""
 
     def is_still_known(self) -> bool:
@@ -41,9 +41,9 @@ class AtKeyboard(Caller):
         return True
 
 
-def at_keyboard(workspace: Workspace) -> Caller:
+def local_user(workspace: Workspace) -> Caller:
     """Return the caller that may read everything in a workspace, and change nothing."""
-    return AtKeyboard(AccessToken("keyboard", Scope.READ, Timestamp.now()), workspace.storage)
+    return LocalUser(AccessToken("keyboard", Scope.READ, Timestamp.now()), workspace.storage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

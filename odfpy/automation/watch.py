@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from odfpy.automation.due import InputChanges, JobKey, needs_news
+from odfpy.automation.due import InputChanges, JobKey, needs_input_changes
 from odfpy.automation.job_planner import Planned
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.lineage.circles import is_copy
+from odfpy.coordinator.lineage.cycles import is_copy
 from odfpy.coordinator.schedules.file import changed_path, load_schedule, schedule_path
 from odfpy.coordinator.schedules.form import Target
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
@@ -156,7 +156,7 @@ class WorkspaceWatcher:
         watched.records = state.num_records
         watched.last_data = None if state.last_data_time is None else state.last_data_time.nanos / NANOS_PER_SECOND
         for job, trigger in planned.schedule.jobs.items():
-            if not needs_news(job, trigger, is_derivative=planned.is_derivative):
+            if not needs_input_changes(job, trigger, is_derivative=planned.is_derivative):
                 continue
             key = JobKey(watched.id, job)
             if job is Job.PULL:
@@ -197,7 +197,11 @@ class WorkspaceWatcher:
 
     def _heads_of(self, dataset: StoredDataset, schedule: DatasetSchedule, *, is_derivative: bool) -> list[str]:
         """Return the files of the heads that determine whether there is anything new."""
-        wants = [job for job, trigger in schedule.jobs.items() if needs_news(job, trigger, is_derivative=is_derivative)]
+        wants = [
+            job
+            for job, trigger in schedule.jobs.items()
+            if needs_input_changes(job, trigger, is_derivative=is_derivative)
+        ]
         folders = [dataset.folder] if wants or schedule.max_age is not None else []
         if Job.PULL in wants:
             folders += [self._storage.dataset_folder(one) for one in dataset.input_ids]

@@ -15,7 +15,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 from odfpy.http.client import HttpClient
-from odfpy.repository.places.http import http_dataset
+from odfpy.repository.locations.http import http_dataset
 
 
 def lineage_at(base: str, client: HttpClient, name: str, there: Sequence[DatasetFacts]) -> LineageNode:

@@ -17,7 +17,7 @@ from odfpy.chain.events import SetPollingSource, SetVocab
 from odfpy.chain.sources import FetchFilesGlob, FetchUrl, SourceOrdering
 from odfpy.coordinator.inferred_manifest import findings_tree, manifest_text
 from odfpy.coordinator.ingest.fetch_limits import fetch_limits
-from odfpy.coordinator.manifests import refuse_impossible
+from odfpy.coordinator.manifests import check_feasible
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.data.timestamp import Timestamp
@@ -94,7 +94,7 @@ def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManife
         found = replace(found, remarks=(*found.remarks, *_remarks_on_secrets(step)))
         text = manifest_text(alias, found)
         # The rows are produced with the manifest as it is written and parsed again, so they show its effect.
-        (snapshot,) = load_snapshots(text, "the inferred manifest", refuse_impossible)
+        (snapshot,) = load_snapshots(text, "the inferred manifest", check_feasible)
         source = next(event for event in snapshot.metadata if isinstance(event, SetPollingSource))
         named = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
         vocabulary = named.vocabulary if named else DEFAULT_VOCABULARY

@@ -98,10 +98,10 @@ def _parsed(data: bytes, source: str) -> list[DatasetSnapshot]:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise MalformedManifest(f"{source}, line {line}: not UTF-8") from error
-    return load_snapshots(text, source, refuse_impossible, {"schedule": with_schedule})
+    return load_snapshots(text, source, check_feasible, {"schedule": with_schedule})
 
 
-def refuse_impossible(snapshot: DatasetSnapshot) -> None:
+def check_feasible(snapshot: DatasetSnapshot) -> None:
     """Check that a manifest has nothing that can never work, whatever the data.
 
     Raises:

@@ -170,7 +170,7 @@ class PartElsewhere(Exception):
     """A partial object does not end at the offset where it was to be continued."""
 
 
-def forgotten_parts(folder: Path) -> Iterator[Path]:
+def stale_parts(folder: Path) -> Iterator[Path]:
     """Return the parts in a folder that were not resumed for a long time."""
     for path in sorted(folder.glob(f"{PART}*")):
         with suppress(FileNotFoundError):

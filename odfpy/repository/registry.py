@@ -26,7 +26,7 @@ from odfpy.errors import (
 from odfpy.files import changing
 from odfpy.http.url import without_user
 from odfpy.repository.documents import load_document, save_document
-from odfpy.repository.places.open import is_path, normalize_url
+from odfpy.repository.locations.open import is_path, normalize_url
 from odfpy.values import dataclass
 
 AliasKind: TypeAlias = Literal["pull", "push"]

@@ -60,7 +60,7 @@ def database(
 
 
 @contextmanager
-def kept_database() -> Iterator[duckdb.DuckDBPyConnection]:
+def shared_database() -> Iterator[duckdb.DuckDBPyConnection]:
     """Return a cursor on a database that this process keeps open; for queries that create nothing in it.
 
     Raises:

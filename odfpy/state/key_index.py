@@ -28,7 +28,7 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.files import written_aside
-from odfpy.state.database import kept_database
+from odfpy.state.database import shared_database
 from odfpy.state.entries import HASH, KeyColumns, merged_entries, sorted_entries
 from odfpy.state.fingerprints import Entries, Fingerprints
 from odfpy.state.merging import DEFAULT_SIZES, IndexSizes, num_staying, ranges
@@ -117,7 +117,7 @@ class KeyIndex:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         wanted = self._columns(schema)
-        with kept_database() as db, damage_found():
+        with shared_database() as db, damage_found():
             keys = KeyColumns.of(db, self.purpose.keys, wanted)
             if self.runs and keys.types != self.key_types:
                 raise StateDamaged(f"The primary key had the types {self.key_types}, and has {keys.types} now")

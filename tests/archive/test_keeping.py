@@ -8,11 +8,11 @@ import pytest
 
 from odfpy.archive import FileRecord
 from odfpy.archive.expiry import expire, expired_files
-from odfpy.archive.keeping.policy import LegalHold, RetentionRule
-from odfpy.archive.keeping.releasing import released_objects
 from odfpy.archive.local import LocalArchive
+from odfpy.archive.retention.policy import LegalHold, RetentionRule
+from odfpy.archive.retention.releasing import released_objects
 from odfpy.archive.rows import archive_source, table_of
-from odfpy.coordinator.ingest.row_ingest import ingest_made_rows
+from odfpy.coordinator.ingest.row_ingest import commit_rows
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import OperationType
@@ -109,5 +109,5 @@ def test_a_record_that_another_program_takes_back_was_not_let_go(
     archive.withdraw([file.id], **WHY)
     with archive.dataset.writing() as dataset:
         rows = table_of([other.record], [OperationType.RETRACT])
-        ingest_made_rows(dataset, archive_source(dataset.state), rows, tmp_path, schema=dataset.state.schema)
+        commit_rows(dataset, archive_source(dataset.state), rows, tmp_path, schema=dataset.state.schema)
     assert is_kept(workspace, file)

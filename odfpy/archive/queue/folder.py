@@ -209,7 +209,7 @@ class QueueFolder:
                 return name
 
 
-class Workplace:
+class UploaderFolder:
     """The folder of an uploader: its claimed bundles and their contents.
 
     Attributes:

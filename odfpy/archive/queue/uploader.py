@@ -1,7 +1,7 @@
 """The uploader, which moves files from a queue into an archive, many small files in one commit.
 
 1. the folder is watched, and scanned at the start and from time to time; names are queued for workers
-2. a worker claims bundles (`Workplace`), opens them, and gathers a batch
+2. a worker claims bundles (`UploaderFolder`), opens them, and gathers a batch
 3. it pushes the batch; while the archive is unreachable, it retries with increasing delays
 4. a bundle is deleted when the archive has its file; a rejected one moves to the poison folder
 
@@ -25,9 +25,9 @@ from typing import Final
 from odfpy.archive.archive import Archive
 from odfpy.archive.pushing import NewFile, Pushed, PushOutcome
 from odfpy.archive.queue.bundle import BundleRefused, opened_bundle
-from odfpy.archive.queue.folder import QueueFolder, Workplace
-from odfpy.archive.queue.waiting import Waiting
+from odfpy.archive.queue.folder import QueueFolder, UploaderFolder
 from odfpy.archive.queue.watch import FolderWatch
+from odfpy.archive.queue.work_queue import WorkQueue
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InternalError, OdfError, UsageError
 
@@ -147,7 +147,7 @@ class Uploader:
         self._limits = limits or UploadLimits()
         self._on_ingest = on_ingest
         self._on_refused = on_refused
-        self._waiting = Waiting()
+        self._waiting = WorkQueue()
         self._stopped = threading.Event()
         self._is_stopping = False
         self._watch: FolderWatch | None = None
@@ -175,7 +175,7 @@ class Uploader:
             OdfError: the archive cannot be opened.
         """
         archives = [self._open_archive() for _ in range(self._limits.workers)]
-        with closing(Workplace(self._queue)) as place:
+        with closing(UploaderFolder(self._queue)) as place:
             try:
                 with FolderWatch(self._queue.path) as watch:
                     self._watch = watch
@@ -193,7 +193,7 @@ class Uploader:
 
     def _listen(self, watch: FolderWatch) -> None:
         limits = self._limits
-        period = limits.sweep if watch.is_told else min(limits.sweep, 1.0)
+        period = limits.sweep if watch.is_notified else min(limits.sweep, 1.0)
         is_cut = self._look()
         next_look = time.monotonic() + period
         while not self._is_stopping:
@@ -223,7 +223,7 @@ class Uploader:
     # --- Workers ---
 
     @contextmanager
-    def _working(self, archives: Sequence[Archive], place: Workplace) -> Iterator[None]:
+    def _working(self, archives: Sequence[Archive], place: UploaderFolder) -> Iterator[None]:
         threads = [
             threading.Thread(target=self._work, args=(archive, place), name=f"odf-uploader-{number}")
             for number, archive in enumerate(archives)
@@ -238,7 +238,7 @@ class Uploader:
             for thread in threads:
                 thread.join()
 
-    def _work(self, archive: Archive, place: Workplace) -> None:
+    def _work(self, archive: Archive, place: UploaderFolder) -> None:
         try:
             while (name := self._waiting.take()) is not None:
                 batch = self._gathered(name, place)
@@ -248,7 +248,7 @@ class Uploader:
             self._failure = error
             self.stop()
 
-    def _gathered(self, name: str | None, place: Workplace) -> list[_Item]:
+    def _gathered(self, name: str | None, place: UploaderFolder) -> list[_Item]:
         """Gather a batch of opened bundles, beginning with one."""
         batch: list[_Item] = []
         deadline = time.monotonic() + self._limits.gather
@@ -263,7 +263,7 @@ class Uploader:
             name = self._waiting.take_more(deadline)
         return batch
 
-    def _opened(self, name: str, place: Workplace) -> _Item | None:
+    def _opened(self, name: str, place: UploaderFolder) -> _Item | None:
         """Claim a bundle and open it; None if it is claimed by others, delayed, or rejected."""
         bundle: Path | None = None
         try:
@@ -305,7 +305,7 @@ class Uploader:
         del self._seen[identity]
         return True
 
-    def _later(self, name: str, bundle: Path | None, place: Workplace, delay: float) -> None:
+    def _later(self, name: str, bundle: Path | None, place: UploaderFolder, delay: float) -> None:
         """Put a bundle back, with a delay before it is taken again."""
         self._waiting.put(name, delay)  # before it appears in the folder
         if bundle is not None:
@@ -313,7 +313,7 @@ class Uploader:
 
     # --- Pushes ---
 
-    def _push(self, archive: Archive, batch: list[_Item], place: Workplace) -> None:
+    def _push(self, archive: Archive, batch: list[_Item], place: UploaderFolder) -> None:
         """Push a batch, with retries as needed."""
         most = len(batch)
         failures = 0

@@ -68,12 +68,12 @@ def listener_of(output: Output) -> Listener:
     """
     from odfpy.automation.listener import Listener
     from odfpy.cli.automation.lines import line_of
-    from odfpy.visible import visible_in_json
+    from odfpy.escaping import escape_controls_in_json
 
     def print_run(row: Mapping[str, Any]) -> None:
         if row["outcome"] == "running":
             return
-        output.text(line_of(row) if output.for_people else visible_in_json(json.dumps(row, ensure_ascii=False)))
+        output.text(line_of(row) if output.for_people else escape_controls_in_json(json.dumps(row, ensure_ascii=False)))
         output.flush()
 
     def print_notice(kind: NoticeKind, _name: str, text: str, row: Mapping[str, Any] | None) -> None:

@@ -27,7 +27,7 @@ _BY_A_PROCESS: Final = 0
 _MAX_ENDING_LENGTH: Final = 16
 
 
-def run_elsewhere() -> None:
+def run_on_server() -> None:
     """Let a server run this command, and exit like it. Return if there is no server; nothing has started then."""
     if not standing.is_private(standing.folder()):  # false for everybody who has not opted in to servers
         return
@@ -83,16 +83,16 @@ class _Client:
             with suppress(OSError):
                 os.close(number)
         for number in _STOPS.intersection(self._come):
-            _suffer(number)
+            _raise_signal(number)
         while True:
             come = signal.sigwaitinfo({*self._heard, signal.SIGIO})
             if come.si_signo == signal.SIGIO:
-                _end_if_told(self._connection)
+                _exit_if_reported(self._connection)
             elif come.si_code <= _BY_A_PROCESS:
                 with suppress(ProcessLookupError):  # it has exited; the report arrives right away
                     signal.pidfd_send_signal(self._process, come.si_signo)
             if come.si_signo in _STOPS:
-                _suffer(come.si_signo)
+                _raise_signal(come.si_signo)
 
 
 def _notify_by_signal(connection: socket.socket) -> None:
@@ -112,7 +112,7 @@ def _take_waiting(heard: set[signal.Signals]) -> list[int]:
     return found
 
 
-def _end_if_told(connection: socket.socket) -> None:
+def _exit_if_reported(connection: socket.socket) -> None:
     try:
         told = connection.recv(_MAX_ENDING_LENGTH)
     except BlockingIOError:
@@ -122,11 +122,11 @@ def _end_if_told(connection: socket.socket) -> None:
         os._exit(code)
     if code != -signal.SIGKILL:
         signal.signal(-code, signal.SIG_DFL)
-    _suffer(-code)
+    _raise_signal(-code)
     os._exit(128 - code)
 
 
-def _suffer(number: int) -> None:
+def _raise_signal(number: int) -> None:
     """Let a signal terminate or stop this process as it terminated or stopped the command."""
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})

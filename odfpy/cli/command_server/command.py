@@ -27,7 +27,7 @@ _CREDENTIALS: Final = 12
 _STANDARD_ERROR: Final = 2
 
 
-def attend(connection: socket.socket, own_standing: tuple[str, str]) -> list[int]:
+def serve_client(connection: socket.socket, own_standing: tuple[str, str]) -> list[int]:
     """Serve one client. Returns only in the process of its command, with the signals that are blocked in it.
 
     Args:
@@ -53,8 +53,8 @@ def attend(connection: socket.socket, own_standing: tuple[str, str]) -> list[int
             os._exit(1)
         os.fchdir(folder)
         connection = _take(given, request["numbers"], connection)
-        _become(request)
-        _wait_for_the_word(connection)
+        _take_over_process_state(request)
+        _wait_for_start(connection)
     except BaseException:  # noqa: BLE001 - nothing has begun, and the client does without us
         os._exit(1)
     return request["blocked"]
@@ -103,7 +103,7 @@ def _take(given: list[int], numbers: list[int], connection: socket.socket) -> so
     return socket.socket(fileno=away[0])
 
 
-def _become(request: Request) -> None:
+def _take_over_process_state(request: Request) -> None:
     os.umask(request["umask"])
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -150,7 +150,7 @@ def _dispose(number: int, *, is_ignored: bool) -> None:
         signal.signal(number, wanted)
 
 
-def _wait_for_the_word(connection: socket.socket) -> None:
+def _wait_for_start(connection: socket.socket) -> None:
     """Report that everything is ready, and wait for the command to begin.
 
     Signals that only the client has received so far are delivered here, too: once, even if both received them.
@@ -180,4 +180,4 @@ def begin(command: Callable[[], NoReturn], blocked: list[int]) -> NoReturn:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         command()
     except KeyboardInterrupt:  # before it had begun
-        lifetime.leave(interruptions.tell())
+        lifetime.exit_without_teardown(interruptions.report_interruption())

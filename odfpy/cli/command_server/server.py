@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from odfpy.cli.command_server import standing
-from odfpy.cli.command_server.command import attend, begin
+from odfpy.cli.command_server.command import begin, serve_client
 from odfpy.cli.command_server.imports import import_all
 
 _LOOK_SECONDS: Final = 10.0
@@ -46,7 +46,7 @@ def serve(command: Callable[[], NoReturn]) -> NoReturn:
         connection = _Server(Path(address), idle=float(sys.argv[2])).next_command()
     except BaseException:  # noqa: BLE001 - nobody to tell; the lock stays and marks the failure
         os._exit(1)
-    begin(command, attend(connection, own))
+    begin(command, serve_client(connection, own))
 
 
 def _has_lock(address: str) -> bool:

@@ -99,7 +99,7 @@ def gc(
         age = Duration.parse(older_than) if older_than is not None else None
         reports = maintenance.gc_repository(repo, names or (), older_than=age, dry_run=dry_run, progress=progress)
     else:
-        from odfpy.archive.keeping.releasing import released_objects
+        from odfpy.archive.retention.releasing import released_objects
 
         reports = maintenance.gc(
             names or (),
@@ -374,5 +374,5 @@ def rename(
     session = session_of(context)
     session.wait_for_locks(wait)
     workspace = session.workspace
-    old = name if workspace.storage.has_lost_its_name(name) else workspace.datasets.handle(name)
+    old = name if workspace.storage.has_no_name(name) else workspace.datasets.handle(name)
     session.output.say(f"{old} is now {workspace.datasets.rename(name, new_name)}")

@@ -14,7 +14,7 @@ import typer
 from odfpy.cli.grammar import port_number, session_of
 from odfpy.errors import UsageError
 from odfpy.extras import needs_extra
-from odfpy.stopping import wait_for_the_end
+from odfpy.stopping import wait_for_stop_signal
 
 if TYPE_CHECKING:
     from odfpy.federation.demo.running import RunningWeb
@@ -56,7 +56,7 @@ def demo(
             output.text(_told(web))
             output.say("Ctrl-C stops all of them.")
             output.flush()
-            wait_for_the_end(lambda: output.detail("ending"))
+            wait_for_stop_signal(lambda: output.detail("ending"))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, split_words, whole_number
-from odfpy.cli.sharing.opened import sharing_of, shows_nothing
+from odfpy.cli.sharing.opened import empty_tables_warning, sharing_of
 
 app = group("Grants: who may read which columns and rows of shared tables.")
 
@@ -47,7 +47,7 @@ def add(
     what = " and ".join(filter(None, limits))
     session_of(context).output.say(f"Grant {grant.id}: {grant.principal} reads {grant.path}{what and f', {what}'}")
     if unfit:
-        session_of(context).output.warn(shows_nothing(unfit))
+        session_of(context).output.warn(empty_tables_warning(unfit))
 
 
 @command(app, "odf grant list", "odf grant list acme", name="list")

@@ -45,7 +45,7 @@ def read_file(name: str) -> bytes:
         raise NotFound(f"Cannot read {name}: {error.strerror}") from error
 
 
-def shows_nothing(tables: Sequence[SharePath]) -> str:
+def empty_tables_warning(tables: Sequence[SharePath]) -> str:
     """Return a warning about tables without rows for a grant, because they lack columns that it names."""
     return f"The grant shows nothing of {', '.join(map(str, tables))}: it lacks columns that the grant names"
 

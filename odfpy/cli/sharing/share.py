@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from odfpy.cli.grammar import Form, command, complete_names, group, session_of
-from odfpy.cli.sharing.opened import read_file, sharing_of, shows_nothing
+from odfpy.cli.sharing.opened import empty_tables_warning, read_file, sharing_of
 from odfpy.data.amounts import count_of
 from odfpy.errors import UsageError
 
@@ -160,7 +160,7 @@ def apply(
             step.take()
         session.output.text(f"{step.sign} {step.text}")
         if step.unfit:
-            session.output.warn(shows_nothing(step.unfit))
+            session.output.warn(empty_tables_warning(step.unfit))
     if undeclared:
         session.output.warn(_stay_in_force(undeclared))
     if not found:

@@ -181,7 +181,7 @@ def _time(text: str) -> Timestamp:
 
 
 def _say(session: Session, name: str, reason: Reason, dataset: str | None, expires: Timestamp | None) -> Revoked:
-    from odfpy.coordinator.revoke import say
+    from odfpy.coordinator.revoke import revoke_key
     from odfpy.coordinator.storage.keys import ME, OWNER, UserKeys
     from odfpy.dataset.identity import ActorId
 
@@ -202,7 +202,7 @@ def _say(session: Session, name: str, reason: Reason, dataset: str | None, expir
     except WorkspaceNotFound:
         storage = None
     me = keys.own()
-    done = say(storage, key, reason, holder=holder, me=me, expires=expires, only=only)
+    done = revoke_key(storage, key, reason, holder=holder, me=me, expires=expires, only=only)
     if expires is None and only is None and key == me.actor:
         keys.put_away()
         session.output.say(f"`{ME}` is a new key from now on: {keys.own().actor}")

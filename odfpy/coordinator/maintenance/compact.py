@@ -27,7 +27,7 @@ from odfpy.chain.events import AddData, DataSlice, SourceState
 from odfpy.chain.link_summary import SUMMARY, LinkedObjects
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.ingest.folder_memory import keeping_names
+from odfpy.coordinator.ingest.ingested_files import keeping_names
 from odfpy.coordinator.ingest.watched_folder import STATE_KIND
 from odfpy.coordinator.storage.results import DatasetHandle, Progress, ProgressSink
 from odfpy.coordinator.storage.rewriting import (

@@ -32,8 +32,8 @@ from odfpy.errors import ObjectNotFound, OdfError, TransferError
 from odfpy.files import put_aside
 from odfpy.http.url import without_user
 from odfpy.repository.divergence import read_block
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.objects import ObjectKind, ObjectOfBlock, StreamMonitor, objects_of_blocks
-from odfpy.repository.places.open import open_dataset
 from odfpy.repository.reference_transfer import ReferenceNotThere
 from odfpy.repository.registry import resolve_remote
 from odfpy.repository.transfer.linked import LinkedCopy

@@ -32,7 +32,7 @@ def restore_names(storage: Storage, refs: Sequence[str] | None) -> dict[DatasetI
             dataset_id = DatasetId.parse(f"{DID_ODF_PREFIX}{damaged.name}")
             if alias is not None and (refs is None or any(_means(ref, dataset_id, alias) for ref in refs)):
                 with storage.editing(), suppress(AlreadyExists):
-                    storage.name_again(dataset_id, alias)
+                    storage.restore_name(dataset_id, alias)
                     done[dataset_id] = (str(folder / "info" / "alias"),)
     return done
 

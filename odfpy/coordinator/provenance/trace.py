@@ -55,9 +55,9 @@ class TracedDatasets:
             DependencyCycle: there is no such order.
         """
         lineage = Lineage(self.storage)
-        circle = lineage.circle_below(dataset_id)
-        if circle is not None:
-            raise circle
+        cycle = lineage.cycle_above(dataset_id)
+        if cycle is not None:
+            raise cycle
         ordered = lineage.in_order([self.storage.get(dataset_id)], with_inputs=True)
         return [dataset.handle.id for dataset in reversed(ordered)]
 

@@ -204,7 +204,7 @@ class Storage(WorkspaceFolder):
         self._tell_names()
         return StoredDataset.load(dataset.folder, self)
 
-    def name_again(self, dataset_id: DatasetId, alias: DatasetAlias) -> StoredDataset:
+    def restore_name(self, dataset_id: DatasetId, alias: DatasetAlias) -> StoredDataset:
         """Give a name to a dataset that has lost its own; call it under `editing`.
 
         Raises:
@@ -218,7 +218,7 @@ class Storage(WorkspaceFolder):
         self._tell_names()
         return StoredDataset.load(folder, self)
 
-    def has_lost_its_name(self, ref: str) -> bool:
+    def has_no_name(self, ref: str) -> bool:
         """Return whether the text is the id of a dataset without a readable name."""
         return ref.startswith(DID_ODF_PREFIX) and any(
             f"{DID_ODF_PREFIX}{damaged.name}" == ref for damaged in self.scan()[1]

@@ -25,7 +25,7 @@ def choice_of(folder: Path) -> LinkFilter:
     return LinkFilter.parse(Config.of_dataset(folder).section(CopySection).files)
 
 
-def remember_choice(folder: Path, choice: LinkFilter) -> None:
+def save_choice(folder: Path, choice: LinkFilter) -> None:
     """Save the choice as a setting of the dataset in a folder, unless it is the default."""
     if choice_of(folder) != choice:
         Config.of_dataset(folder).set(SETTING, None if choice.is_whole else str(choice))

@@ -15,8 +15,8 @@ from odfpy.coordinator.storage.keys import UserKeys, required_signers
 from odfpy.coordinator.storage.locks import writer_lock
 from odfpy.coordinator.storage.results import ProgressSink, PullResult
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.coordinator.transfer.files import remember_choice, sent_from, wanted_here
-from odfpy.coordinator.transfer.known_places import KnownPlaces, heads_seen
+from odfpy.coordinator.transfer.files import save_choice, sent_from, wanted_here
+from odfpy.coordinator.transfer.known_remotes import KnownRemotes, seen_heads_of
 from odfpy.coordinator.transfer.outcomes import (
     bytes_reporter,
     hint_if_diverged,
@@ -25,7 +25,7 @@ from odfpy.coordinator.transfer.outcomes import (
     with_reference,
     without_memory_of_user,
 )
-from odfpy.coordinator.transfer.push_places import require_place
+from odfpy.coordinator.transfer.push_targets import check_push_target
 from odfpy.coordinator.transfer.remote_inputs import InputElsewhere
 from odfpy.data.link_filter import LinkFilter
 from odfpy.data.multihash import Multihash
@@ -36,8 +36,8 @@ from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.exchange import fetch_dataset, send_dataset
-from odfpy.repository.places.index import IndexEntry, enter, has_index
-from odfpy.repository.places.open import is_path, normalize_url
+from odfpy.repository.locations.index import IndexEntry, enter, has_index
+from odfpy.repository.locations.open import is_path, normalize_url
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.registry import Aliases, normalize_remote, resolve_remote
 from odfpy.repository.transfer.linked import WantedFiles
@@ -67,7 +67,7 @@ class CopyLimits:
         return None if self.future else Timestamp.now()
 
 
-class Transfers(KnownPlaces):
+class Transfers(KnownRemotes):
     """Transfers between a workspace and other places; used by pull, push and clone."""
 
     @property
@@ -90,7 +90,7 @@ class Transfers(KnownPlaces):
             with suppress(ReferenceNotThere):
                 return self.pull_reference(dataset, url, dataset.branch, taking, progress=progress)
         name, place = str(dataset.handle), without_user(url)
-        seen, files = heads_seen(dataset.folder), wanted_here(dataset.folder, taking.files)
+        seen, files = seen_heads_of(dataset.folder), wanted_here(dataset.folder, taking.files)
 
         options = TransferOptions(
             clock=taking.clock,
@@ -109,7 +109,7 @@ class Transfers(KnownPlaces):
                     raise
                 # Only now: a copy that is merely ahead loses nothing.
                 result = fetch_dataset(url, dataset.layout, replace(options, force=True), progress=reporter)
-        remember_choice(dataset.folder, files.choice)
+        save_choice(dataset.folder, files.choice)
         seen.remember(url, result.source_head)
         undo = f"`odf reset {name} {result.old_head}` restores it, until `odf gc` has run"
         return pull_result(name, result, lambda: dataset.reloaded().state, source=place, if_dropped=undo)
@@ -235,13 +235,13 @@ class Transfers(KnownPlaces):
                 clock=taking.clock, expected_id=expected_id, required=self.required, files=WantedFiles(choice)
             )
             moved = fetch_dataset(url, layout, options, progress=bytes_reporter(str(alias), "pulling", progress))
-            remember_choice(folder, choice)
+            save_choice(folder, choice)
             state = moved.state or layout.chain.state()
             result = pull_result(str(alias), moved, lambda: state)
             # Before the dataset appears: without this it would look like one that was made here, and never be pulled
             # again.
             Aliases.of(folder).add("pull", ref)
-            heads_seen(folder).remember(url, moved.source_head)
+            seen_heads_of(folder).remember(url, moved.source_head)
             with self._storage.editing():
                 copy = self._storage.create(alias, state.dataset_id, folder)
             copy.checked_files.update(checked)
@@ -294,7 +294,7 @@ class Transfers(KnownPlaces):
         aliases = self.aliases(dataset)
         target = self._target(dataset, to, several=several)
         url = resolve_remote(target, self.registry)
-        require_place(url, dataset.handle.alias.name.text)
+        check_push_target(url, dataset.handle.alias.name.text)
         place = without_user(url)
         pull = self.pull_command(dataset, normalize_remote(target))
         with hint_if_diverged(dataset, url, pull):
@@ -314,7 +314,7 @@ class Transfers(KnownPlaces):
         try:
             if to is not None:  # else it is remembered, by an earlier release perhaps with a password
                 aliases.add("push", target)
-            heads_seen(dataset.folder).remember(url, result.new_head)
+            seen_heads_of(dataset.folder).remember(url, result.new_head)
         except OdfError as error:  # the push itself has succeeded
             notes = (*notes, f"the repository could not be remembered for the next time: {error.message}")
         try:

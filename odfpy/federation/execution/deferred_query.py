@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from odfpy.errors import InvalidValue
+from odfpy.escaping import escape_controls
 from odfpy.federation.execution.plan import StartedQuery, WebPlan
 from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.flight import LOCATION
 from odfpy.federation.relay.question import Answer, MissingRelay
 from odfpy.federation.relay.result_files import ResultFile
-from odfpy.visible import visible
 
 _MAX_WHY_LENGTH: Final = 1000
 _UNDER_WAY: Final = ("waiting", "running")
@@ -136,7 +136,7 @@ def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
         rows, statement = state.get("rows"), state.get("statement")
         return replace(
             part,
-            state=visible(answered_text(state, "state")),
+            state=escape_controls(answered_text(state, "state")),
             rows=None if rows is None else int(rows),
             files=files,
             why=_why(state.get("why")),
@@ -148,7 +148,7 @@ def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
 
 def _why(said: Any) -> str | None:
     """Sanitize a relay's reason, which may be any text, to one line without terminal control sequences."""
-    return None if said is None else visible(str(said)[:_MAX_WHY_LENGTH])
+    return None if said is None else escape_controls(str(said)[:_MAX_WHY_LENGTH])
 
 
 def answered_text(tree: Any, key: str) -> str:

@@ -49,7 +49,7 @@ from odfpy.serving.http.logs import log
 from odfpy.serving.relay.asking import LocalRelayClient, SchemaOnlyClient, execute_for_a_call
 from odfpy.serving.relay.entity_tables import EntityTables, bound, parameters_of
 from odfpy.serving.relay.headers import ALLOW_INCOMPLETE, allows_incomplete
-from odfpy.serving.relay.rows import StatedRows
+from odfpy.serving.relay.rows import RowsWithStatement
 from odfpy.serving.relay.sql_tickets import SqlTicket, SqlTickets
 from odfpy.serving.settings import ServeSettings
 
@@ -209,7 +209,7 @@ class FlightSql:
             batches = CallBatches(rows, self._running, control, stack.pop_all(), report)
             statement = f'{{"missing":{missing}}}' if answer.missing else None
             return fl.GeneratorStream(
-                batches.schema, StatedRows(batches, lambda: statement, partial(self._check, caller))
+                batches.schema, RowsWithStatement(batches, lambda: statement, partial(self._check, caller))
             )
 
     # --- Prepared statements ---

@@ -43,7 +43,7 @@ from odfpy.serving.relay.asking import LocalRelayClient
 from odfpy.serving.relay.flight_sql import FlightSql, cancelled_query
 from odfpy.serving.relay.headers import MIDDLEWARE, CallHeadersFactory
 from odfpy.serving.relay.results import ResultCalls
-from odfpy.serving.relay.rows import StatedRows
+from odfpy.serving.relay.rows import RowsWithStatement
 from odfpy.serving.relay.sql_tickets import SqlTickets
 from odfpy.serving.settings import ServeSettings
 
@@ -171,7 +171,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             rows = stack.enter_context(self._reader.rows(opened, control, seconds, self._settings.passed_bytes))
             report = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
             batches = CallBatches(rows, self.running, control, stack.pop_all(), report)
-            stated = StatedRows(batches, lambda: rows.statement, partial(self._check, caller))
+            stated = RowsWithStatement(batches, lambda: rows.statement, partial(self._check, caller))
             return fl.GeneratorStream(batches.schema, stated)
 
     @guarded

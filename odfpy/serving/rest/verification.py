@@ -8,12 +8,17 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from odfpy.codec.explain import explanations
-from odfpy.coordinator.maintenance.last_verification import KeptFinding, KeptLinks, LastVerification, last_verification
+from odfpy.coordinator.maintenance.last_verification import (
+    LastVerification,
+    RecordedFinding,
+    RecordedLinks,
+    last_verification,
+)
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.dataset.identity import ActorId
 from odfpy.errors import InvalidValue, OdfError
-from odfpy.serving.callers.access import AnyCaller, Caller, DatasetPlace, Readable, Writable
+from odfpy.serving.callers.access import AnyCaller, Caller, DatasetTarget, Readable, Writable
 from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.http.errors import Refused
 from odfpy.serving.rest.explanations import ExplanationModel, explained
@@ -165,7 +170,7 @@ def _verifications(request: Request) -> Verifications:
     return found
 
 
-def _there(place: DatasetPlace) -> StoredDataset:
+def _there(place: DatasetTarget) -> StoredDataset:
     if place.dataset is None:
         raise Refused(404, "There is no dataset of that name")
     return place.dataset
@@ -236,7 +241,7 @@ def _report(last: LastVerification, dataset: StoredDataset, *, is_own: bool) -> 
     )
 
 
-def _linked(linked: KeptLinks | None) -> LinkedFilesModel | None:
+def _linked(linked: RecordedLinks | None) -> LinkedFilesModel | None:
     if linked is None:
         return None
     return LinkedFilesModel(
@@ -244,7 +249,7 @@ def _linked(linked: KeptLinks | None) -> LinkedFilesModel | None:
     )
 
 
-def _finding(found: KeptFinding, *, is_own: bool) -> FindingModel:
+def _finding(found: RecordedFinding, *, is_own: bool) -> FindingModel:
     return FindingModel(
         severity=found.severity.value,
         check=found.check,

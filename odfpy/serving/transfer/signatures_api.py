@@ -28,9 +28,9 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import ConcurrentUpdate, InvalidValue, OdfError
-from odfpy.repository.places.http import MAX_SIDE_FILES, SIDE_FILES
+from odfpy.repository.locations.http import MAX_SIDE_FILES, SIDE_FILES
 from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
-from odfpy.serving.callers.access import DatasetPlace, Writable
+from odfpy.serving.callers.access import DatasetTarget, Writable
 from odfpy.serving.rest.models import HASH, with_example
 
 router = APIRouter(tags=["Simple Transfer Protocol"])
@@ -147,7 +147,7 @@ def _require_going_on(name: ReferenceName, layout: DatasetLayout, known: Multiha
         raise HTTPException(403, f"{name} has diverged; overwriting it needs the scope admin")
 
 
-def pushed_reference(place: DatasetPlace, reference: str) -> tuple[ReferenceName, bool]:
+def pushed_reference(place: DatasetTarget, reference: str) -> tuple[ReferenceName, bool]:
     """Return the branch or tag that is to be pushed, and whether it is new.
 
     Raises:
@@ -201,7 +201,7 @@ def _hash(text: str) -> Multihash:
         raise HTTPException(400, "This is not the hash of a block") from error
 
 
-def _there(place: DatasetPlace) -> StoredDataset:
+def _there(place: DatasetTarget) -> StoredDataset:
     if place.dataset is None:
         raise HTTPException(404, "There is no dataset of that name")
     return place.dataset

@@ -207,7 +207,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
 def test_without_a_folder_nothing_more_is_imported() -> None:
     """Whoever has no server pays for one look at a folder."""
     program = (
-        "import sys; from odfpy.cli.command_server import client; before = {*sys.modules}; client.run_elsewhere(); "
+        "import sys; from odfpy.cli.command_server import client; before = {*sys.modules}; client.run_on_server(); "
         "print(sorted({*sys.modules} - before), 'socket' in sys.modules, 'marshal' in sys.modules)"
     )
     environment = {**os.environ, "XDG_RUNTIME_DIR": "/nowhere", "PYTHONPATH": str(Path(__file__).parents[3])}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
-from odfpy.engine.checkpoint import CheckpointRows, KeptRows
+from odfpy.engine.checkpoint import CheckpointFile, CheckpointRows
 from odfpy.engine.spark.incremental.properties.plan_info import (
     Fragment,
     Groups,
@@ -106,7 +106,7 @@ class FragmentRun:
         if plan is not None:
             file = self.pull.scratch / f"keep-{kept.new_name}"
             if count := write_parquet(file, self.pull.catalyst.dataframe(plan)):
-                found.files[kept.new_name] = file, KeptRows(kept.new_name, kept.is_append_only, count)
+                found.files[kept.new_name] = file, CheckpointFile(kept.new_name, kept.is_append_only, count)
         return self.arranged.arrange(stateful_input, [*found.files.values()]) or found
 
     def _only_settles(self) -> bool:

@@ -13,15 +13,15 @@ from fastapi import APIRouter, HTTPException, Query, Request
 
 from odfpy.automation.due import JobKey
 from odfpy.automation.state import SchedulerState
-from odfpy.coordinator.schedules.file import load_schedule, schedule_text, tell_changed
+from odfpy.coordinator.schedules.file import load_schedule, notify_changed, schedule_text
 from odfpy.coordinator.schedules.keeping import drop_schedule, keep_schedule, parse_schedule
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.names import is_url
 from odfpy.errors import InvalidValue, MalformedManifest, UsageError
-from odfpy.repository.places.open import is_path
-from odfpy.serving.callers.access import DatasetPlace, Readable, Writable
+from odfpy.repository.locations.open import is_path
+from odfpy.serving.callers.access import DatasetTarget, Readable, Writable
 from odfpy.serving.http.errors import Refused
 from odfpy.serving.rest.automation.models import AskedModel, NewScheduleModel, ScheduleModel, UpcomingModel
 from odfpy.serving.rest.automation.schedulers import Automations
@@ -43,7 +43,7 @@ def schedule(request: Request, dataset: Readable) -> ScheduleModel:
 def keep(request: Request, place: Writable, body: NewScheduleModel) -> ScheduleModel:
     """Keep a schedule; needs the scope write. What is pushed goes to repositories of the workspace only."""
     dataset = _existing(place)
-    with faults_told():
+    with schedule_faults_as_responses():
         new = parse_schedule(body.yaml)
         _require_repository(new)
         keep_schedule(dataset, new)
@@ -87,12 +87,12 @@ def ask(
     run_id = str(uuid.uuid4())
     with closing(SchedulerState(place.storage.odf / "automation")) as state:
         state.ask(run_id, JobKey(dataset.folder.name, job), time.time())
-    tell_changed(place.storage)
+    notify_changed(place.storage)
     return AskedModel(id=run_id)
 
 
 @contextmanager
-def faults_told() -> Iterator[None]:
+def schedule_faults_as_responses() -> Iterator[None]:
     """Translate errors in a client's schedule into responses.
 
     Raises:
@@ -147,7 +147,7 @@ def _described(request: Request, dataset: StoredDataset) -> ScheduleModel:
     return found
 
 
-def _existing(place: DatasetPlace) -> StoredDataset:
+def _existing(place: DatasetTarget) -> StoredDataset:
     if place.dataset is None:
         raise HTTPException(404, "Dataset not found, or this token may not read it")
     return place.dataset

@@ -65,7 +65,7 @@ def misplaced_subquery(node: Node, source: SourceText) -> UnsupportedQuery:
 
 
 @contextmanager
-def hidden_columns_told(hidden: Collection[str]) -> Iterator[None]:
+def explain_hidden_columns(hidden: Collection[str]) -> Iterator[None]:
     """Explain, in the error for an unknown column, that stateful queries do not see the system columns of inputs.
 
     Args:

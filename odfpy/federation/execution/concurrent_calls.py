@@ -32,7 +32,7 @@ class _Ended:
         return self.found
 
 
-def at_once(
+def call_concurrently(
     calls: Sequence[Callable[[], T]], most: int, give_up: Callable[[BaseException], object] = lambda _: None
 ) -> list[T]:
     """Make calls concurrently, and return their results in order.

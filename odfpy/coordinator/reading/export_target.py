@@ -90,7 +90,7 @@ class ExportTarget:
             _require_exported(to)
 
     @contextmanager
-    def made_aside(self) -> Iterator[Path]:
+    def write_to_temporary(self) -> Iterator[Path]:
         """Yield an empty folder for the files and the sidecar; on success they are flushed and moved into place.
 
         Raises:

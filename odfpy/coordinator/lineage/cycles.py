@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from odfpy.chain.events import SetTransform
-from odfpy.coordinator.lineage.graph import CircleInWorkspace, DependencyCycle, DependencyOrder, circle_error
+from odfpy.coordinator.lineage.graph import CycleInWorkspace, DependencyCycle, DependencyOrder, cycle_error
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -34,7 +34,9 @@ def is_copy(dataset: StoredDataset) -> bool:
         return False
 
 
-def circle_among(way: Sequence[StoredDataset], inputs_of: InputsOf, known: dict[DatasetId, Before]) -> DependencyCycle:
+def cycle_error_of(
+    way: Sequence[StoredDataset], inputs_of: InputsOf, known: dict[DatasetId, Before]
+) -> DependencyCycle:
     """Return the error for datasets that are derived from each other, with a hint that fixes it.
 
     Args:
@@ -44,9 +46,9 @@ def circle_among(way: Sequence[StoredDataset], inputs_of: InputsOf, known: dict[
     """
     for dataset in way:
         if dataset.handle.id not in known:
-            known[dataset.handle.id] = _before_the_circle(dataset, inputs_of)
+            known[dataset.handle.id] = _before_the_cycle(dataset, inputs_of)
     names = [str(dataset.handle) for dataset in way]
-    return circle_error(names, hint=_way_out(way[1:], known), error=CircleInWorkspace)
+    return cycle_error(names, hint=_way_out(way[1:], known), error=CycleInWorkspace)
 
 
 def _way_out(members: Sequence[StoredDataset], known: Mapping[DatasetId, Before]) -> str:
@@ -61,7 +63,7 @@ def _way_out(members: Sequence[StoredDataset], known: Mapping[DatasetId, Before]
     return f"`odf reset {name} {number}` resets {name} to its previous query; or {_OTHER_INPUTS}."
 
 
-def _before_the_circle(dataset: StoredDataset, inputs_of: InputsOf) -> Before:
+def _before_the_cycle(dataset: StoredDataset, inputs_of: InputsOf) -> Before:
     since: Before = []
     try:
         for hashed in dataset.chain.iter_blocks():
@@ -69,7 +71,7 @@ def _before_the_circle(dataset: StoredDataset, inputs_of: InputsOf) -> Before:
             if not isinstance(event, SetTransform):
                 continue
             inputs = [item.dataset_ref for item in event.inputs if isinstance(item.dataset_ref, DatasetId)]
-            if not closes_circle(dataset.handle.id, inputs, inputs_of):
+            if not path_of_cycle(dataset.handle.id, inputs, inputs_of):
                 return since
             since = [(hashed.block.system_time, hashed.block.sequence_number - 1)]
     except OdfError:  # damage is reported elsewhere
@@ -77,7 +79,7 @@ def _before_the_circle(dataset: StoredDataset, inputs_of: InputsOf) -> Before:
     return []
 
 
-def closes_circle(dataset_id: DatasetId, inputs: Sequence[DatasetId], inputs_of: InputsOf) -> tuple[DatasetId, ...]:
+def path_of_cycle(dataset_id: DatasetId, inputs: Sequence[DatasetId], inputs_of: InputsOf) -> tuple[DatasetId, ...]:
     """Return the path from a dataset back to itself, if it had these inputs; empty if there would be none.
 
     Args:

@@ -21,7 +21,7 @@ from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning
 from odfpy.data.schemas.fit import fit_table
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.slice import iter_slice, slice_schema
-from odfpy.ingest.lanes.places import PLACES, MergedPlaces, RepeatedKeys
+from odfpy.ingest.lanes.positions import PLACES, MergedPositions, RepeatedKeys
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.runs import Run, gather_runs, rows_of_run, write_batches
 from odfpy.ingest.ledger_conflicts import conflicting_places, others, warning_of, with_fingerprints
@@ -39,7 +39,7 @@ _ROWS_AT_ONCE: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class MergeHere:
+class TaskMerge:
     """The merge of one ingest; its methods are run by tasks.
 
     Attributes:
@@ -65,7 +65,7 @@ class MergeHere:
             (found,) = db.execute(query).fetchall()
         return RepeatedKeys(*(int(number or 0) for number in found))
 
-    def places(self) -> MergedPlaces:
+    def places(self) -> MergedPositions:
         """Return the result of the merge, in order."""
         counts = np.zeros(4, np.int64)
         path = f"{self.folder}/places"
@@ -81,9 +81,11 @@ class MergeHere:
             found = db.sql(merged_places(self.plan)).to_arrow_reader(_ROWS_AT_ONCE)
             write_batches(PLACES, counted(iter(found)), path)
         appended, retracted, corrected_from, corrected_to = counts.tolist()
-        return MergedPlaces((path,), (int(counts.sum()),), counts=(appended, retracted, corrected_from, corrected_to))
+        return MergedPositions(
+            (path,), (int(counts.sum()),), counts=(appended, retracted, corrected_from, corrected_to)
+        )
 
-    def warn_conflicting_rows(self, places: MergedPlaces) -> tuple[DataWarning, ...]:
+    def warn_conflicting_rows(self, places: MergedPositions) -> tuple[DataWarning, ...]:
         """Return the warning on keys that a ledger knows with different values; reads history and the dropped rows."""
         taken = places.between(0, places.rows).column("pos").to_numpy() if places.rows else np.empty(0, np.int64)
         left_out = others(taken, sum(run.rows for run in self.runs))

@@ -8,7 +8,7 @@ import time
 from collections import deque
 
 
-class Waiting:
+class WorkQueue:
     """A thread-safe queue of names for workers.
 
     A worker is *active* from the moment that it takes a name until `rest`. While it waits for a retry, it rests, too;

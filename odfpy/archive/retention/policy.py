@@ -150,7 +150,7 @@ class ArchivePolicy:
         """
         return None if self.keeps(history, now) else self.rule_for(history[-1])
 
-    def lets_go(self, history: Sequence[FileRecord], now: int) -> bool:
+    def allows_removal(self, history: Sequence[FileRecord], now: int) -> bool:
         """Return whether the bytes of a file may be removed: it was withdrawn or expired, and nothing requires it.
 
         Args:

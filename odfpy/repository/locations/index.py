@@ -20,7 +20,7 @@ from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue, OdfError, TransferError
 from odfpy.files import locked_folder, replace_file
 from odfpy.http.url import without_user
-from odfpy.repository.places.open import in_bucket, is_writable, normalize_url
+from odfpy.repository.locations.open import in_bucket, is_writable, normalize_url
 from odfpy.values import dataclass
 
 if TYPE_CHECKING:
@@ -140,9 +140,9 @@ def _folder_at(url: str) -> Path:
 
 def _object_at(url: str) -> tuple[Bucket, str]:
     """Return the bucket and the key of the index of a repository in a bucket."""
-    from odfpy.repository.bucket.place import open_bucket, parse_place
+    from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 
-    place = parse_place(url)
+    place = parse_bucket_url(url)
     return open_bucket(place), f"{place.folder}{INDEX_FILE}"
 
 

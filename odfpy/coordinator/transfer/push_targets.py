@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import UsageError
 from odfpy.http.url import without_user
-from odfpy.repository.places.index import has_index
-from odfpy.repository.places.listing import holds_datasets
-from odfpy.repository.places.open import is_writable, open_dataset, smart_base
+from odfpy.repository.locations.index import has_index
+from odfpy.repository.locations.listing import holds_datasets
+from odfpy.repository.locations.open import is_writable, open_dataset, smart_base
 
 
-def require_place(url: str, name: str) -> None:
+def check_push_target(url: str, name: str) -> None:
     """Check that a dataset may be put into a folder or bucket, with no other dataset above or below it.
 
     Args:

@@ -50,9 +50,9 @@ def normalize_url(text: str) -> str:
             hint=did_you_mean(scheme, known, otherwise=f"Kinds: {', '.join(known)}"),
         )
     if in_bucket(text):
-        from odfpy.repository.bucket.place import parse_place
+        from odfpy.repository.bucket.location import parse_bucket_url
 
-        parse_place(text)
+        parse_bucket_url(text)
         return text.rstrip("/")
     parts = split_url(text)
     if parts.query or parts.fragment or not parts.hostname:
@@ -111,13 +111,13 @@ def _open_folder(url: str) -> DatasetLayout:
 
 
 def _open_server(url: str) -> DatasetLayout:
-    from odfpy.repository.places.http import http_dataset  # avoids loading TLS if no network is needed
+    from odfpy.repository.locations.http import http_dataset  # avoids loading TLS if no network is needed
 
     return http_dataset(smart_base(url) or url)
 
 
 def _open_bucket(url: str) -> DatasetLayout:
-    from odfpy.repository.bucket.place import bucket_dataset
+    from odfpy.repository.bucket.location import bucket_dataset
 
     return bucket_dataset(url)
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from odfpy.archive.index.adding import Sizes, with_rows_added
 from odfpy.archive.index.catalog import FILE, Catalog
 from odfpy.archive.index.checked_file import IndexDamaged
-from odfpy.archive.index.growth import Sizes, grown
 from odfpy.archive.index.segment import Segment, opened
 from odfpy.archive.index.versions import Rows, rows_of
 from odfpy.archive.rows import COLUMNS
@@ -48,7 +48,9 @@ class OpenIndex:
     segments: tuple[Segment, ...]
 
 
-def up_to_date(dataset: StoredDataset, progress: ProgressSink, sizes: Sizes, known: Mapping[str, Segment]) -> OpenIndex:
+def updated_index(
+    dataset: StoredDataset, progress: ProgressSink, sizes: Sizes, known: Mapping[str, Segment]
+) -> OpenIndex:
     """Return the index with all rows up to the head of a dataset, or further if another process has updated it.
 
     Args:
@@ -153,7 +155,7 @@ def _grown(
         progress(Progress(str(dataset.handle), "indexing files", done, total, "records"))
 
     segments = opened(folder, catalog.segments, known)
-    return grown(folder, catalog, segments, _rows(dataset, slices), str(dataset.state.head), sizes, tell)
+    return with_rows_added(folder, catalog, segments, _rows(dataset, slices), str(dataset.state.head), sizes, tell)
 
 
 def _blocks_after(dataset: StoredDataset, head: str | None) -> list[HashedBlock] | None:
@@ -184,6 +186,6 @@ def _no_place(dataset: StoredDataset, folder: Path, error: OSError) -> OdfError:
     )
 
 
-def same_but_at_head(dataset: StoredDataset) -> StoredDataset:
+def dataset_at_head(dataset: StoredDataset) -> StoredDataset:
     """Return the current state of a dataset that is viewed as at a block."""
     return replace(dataset, block=None)

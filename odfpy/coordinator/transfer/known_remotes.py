@@ -12,12 +12,12 @@ from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remot
 from odfpy.repository.seen_heads import SeenHeads
 
 
-def heads_seen(folder: Path) -> SeenHeads:
+def seen_heads_of(folder: Path) -> SeenHeads:
     """Return the heads that other places had when a dataset was last pulled or pushed, by its folder."""
     return SeenHeads(folder / "info" / "remotes.yaml")
 
 
-def was_head_here(dataset: StoredDataset, url: str, head: Multihash) -> bool:
+def was_local_head(dataset: StoredDataset, url: str, head: Multihash) -> bool:
     """Return whether the head of another place was once the head here, before the history was replaced.
 
     Args:
@@ -25,10 +25,10 @@ def was_head_here(dataset: StoredDataset, url: str, head: Multihash) -> bool:
         url: URL of the other place.
         head: its head.
     """
-    return head in dataset.layout.blocks or head == heads_seen(dataset.folder).get(url)  # seen before `odf gc`
+    return head in dataset.layout.blocks or head == seen_heads_of(dataset.folder).get(url)  # seen before `odf gc`
 
 
-class KnownPlaces:
+class KnownRemotes:
     """Stored locations of other copies. Transfers are in `Transfers`, which takes ten times as long to import."""
 
     def __init__(self, storage: Storage) -> None:
@@ -47,7 +47,7 @@ class KnownPlaces:
     @staticmethod
     def seen_heads(dataset: StoredDataset) -> SeenHeads:
         """Return the heads that other places had at the last pull or push."""
-        return heads_seen(dataset.folder)
+        return seen_heads_of(dataset.folder)
 
     def pull_command(self, dataset: StoredDataset, remote: str) -> str:
         """Return the command that pulls an existing dataset from a place, whatever its name there."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfpy.cli.archive.options import required, where_of
+from odfpy.cli.archive.options import origin_of, required
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from odfpy.cli.session import Session
 
 
-def described(
+def files_to_push(
     session: Session,
     files: Sequence[str | Path],
     *,
@@ -50,7 +50,7 @@ def described(
     found = new_files(
         files,
         what=required(what, "--what"),
-        where=where_of(session, where),
+        where=origin_of(session, where),
         start=required(start, "--start", "Give a date, now, or mtime for when the file was modified last."),
         end=end,
         work_id=work_id,

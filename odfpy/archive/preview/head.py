@@ -12,7 +12,7 @@ _WITH_HEADER: Final = 31  # zlib parameters: a gzip header, and the largest wind
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class FileHead:
     """The beginning of a file.
 
     Attributes:
@@ -28,7 +28,7 @@ class Beginning:
     problem: str | None = None
 
 
-def beginning_of(stream: BinaryIO, most: int) -> Beginning:
+def read_head(stream: BinaryIO, most: int) -> FileHead:
     """Read the beginning of a file.
 
     Args:
@@ -40,10 +40,10 @@ def beginning_of(stream: BinaryIO, most: int) -> Beginning:
     if head == _GZIP:
         return _unpacked(stream, head, most)
     data = head + _read(stream, most + 1 - len(head))
-    return Beginning(data[:most], len(data) <= most)
+    return FileHead(data[:most], len(data) <= most)
 
 
-def _unpacked(stream: BinaryIO, head: bytes, most: int) -> Beginning:
+def _unpacked(stream: BinaryIO, head: bytes, most: int) -> FileHead:
     found, packed, left = bytearray(), head, 16 * most
     unpacker, problem = zlib.decompressobj(_WITH_HEADER), None
     try:
@@ -64,11 +64,11 @@ def _unpacked(stream: BinaryIO, head: bytes, most: int) -> Beginning:
             packed = unpacker.unconsumed_tail or unpacker.unused_data
     except zlib.error as error:
         problem = f"it is damaged ({error})"
-    return Beginning(bytes(found[:most]), is_whole=False, packing="gzip", problem=problem)
+    return FileHead(bytes(found[:most]), is_whole=False, packing="gzip", problem=problem)
 
 
-def _ended(data: bytes, *, is_whole: bool) -> Beginning:
-    return Beginning(data, is_whole, "gzip", None if is_whole else "it is truncated")
+def _ended(data: bytes, *, is_whole: bool) -> FileHead:
+    return FileHead(data, is_whole, "gzip", None if is_whole else "it is truncated")
 
 
 def _read(stream: BinaryIO, count: int) -> bytes:

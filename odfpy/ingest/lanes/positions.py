@@ -11,11 +11,11 @@ import pyarrow as pa
 from odfpy.ingest.lanes.source import open_table
 
 PLACES: Final = pa.schema([("op", pa.int32()), ("pos", pa.int64())])
-"""Of the files of `MergedPlaces`."""
+"""Of the files of `MergedPositions`."""
 
 
 @dataclass(frozen=True, slots=True)
-class MergedPlaces:
+class MergedPositions:
     """Operations and positions of all rows of a result, in files of consecutive ranks.
 
     Attributes:

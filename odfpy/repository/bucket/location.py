@@ -24,7 +24,7 @@ for _library in ("adlfs", "aiobotocore", "azure", "botocore", "fsspec", "gcsfs",
 
 
 @dataclass(frozen=True, slots=True)
-class BucketPlace:
+class BucketLocation:
     """A folder of a bucket, as in a URL.
 
     Attributes:
@@ -50,7 +50,7 @@ class BucketPlace:
         return f"{self.scheme.removeprefix('s3+')}://{self.server}" if self.server else None
 
 
-def parse_place(url: str) -> BucketPlace:
+def parse_bucket_url(url: str) -> BucketLocation:
     """Parse a URL.
 
     Raises:
@@ -82,10 +82,10 @@ def parse_place(url: str) -> BucketPlace:
             f"Not a URL of a bucket or a folder in it: {url!r}", hint=f"Its form is {form}, with no ? or #."
         )
     bucket, *folders = names
-    return BucketPlace(scheme, server, bucket, "".join(f"{name}/" for name in folders))
+    return BucketLocation(scheme, server, bucket, "".join(f"{name}/" for name in folders))
 
 
-def open_bucket(place: BucketPlace) -> Bucket:
+def open_bucket(place: BucketLocation) -> Bucket:
     """Return the bucket of a folder, with shared connections. Nothing is requested yet.
 
     Raises:
@@ -100,9 +100,9 @@ def bucket_dataset(url: str) -> DatasetLayout:
     """Return the dataset at the URL of a folder of a bucket.
 
     Raises:
-        InvalidValue, TransferError: as `parse_place` and `open_bucket`.
+        InvalidValue, TransferError: as `parse_bucket_url` and `open_bucket`.
     """
-    place = parse_place(url)
+    place = parse_bucket_url(url)
     return dataset_in(open_bucket(place), place.folder)
 
 

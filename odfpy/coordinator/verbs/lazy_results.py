@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 R = TypeVar("R")
 
 
-class ResultsToCome(Iterator[R], Generic[R]):
+class LazyResults(Iterator[R], Generic[R]):
     """Lazy results of a verb. If none is consumed, a warning says that nothing was done."""
 
     def __init__(self, made: Iterator[R], verb: str) -> None:
@@ -20,19 +20,19 @@ class ResultsToCome(Iterator[R], Generic[R]):
         """
         self._made = _each(made)
         self._verb = verb
-        self._is_asked = False
+        self._is_consumed = False
 
     def __next__(self) -> R:
-        self._is_asked = True
+        self._is_consumed = True
         return next(self._made)
 
     def close(self) -> None:
         """Stop the work, as closing a generator does."""
-        self._is_asked = True
+        self._is_consumed = True
         self._made.close()
 
     def __del__(self) -> None:
-        if not self._is_asked:
+        if not self._is_consumed:
             warnings.warn(
                 f"{self._verb}() did nothing, since its results were not requested: loop over them, or use list(...)",
                 RuntimeWarning,

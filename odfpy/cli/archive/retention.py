@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfpy.cli.archive.options import ArchiveName, Who, Why, archive_of, local, who_of
+from odfpy.cli.archive.options import ArchiveName, Who, Why, acting_user, archive_of, local
 from odfpy.cli.grammar import Form, command, group, session_of
 from odfpy.data.amounts import count_of
 from odfpy.errors import UsageError
@@ -50,8 +50,8 @@ def add(
     archive: ArchiveName = None,
 ) -> None:
     """Keep files until the hold is lifted; by default, all files of the archive."""
-    from odfpy.archive.keeping.policy import LegalHold
     from odfpy.archive.question import words
+    from odfpy.archive.retention.policy import LegalHold
     from odfpy.data.timestamp import Timestamp
 
     session = session_of(context)
@@ -64,7 +64,7 @@ def add(
         end=_time(end),
         work_id=work_id,
         ids=words(ids or ()),
-        who=who_of(who),
+        who=acting_user(who),
         why=why,
         since=Timestamp.now().floor_millis(),
     )
@@ -131,13 +131,13 @@ def set_rule(
     archive: ArchiveName = None,
 ) -> None:
     """Set how long files have to be kept; the most specific rule applies."""
-    from odfpy.archive.keeping.policy import RetentionRule
+    from odfpy.archive.retention.policy import RetentionRule
     from odfpy.data.timestamp import Timestamp
 
     session = session_of(context)
     opened = _opened(session, archive)
     now = Timestamp.now().floor_millis()
-    rule = RetentionRule(keep=keep, what=what, where=where, who=who_of(who), why=why, since=now)
+    rule = RetentionRule(keep=keep, what=what, where=where, who=acting_user(who), why=why, since=now)
     opened.change_policy(lambda policy: policy.with_rule(rule))
     session.output.say(f"{opened.name}: {rule}")
 
@@ -187,7 +187,7 @@ def expire(
             f"{opened.name} has no retention rules, so nothing expires",
             hint="odf archive retention set 365d --what WHAT --why REASON",
         )
-    found = list(expired_files(opened, now) if dry_run else record(opened, who=who_of(who), now=now))
+    found = list(expired_files(opened, now) if dry_run else record(opened, who=acting_user(who), now=now))
     rows = [{**item.record.to_dict(), "url": opened.url(item.record), "rule": str(item.rule)} for item in found]
     if rows or not output.for_people:
         output.records(rows, {"url": "url", "path": "path", "start": "start_iso", "rule": "rule"})

@@ -40,8 +40,8 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.errors import InvalidValue, TransferError
 from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.repository.credentials import authorization
+from odfpy.repository.locations.http import MAX_SIDE_FILES, SIDE_FILES, HttpRefStore, http_dataset
 from odfpy.repository.peer_errors import AccessRefused
-from odfpy.repository.places.http import MAX_SIDE_FILES, SIDE_FILES, HttpRefStore, http_dataset
 
 TAKES_SIGNATURES = "signatures"
 TAKES_REFERENCES = "references"

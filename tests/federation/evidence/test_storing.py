@@ -24,7 +24,7 @@ from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import AlreadyExists, OdfError, UsageError
 from odfpy.federation.authority import Issued
 from odfpy.federation.errors import AnswerNotKept
-from odfpy.federation.evidence.place import AnswerPlace
+from odfpy.federation.evidence.answer_datasets import AnswerDatasets
 from odfpy.federation.evidence.recompute import counted
 from odfpy.federation.evidence.rows import PartFiles, write_parts
 from odfpy.federation.evidence.verifying import verify
@@ -122,7 +122,7 @@ def test_rows_of_parts_come_back_exactly(workspace: Workspace, tmp_path: Path) -
         pq.write_table(table.slice(0, number), path)  # one without rows
         parts.append((number, [path]))
     write_parts(tmp_path / "all.parquet", table.schema, parts)
-    made = AnswerPlace(workspace, "answer").make("parts", "parts", tmp_path / "all.parquet")
+    made = AnswerDatasets(workspace, "answer").make("parts", "parts", tmp_path / "all.parquet")
     found = PartFiles("f1", table.schema, range(3), tmp_path)
     with CancellationToken() as control:
         found.read(workspace, made, control)
@@ -188,7 +188,7 @@ def test_names_that_are_taken_are_refused_before_anybody_is_asked(
 ) -> None:
     file = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"a": [1]}), file)
-    AnswerPlace(workspace, "x").make("Taken", "something", file)
+    AnswerDatasets(workspace, "x").make("Taken", "something", file)
     workspace.add(workspace.load([_manifest(tmp_path, "below.parts.1")]))
     asked = web.asks(ann, "na")
     monkeypatch.delattr(type(asked.asker), "ask")
@@ -275,8 +275,8 @@ def test_a_relay_that_signs_for_other_rows_is_missing(
 KILLED = """
 import os, signal, sys
 from odfpy.coordinator.workspace import Workspace
-from odfpy.federation.evidence.place import AnswerPlace
-from odfpy.federation.evidence import keeping
+from odfpy.federation.evidence.answer_datasets import AnswerDatasets
+from odfpy.federation.evidence import storing
 from odfpy.web import connect
 
 folder, location, how, certificate = sys.argv[1:]
@@ -287,11 +287,11 @@ def killed(*_):
 if how == "before rows":
     Workspace.ingest = killed
 elif how == "before the answer":
-    keeping._Keeper._write_rest = killed
+    storing._Keeper._write_rest = killed
 elif how == "before it is verified":
-    keeping.verify = lambda *_, **__: killed()
+    storing.verify = lambda *_, **__: killed()
 else:
-    AnswerPlace.finish = killed
+    AnswerDatasets.finish = killed
 with connect(location, f"{certificate}.pem", f"{certificate}.key", f"{certificate}.ca") as web:
     web.sql_into("SELECT id FROM item", Workspace.open(folder), "answer")
 """
@@ -322,15 +322,15 @@ def test_what_a_killed_process_has_left_is_removed_by_the_next_one(
 def test_nothing_is_left_when_something_fails(
     step: str, web: ServedWeb, ann: Issued, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = getattr(AnswerPlace, step)
+    original = getattr(AnswerDatasets, step)
 
-    def failing(self: AnswerPlace, *given: Any) -> str:
+    def failing(self: AnswerDatasets, *given: Any) -> str:
         if step == "make" and given[0] == "answer.parts.1":
             found: str = original(self, *given)
             return found
         raise OdfError("The disk is full")
 
-    monkeypatch.setattr(AnswerPlace, step, failing)
+    monkeypatch.setattr(AnswerDatasets, step, failing)
     with pytest.raises(OdfError, match="disk is full"):
         web.asks(ann, "na").sql_into(IDS, workspace, "answer")
     assert names(workspace) == []

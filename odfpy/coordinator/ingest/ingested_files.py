@@ -51,7 +51,7 @@ class FileContent:
 
 
 @dataclass
-class FolderMemory:
+class IngestedFiles:
     """The memory of the files that a source has ingested.
 
     Attributes:
@@ -69,7 +69,7 @@ class FolderMemory:
     contents: dict[str, FileContent] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, dataset: StoredDataset, step: FetchFilesGlob) -> FolderMemory:
+    def of(cls, dataset: StoredDataset, step: FetchFilesGlob) -> IngestedFiles:
         """Return the stored memory; an empty one if it is damaged, or belongs to another folder."""
         memory = cls(dataset, step)
         try:
@@ -83,13 +83,13 @@ class FolderMemory:
         return memory
 
     @classmethod
-    def of_source(cls, dataset: StoredDataset, source: SetPollingSource | None) -> FolderMemory | None:
+    def of_source(cls, dataset: StoredDataset, source: SetPollingSource | None) -> IngestedFiles | None:
         """Return the memory of a source of files; None for other sources, or without a source."""
         if source is None or not isinstance(source.fetch, FetchFilesGlob):
             return None
         return cls.of(dataset, source.fetch)
 
-    def take_in(self, name: str, path: Path, before: FileContent | None) -> None:
+    def record(self, name: str, path: Path, before: FileContent | None) -> None:
         """Record the content of an ingested file.
 
         Args:
@@ -189,7 +189,7 @@ class FolderMemory:
 @contextmanager
 def keeping_names(dataset: StoredDataset) -> Iterator[None]:
     """Preserve known names while the enclosed block rewrites the history, which may merge their blocks."""
-    memory = FolderMemory.of_source(dataset, dataset.state.polling_source)
+    memory = IngestedFiles.of_source(dataset, dataset.state.polling_source)
     if memory is not None:
         memory.catch_up()
     yield
@@ -199,7 +199,7 @@ def keeping_names(dataset: StoredDataset) -> Iterator[None]:
 
 
 @contextmanager
-def saving(memory: FolderMemory | None) -> Iterator[None]:
+def saving(memory: IngestedFiles | None) -> Iterator[None]:
     """Save what a pull has learned about files, however it ends."""
     try:
         yield

@@ -4,7 +4,7 @@
     <repository>/<account>/<name>/refs/head    a dataset of an account
 
 Nodes (`odf serve`) have their own list. Plain file servers cannot list their content: there, the index that pushes
-maintain is used (`odfpy.repository.places.index`).
+maintain is used (`odfpy.repository.locations.index`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import AccountName, DatasetAlias, DatasetName, matches_search
 from odfpy.errors import InvalidValue, NotFound, OdfError, TransferError
 from odfpy.repository.divergence import read_block
+from odfpy.repository.locations.index import read_index
+from odfpy.repository.locations.open import in_bucket, normalize_url, open_dataset, smart_base
 from odfpy.repository.objects import run_all
-from odfpy.repository.places.index import read_index
-from odfpy.repository.places.open import in_bucket, normalize_url, open_dataset, smart_base
 from odfpy.values import dataclass
 
 _PAGE = 1000
@@ -210,9 +210,9 @@ def _folders(folder: Path) -> list[str]:
 
 
 def _in_bucket(url: str) -> list[DatasetAlias]:
-    from odfpy.repository.bucket.place import open_bucket, parse_place
+    from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 
-    place = parse_place(url)
+    place = parse_bucket_url(url)
     bucket = open_bucket(place)
     found: list[DatasetAlias] = []
 
@@ -230,9 +230,9 @@ def _in_bucket(url: str) -> list[DatasetAlias]:
 
 
 def _begins_with_dataset(url: str) -> bool:
-    from odfpy.repository.bucket.place import open_bucket, parse_place
+    from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 
-    place = parse_place(url)
+    place = parse_bucket_url(url)
     bucket = open_bucket(place)
     names = [name for name in bucket.list(place.folder).folders if _is_name(name) and name not in _OF_DATASETS]
     return any("refs" in bucket.list(f"{place.folder}{name}/").folders for name in names[:_MAX_FOLDERS])

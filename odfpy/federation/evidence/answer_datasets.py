@@ -35,7 +35,7 @@ KEYWORD: Final = "odf-web-answer"
 """Keyword of all datasets that belong to an answer."""
 
 
-class AnswerPlace:
+class AnswerDatasets:
     """The datasets of an answer in a workspace: reserves their names, creates them and cleans up.
 
     Attributes:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @with_checked_arguments
-class Subjects:
+class VerbGroups:
     """The verbs that a workspace offers, an attribute for each subject.
 
     Attributes:

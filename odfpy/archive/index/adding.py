@@ -41,7 +41,7 @@ class Sizes:
 DEFAULT_SIZES = Sizes()
 
 
-def grown(
+def with_rows_added(
     folder: Path,
     catalog: Catalog,
     segments: Sequence[Segment],

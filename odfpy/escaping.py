@@ -17,17 +17,17 @@ _IN_JSON: Final = re.compile(f"[{_UNSEEN}]")
 _NAMES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """A text that is to be one line, with all of these spelled out."""
     return _IN_A_LINE.sub(_spelled, text)
 
 
-def visible_lines(text: str) -> str:
+def escape_controls_in_lines(text: str) -> str:
     """The same of a text that may have line feeds and tabs, which stay."""
     return _IN_LINES.sub(_spelled, text)
 
 
-def visible_in_json(text: str) -> str:
+def escape_controls_in_json(text: str) -> str:
     """The same of JSON, which means what it meant: they can only stand in texts, where these are their escapes."""
     return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 

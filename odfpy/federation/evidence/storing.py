@@ -23,7 +23,7 @@ from odfpy import __version__
 from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import UsageError
 from odfpy.federation.errors import AnswerNotKept, AuthenticationFailed
-from odfpy.federation.evidence.place import AnswerPlace
+from odfpy.federation.evidence.answer_datasets import AnswerDatasets
 from odfpy.federation.evidence.recompute import AnswerRows, counted
 from odfpy.federation.evidence.record import AnswerRecord, KeptPart, PartsDataset, signed_text
 from odfpy.federation.evidence.rows import SYSTEM, PartFiles, batches_of, write_parts
@@ -64,7 +64,7 @@ def check_columns(plan: WebPlan) -> None:
             raise UsageError(f"Two columns of the answer are called {name}", hint="Give one another name with AS.")
 
 
-def keep(
+def store_answer(
     answer: WebAnswer,
     workspace: Workspace,
     name: str,
@@ -92,7 +92,7 @@ def keep(
         AnswerNotKept: it does not pass verification; everything is removed.
         OdfError: the datasets cannot be written; everything is removed.
     """
-    place = AnswerPlace(workspace, name)
+    place = AnswerDatasets(workspace, name)
     check_columns(answer.asked.plan)
     with ExitStack() as stack:
         inner = stack.enter_context(CancellationToken())
@@ -109,7 +109,7 @@ def keep(
 class _Keeper:
     def __init__(
         self,
-        place: AnswerPlace,
+        place: AnswerDatasets,
         answer: WebAnswer,
         credentials: Credentials,
         authorities: Authorities,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from odfpy.archive.keeping.policy import policy_in
+from odfpy.archive.retention.policy import policy_in
 from odfpy.archive.rows import is_archive
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
@@ -34,6 +34,6 @@ def released_objects(dataset: StoredDataset, names: Sequence[Multihash]) -> Coll
     for name in names:
         histories = index.histories_of_object(name).values()
         # Without a record, or with one retracted by another program, no one has released the bytes.
-        if histories and all(policy.lets_go(history, now) for history in histories):
+        if histories and all(policy.allows_removal(history, now) for history in histories):
             found.append(name)
     return found

@@ -13,11 +13,11 @@ from typing import BinaryIO
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ObjectNotFound, OdfError
-from odfpy.repository.places.open import in_bucket, open_dataset
+from odfpy.repository.locations.open import in_bucket, open_dataset
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
 
 
-def open_elsewhere(dataset: StoredDataset, name: Multihash, offset: int) -> BinaryIO:
+def open_remote_copy(dataset: StoredDataset, name: Multihash, offset: int) -> BinaryIO:
     """Open an object as a stream from an offset.
 
     Args:
@@ -37,7 +37,7 @@ def open_elsewhere(dataset: StoredDataset, name: Multihash, offset: int) -> Bina
     raise ObjectNotFound("; ".join(reasons) or "it has no repository that it was pulled from or pushed to")
 
 
-def presigned_elsewhere(dataset: StoredDataset, name: Multihash, seconds: int) -> str | None:
+def presign_remote_copy(dataset: StoredDataset, name: Multihash, seconds: int) -> str | None:
     """Return a temporary URL of a bucket from which anybody can read the object; None if there is none.
 
     Args:
@@ -45,11 +45,11 @@ def presigned_elsewhere(dataset: StoredDataset, name: Multihash, seconds: int) -
         name: name of the object.
         seconds: lifetime of the URL.
     """
-    from odfpy.repository.bucket.place import open_bucket, parse_place
+    from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 
     for url in filter(in_bucket, _urls(dataset)):
         with suppress(OdfError, FileNotFoundError):  # the next remote may have it
-            place = parse_place(url)
+            place = parse_bucket_url(url)
             bucket, key = open_bucket(place), f"{place.folder}data/{name}"
             bucket.ask(key, bucket.client.size, key)
             signed = bucket.ask(key, bucket.client.presigned, key, seconds)
