@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from odfpy.chain.encoding import load_snapshots
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError
-from odfpy.files import make_folder, still_named, sync_folder, try_lock
+from odfpy.files import is_same_file, make_folder, sync_folder, try_lock
 from odfpy.values import dataclass
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class RecordLog:
             path = self._folder / f"{uuid.uuid4()}.ndjson"
             file = path.open("xb")
             fcntl.flock(file, fcntl.LOCK_EX)
-            if still_named(file, path):  # else another process has ingested and removed the empty file
+            if is_same_file(file, path):  # else another process has ingested and removed the empty file
                 sync_folder(self._folder)
                 return file
             file.close()
@@ -306,7 +306,7 @@ def _complete(folder: Path) -> Iterator[list[Path]]:
                     file.close()
                     continue
                 held.enter_context(file)
-                if still_named(file, path):  # else another process has just ingested it
+                if is_same_file(file, path):  # else another process has just ingested it
                     found.append(path)
         yield found
 

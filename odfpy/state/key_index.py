@@ -27,7 +27,7 @@ from odfpy.data.schemas.fit import fit_table
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
-from odfpy.files import written_aside
+from odfpy.files import replaced_atomically
 from odfpy.state.database import shared_database
 from odfpy.state.entries import HASH, KeyColumns, merged_entries, sorted_entries
 from odfpy.state.fingerprints import Entries, Fingerprints
@@ -192,7 +192,7 @@ def _save(index: KeyIndex) -> None:
     """Replace the file `index`, then remove files that are no longer part of the index."""
     runs = [asdict(run) for run in index.runs]
     tree = {**_origin(index.purpose), "token": index.token, "key_types": index.key_types, "runs": runs}
-    with written_aside(index.folder / INDEX) as temporary:
+    with replaced_atomically(index.folder / INDEX) as temporary:
         temporary.write_bytes(sealed(json.dumps(tree).encode()))
     # Only now: the runs must exist as long as the old index does. What cannot be removed is removed next time.
     needed = {INDEX, *(run.name for run in index.runs)}

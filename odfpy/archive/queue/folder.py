@@ -20,7 +20,7 @@ from typing import Any, Final
 from odfpy.archive.queue.usage import QueueLimits, QueueUsage, count_usage, require_room
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError
-from odfpy.files import TEMPORARY, make_folder, replace_file, still_named, sync_folder, try_lock
+from odfpy.files import TEMPORARY, is_same_file, make_folder, replace_file, sync_folder, try_lock
 
 _WORK: Final = ".work"
 _POISON: Final = "poison"
@@ -289,7 +289,7 @@ def _locked(folder: Path) -> int | None:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if try_lock(descriptor) and still_named(descriptor, folder):
+    if try_lock(descriptor) and is_same_file(descriptor, folder):
         return descriptor
     os.close(descriptor)
     return None

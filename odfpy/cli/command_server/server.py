@@ -22,6 +22,7 @@ from typing import Final, NoReturn
 from odfpy.cli.command_server import standing
 from odfpy.cli.command_server.command import begin, serve_client
 from odfpy.cli.command_server.imports import import_all
+from odfpy.files import is_same_file
 
 _LOOK_SECONDS: Final = 10.0
 _WAITING: Final = 16
@@ -51,7 +52,7 @@ def serve(command: Callable[[], NoReturn]) -> NoReturn:
 
 def _has_lock(address: str) -> bool:
     with suppress(OSError):
-        return os.path.samestat(Path(f"{address}.lock").stat(), os.fstat(0))
+        return is_same_file(0, f"{address}.lock")
     return False
 
 

@@ -70,6 +70,7 @@ def serve(
     workspaces = _workspaces(session, also or [])
     with needs_extra("serve", "Servers"):
         from odfpy.serving.callers.engines import warning
+        from odfpy.serving.http.listen_address import ListenAddress
         from odfpy.serving.http.tls import Tls
         from odfpy.serving.notifications.runs import logged_runs
         from odfpy.serving.server import serve as run
@@ -101,10 +102,8 @@ def serve(
     quiet = output.verbosity.value < 0
     run(
         workspaces,
-        host=host,
-        port=number,
-        tls=tls,
-        settings=settings,
+        ListenAddress(host, number, tls),
+        settings,
         flight_port=flight,
         quiet=quiet,
         mounted_apps=mounted_apps,

@@ -18,7 +18,7 @@ from odfpy.data.rows.text_table import cells
 from odfpy.errors import NothingToPlot, OdfError
 from odfpy.escaping import escape_controls
 from odfpy.extras import needs_extra
-from odfpy.files import written_aside
+from odfpy.files import replaced_atomically
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -292,7 +292,7 @@ def write_png(chart: Chart, path: Path) -> None:
         figure = Figure(figsize=(9, 5), layout="constrained")
         _fill(figure.subplots(), chart)
         try:
-            with written_aside(path) as temporary:
+            with replaced_atomically(path) as temporary:
                 figure.savefig(temporary, format="png", dpi=120)
         except OSError as error:
             raise OdfError(f"Cannot write {path}: {error.strerror or error}") from error

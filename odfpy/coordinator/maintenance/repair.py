@@ -29,7 +29,7 @@ from odfpy.coordinator.transfer.transfers import Transfers
 from odfpy.data.hash_set import HashSet
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ObjectNotFound, OdfError, TransferError
-from odfpy.files import put_aside
+from odfpy.files import make_way_for
 from odfpy.http.url import without_user
 from odfpy.repository.divergence import read_block
 from odfpy.repository.locations.open import open_dataset
@@ -189,7 +189,7 @@ class Repair:
         file = store.describe(name)
         for place, layout in self._places:
             try:
-                put_aside(Path(file))
+                make_way_for(Path(file))
                 copy(layout)
             except ObjectNotFound:
                 self._tell(f"{place} does not have it either", ObjectNotFound, file=file)

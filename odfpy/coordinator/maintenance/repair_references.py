@@ -35,7 +35,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import IntegrityError, OdfError
-from odfpy.files import put_aside
+from odfpy.files import make_way_for
 from odfpy.repository.divergence import read_block
 
 Places = Sequence[tuple[str, DatasetLayout]]
@@ -210,7 +210,7 @@ def _good_ones(
 
 def _write(folder: Path, side: SideFiles, path: str, data: bytes) -> str:
     try:
-        put_aside(folder / path)
+        make_way_for(folder / path)
     except OSError as error:
         raise OdfError(f"Cannot write {folder / path}: {error.strerror}") from error
     side.write(path, data)

@@ -34,7 +34,7 @@ from odfpy.errors import (
     OdfError,
     UsageError,
 )
-from odfpy.files import put_aside, replace_file, sync_folder
+from odfpy.files import make_way_for, replace_file, sync_folder
 
 if TYPE_CHECKING:
     from odfpy.coordinator.storage.approvals import Approvals
@@ -294,7 +294,7 @@ class Storage(WorkspaceFolder):
     def _write_alias(folder: Path, alias: DatasetAlias) -> None:
         file = folder / "info" / "alias"
         try:
-            put_aside(file)
+            make_way_for(file)
         except OSError as error:
             raise OdfError(f"Cannot write {file}: {error.strerror}") from error
         replace_file(file, f"{alias}\n".encode())

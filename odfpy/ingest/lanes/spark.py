@@ -37,7 +37,7 @@ from odfpy.data.slices.writer import SliceInfo
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.engine.spark.process.counting import count_jobs
 from odfpy.errors import OdfError
-from odfpy.files import written_aside
+from odfpy.files import replaced_atomically
 from odfpy.ingest.cut_times import warnings_of_cut_times
 from odfpy.ingest.lanes.failure import Failure
 from odfpy.ingest.lanes.positions import MergedPositions, RepeatedKeys
@@ -337,7 +337,7 @@ def _write(
             yield operations, rows
 
     try:
-        with bulk_memory(), written_aside(path) as own:  # an abandoned attempt may still be running
+        with bulk_memory(), replaced_atomically(path) as own:  # an abandoned attempt may still be running
             form = SliceLayout(schema, request.vocab, request.system_time)
             return write_slice(own, watched(), form, request.next_offset + start), late
     except OdfError as error:

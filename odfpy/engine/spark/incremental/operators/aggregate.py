@@ -26,6 +26,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     TimeColumn,
     Values,
 )
+from odfpy.engine.spark.incremental.properties.row_rules import RowRules
 from odfpy.engine.spark.incremental.properties.time_columns import time_of
 from odfpy.engine.spark.incremental.state.changes import no_rows
 from odfpy.engine.spark.plan.builder import Builder
@@ -110,7 +111,7 @@ def _windowed(
     planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_Grouping], timed: Sequence[_Grouping]
 ) -> PlanInfo:
     catalyst = planner.catalyst
-    complete_when = [
+    complete_when = tuple(
         CompletenessRule(
             catalyst.field_of(one.expression, "end") if one.time.windows else one.expression,
             one.time.watermark,
@@ -118,14 +119,15 @@ def _windowed(
         )
         for one in timed
         if one.time is not None
-    ]
+    )
     keys, child, groups = [one.expression for one in groupings], planner.cut(child), _groups(planner, plan)
     if groups is not None:
-        below = planner.stateful_input(child, keys, complete_when, only_complete=True, groups=groups)
+        rules = RowRules(complete_when=complete_when, only_complete=True)
     else:
-        below = planner.stateful_input(
-            child, keys, complete_when, only_complete=True, drop_when=complete_when, late_when=complete_when
+        rules = RowRules(
+            complete_when=complete_when, only_complete=True, drop_when=complete_when, late_when=complete_when
         )
+    below = planner.stateful_input(child, keys, rules, groups=groups)
     state = GROUPS if groups is not None else "rows of open windows"
     requirement = StateRequirement(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", state)
     return _grouped(planner, plan, below, groupings, requirement, first_open=_first_open(timed[0]), groups=groups)
@@ -197,7 +199,8 @@ def _session(
     late = CompletenessRule(start, session.time.watermark, inclusive=True)
     # Leaving out a key may merge sessions of several keys; they are then only stored longer than necessary.
     keys = [one.expression for one in others if can_be_key(one.expression)]
-    below = planner.stateful_input(planner.cut(child), keys, [complete_when], late_when=[late], session=(start, end))
+    rules = RowRules(complete_when=(complete_when,), late_when=(late,), session=(start, end))
+    below = planner.stateful_input(planner.cut(child), keys, rules)
     outputs = items(plan.aggregateExpressions())
     requirement = StateRequirement(SESSION, "GROUP BY session_window, a time", "rows of open sessions")
     grouped = _grouped(planner, plan, below, groupings, requirement)
