@@ -152,7 +152,7 @@ class Reader:
     def workspace_of(self, dataset: StoredDataset) -> Workspace:
         """Return the workspace that a dataset is in."""
         root = dataset.workspace_folder.root
-        return next(one for one in self.served.workspaces if one.root == root)
+        return next(workspace for workspace in self.served.workspaces if workspace.root == root)
 
     def engines_of(self, workspace: Workspace) -> EngineRegistry:
         """Return the engines that replay queries of datasets. Only queries of the local user ran here before.
@@ -172,4 +172,4 @@ class Reader:
 
     def may_write(self) -> bool:
         """Return whether their token may change datasets of some workspace."""
-        return any(self.caller.may(Scope.WRITE, one.storage) for one in self.served.workspaces)
+        return any(self.caller.may(Scope.WRITE, workspace.storage) for workspace in self.served.workspaces)

@@ -155,7 +155,7 @@ def _read(file: Path) -> bytes:
             return _limited(stream, str(file))
     except FileNotFoundError:
         with suppress(OSError):
-            others = [one.name for one in file.parent.iterdir() if one.suffix in _SUFFIXES]
+            others = [path.name for path in file.parent.iterdir() if path.suffix in _SUFFIXES]
             raise NotFound(f"No such file: {file}", hint=did_you_mean(file.name, others)) from None
         raise NotFound(f"No such file: {file}") from None
     except OSError as error:

@@ -271,11 +271,11 @@ def _of_failed_verification(dataset: StoredDataset) -> Iterator[StatusRemark]:
         return
     from odfpy.coordinator.maintenance.report import Severity
 
-    errors = [one for one in found.findings or () if one.severity is Severity.ERROR]
+    errors = [finding for finding in found.findings or () if finding.severity is Severity.ERROR]
     what = f": {errors[0].message}" if errors else ""
     more = f", and {count_of(found.errors - 1, 'more error')}" if errors and found.errors > 1 else ""
     command = f"odf verify {dataset.handle}"
-    if any(one.file is not None for one in errors):
+    if any(error.file is not None for error in errors):
         command += " --repair"
     yield StatusRemark(Condition.DAMAGED, f"verification failed, {_minute(found.time)}{what}{more}", command)
 

@@ -75,7 +75,8 @@ def _check(reader: Reader, asked: CheckArguments, control: CancellationToken) ->
     except MalformedAnswer as error:
         return found.model_copy(update={"problem": error.message})
     blocks = [
-        ReadDataset(dataset=one.alias, id=str(one.id), block=str(one.block_hash)) for one in request.datasets or ()
+        ReadDataset(dataset=dataset.alias, id=str(dataset.id), block=str(dataset.block_hash))
+        for dataset in request.datasets or ()
     ]
     return found.model_copy(update={"ok": True, "sql": truncate(request.query), "blocks": blocks})
 

@@ -121,11 +121,11 @@ def _reads_all(reader: Reader, dataset: StoredDataset) -> bool:
 
 
 def _told(reader: Reader, found: Provenance) -> ProvenanceAnswer:
-    hidden = {key for one in found.datasets for key in one.hidden}
-    names = dict.fromkeys(hidden) | {one.id: reader.name_of(one.id) for one in found.datasets}
+    hidden = {key for dataset in found.datasets for key in dataset.hidden}
+    names = dict.fromkeys(hidden) | {dataset.id: reader.name_of(dataset.id) for dataset in found.datasets}
     shown = {key: name for key, name in names.items() if name is not None}
     return ProvenanceAnswer(
-        datasets=[_dataset(one, shown) for one in found.datasets if one.id in shown],
+        datasets=[_dataset(dataset, shown) for dataset in found.datasets if dataset.id in shown],
         hidden_datasets=len(names) - len(shown),
         replay=found.check.value,
     )

@@ -110,7 +110,7 @@ class QueueFolder:
 
     def _refused(self) -> list[str]:
         with suppress(FileNotFoundError):
-            return [one.name for one in (self.path / _POISON).iterdir()]
+            return [path.name for path in (self.path / _POISON).iterdir()]
         return []
 
     def _reason(self, name: str) -> Path:
@@ -184,7 +184,7 @@ class QueueFolder:
     def put_back(self, folder: Path) -> list[str]:
         """Put back all bundles in a folder, and return their names."""
         with suppress(FileNotFoundError):
-            return [self.return_bundle(one, one.name) for one in sorted(folder.iterdir())]
+            return [self.return_bundle(path, path.name) for path in sorted(folder.iterdir())]
         return []
 
     def return_bundle(self, bundle: Path, name: str) -> str:

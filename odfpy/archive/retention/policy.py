@@ -200,9 +200,9 @@ class ArchivePolicy:
         Raises:
             NotFound: there is no such hold.
         """
-        others = tuple(one for one in self.holds if one.name != name)
+        others = tuple(hold for hold in self.holds if hold.name != name)
         if len(others) == len(self.holds):
-            known = ", ".join(one.name for one in self.holds) or "none"
+            known = ", ".join(hold.name for hold in self.holds) or "none"
             raise NotFound(f"There is no hold {name!r}; there is {known}")
         return replace(self, holds=others)
 

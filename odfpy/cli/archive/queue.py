@@ -249,7 +249,7 @@ def _algorithm(config: Config) -> Any:
     from odfpy.settings.sections import ArchiveSection
 
     wanted = config.section(ArchiveSection).hash
-    return next(one for one in ALGORITHMS.values() if one.name == wanted)
+    return next(algorithm for algorithm in ALGORITHMS.values() if algorithm.name == wanted)
 
 
 def _seconds(text: str, option: str) -> float:

@@ -163,7 +163,7 @@ def list_rules(context: typer.Context, archive: ArchiveName = None, form: Form =
         output.say("No retention rules: files are kept until they are withdrawn.")
         return
     columns = {"keep": "keep", "what": "what", "where": "where", "since": "since", "who": "who", "why": "why"}
-    output.records([to_tree(one) for one in rules], columns)
+    output.records([to_tree(rule) for rule in rules], columns)
 
 
 def expire(

@@ -106,7 +106,7 @@ def _signed(signed: BlockSigners) -> Iterable[str]:
     if signed.error is not None:
         yield paint(f"signed NOT VALID: {signed.error.message}", "red", sys.stdout)
     elif signed.signers:
-        yield f"signed by {', '.join(one.name for one in signed.signers)}"
+        yield f"signed by {', '.join(signer.name for signer in signed.signers)}"
 
 
 def _print_block(output: Output, hashed: HashedBlock, signed: BlockSigners) -> None:

@@ -54,9 +54,9 @@ def _with_failing_jobs(workspace: Workspace, statuses: Iterable[DatasetStatus]) 
 
     failing = failing_jobs(workspace)
     names = {
-        str(one.handle): rows
-        for one in (workspace.storage.datasets() if failing else ())
-        if (rows := failing.get(str(one.handle.id)))
+        str(dataset.handle): rows
+        for dataset in (workspace.storage.datasets() if failing else ())
+        if (rows := failing.get(str(dataset.handle.id)))
     }
     for status in statuses:
         remarks = tuple(

@@ -152,12 +152,12 @@ def _checked(relay: OpenedRelay, data: LocalData) -> dict[str, Any]:
     troubles = []
     try:
         source = open_source(data, SourceContext(relay.workspace.queries.service, relay.workspace.odf))
-        for one in data.data_sources:
+        for data_source in data.data_sources:
             try:
-                source.schema(relation_sql(data, one))
+                source.schema(relation_sql(data, data_source))
             except OdfError as error:
                 words = error.detail if isinstance(error, SourceFailed) else error.message
-                troubles.append(f"{one.name}: {words}")
+                troubles.append(f"{data_source.name}: {words}")
         source.close()
     except SourceFailed as error:
         troubles.append(error.detail or error.message)

@@ -57,12 +57,14 @@ def list_(context: typer.Context, form: Form = None) -> None:
     now = Timestamp.now()
     records = [
         {
-            "name": one.name,
-            "attributes": dict(one.attributes),
-            "certificates": sum(cert.owner == (one.KIND, one.name.lower()) and cert.is_good_at(now) for cert in known),
-            "permissions": len(one.permissions),
+            "name": user.name,
+            "attributes": dict(user.attributes),
+            "certificates": sum(
+                cert.owner == (user.KIND, user.name.lower()) and cert.is_good_at(now) for cert in known
+            ),
+            "permissions": len(user.permissions),
         }
-        for one in web.users.values()
+        for user in web.users.values()
     ]
     columns = {"Name": "name", "Attributes": "attributes", "Certificates": "certificates", "Permissions": "permissions"}
     output.records(records, columns)

@@ -125,15 +125,15 @@ def status(
         found = web.later.find(query)
     parts = [
         {
-            "fragment": one.fragment,
-            "relay": one.relay,
-            "state": one.state,
-            "rows": one.rows,
-            "bytes": one.bytes,
-            "files": len(one.files),
-            "why": one.why,
+            "fragment": part.fragment,
+            "relay": part.relay,
+            "state": part.state,
+            "rows": part.rows,
+            "bytes": part.bytes,
+            "files": len(part.files),
+            "why": part.why,
         }
-        for one in found.parts
+        for part in found.parts
     ]
     columns = {"Part": "fragment", "Relay": "relay", "State": "state", "Rows": "rows", "Bytes": "bytes", "Why": "why"}
     output.records(parts, columns)
@@ -189,7 +189,7 @@ def cancel(
     output = session_of(context).output
     with closing(_connected(relay, cert, key, ca)) as web:
         found = web.later.cancel(query)
-    stopped = sum(one.state == "cancelled" for one in found.parts)
+    stopped = sum(part.state == "cancelled" for part in found.parts)
     output.say(f"Cancelled {stopped} of {len(found.parts)} parts; the others had already ended")
 
 

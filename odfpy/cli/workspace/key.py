@@ -212,7 +212,7 @@ def _say(session: Session, name: str, reason: Reason, dataset: str | None, expir
 def _print_where(session: Session, done: Revoked) -> None:
     output = session.output
     if done.datasets:
-        names = ", ".join(str(one.handle) for one in done.datasets)
+        names = ", ".join(str(dataset.handle) for dataset in done.datasets)
         output.say(f"Written beside {names}; `odf push` publishes it")
     if not done.by_itself:
         output.say("The key itself has not signed this: others accept it only for datasets whose own key is here")

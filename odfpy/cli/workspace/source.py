@@ -97,8 +97,8 @@ def asking(session: Session, results: Iterable[PullResult], request: PullRequest
 
 def _ask(session: Session, sources: Iterable[KnownSource], *, yes: bool) -> bool:
     """Show the actions of sources and ask for approval."""
-    for one in sources:
-        session.output.say("\n".join(lines_of(one)))
+    for source in sources:
+        session.output.say("\n".join(lines_of(source)))
     return session.confirm("Approve this source on this machine?", yes=yes)
 
 

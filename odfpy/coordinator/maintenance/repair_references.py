@@ -155,8 +155,8 @@ def restored_signatures(dataset: StoredDataset, blocks: Sequence[HashedBlock], p
     side, dataset_id = dataset.layout.side, dataset.handle.id
     if side is None:
         return
-    wanted = [one for one in blocks if not _is_good(side, dataset_id, one)]
-    head = next((one for one in blocks if one.hash == dataset.layout.refs.get(HEAD)), None)
+    wanted = [block for block in blocks if not _is_good(side, dataset_id, block)]
+    head = next((block for block in blocks if block.hash == dataset.layout.refs.get(HEAD)), None)
     for _, place in places:
         if place.side is None or not _says_signed(place.side):
             continue

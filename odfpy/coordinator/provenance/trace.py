@@ -127,7 +127,9 @@ class _Hop:
             rows=shown,
             origins={},
             steps=tuple(Step(step.alias, step.query_class, step.reason, step.query) for step in self.steps),
-            columns=tuple(dict.fromkeys(self._column(one, last) for one in self._origins if self._is_used(one))),
+            columns=tuple(
+                dict.fromkeys(self._column(origin, last) for origin in self._origins if self._is_used(origin))
+            ),
             check=check,
             remark=remark,
             followed=True,
@@ -239,7 +241,10 @@ class _Hop:
         if self._searches == 0 or row.operation.weight > 0:
             return set()
         self._searches -= 1
-        firsts = [0 if one.prev_offset is None else one.prev_offset + 1 for one in run.event.query_inputs]
+        firsts = [
+            0 if query_input.prev_offset is None else query_input.prev_offset + 1
+            for query_input in run.event.query_inputs
+        ]
         news = [
             0 if one.new_offset is None else one.new_offset + 1 - first
             for one, first in zip(run.event.query_inputs, firsts, strict=True)

@@ -136,10 +136,10 @@ def _write(
 
 def _completed(manifest: dict[str, Any], files: list[FileInFolder]) -> bytes:
     """Return the sidecar, with its files."""
-    manifest["rows"] = sum(one.info.num_rows for one in files)
+    manifest["rows"] = sum(file.info.num_rows for file in files)
     manifest["files"] = [
-        {"path": one.path, "rows": one.info.num_rows, "size": one.info.size, "hash": str(one.info.hash)}
-        for one in files
+        {"path": file.path, "rows": file.info.num_rows, "size": file.info.size, "hash": str(file.info.hash)}
+        for file in files
     ]
     return f"{json.dumps(manifest, indent=2, ensure_ascii=False)}\n".encode()
 

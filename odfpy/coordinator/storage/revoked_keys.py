@@ -115,7 +115,7 @@ def end_of_key(
         now: the time of the signature.
     """
     statements = (*known.get(dataset_id), *honoured_in(layout.side, dataset_id, [key]))
-    return next((one for one in statements if one.key == str(key) and one.has_come(now)), None)
+    return next((statement for statement in statements if statement.key == str(key) and statement.has_come(now)), None)
 
 
 def announce(key: ActorId, layout: DatasetLayout, dataset_id: DatasetId, known: KnownRevocations) -> None:

@@ -126,7 +126,7 @@ class AnswerDatasets:
     def _left(self) -> list[str]:
         """Return leftover datasets: parts that belong to no answer, and answers that never got their name."""
         below = f"{self.name}.parts.".lower()
-        datasets = {str(one.handle).lower(): one for one in self.workspace.storage.datasets()}
+        datasets = {str(dataset.handle).lower(): dataset for dataset in self.workspace.storage.datasets()}
         if self.name.lower() in datasets:
             raise AlreadyExists(
                 f"A dataset {self.name!r} already exists",
@@ -146,9 +146,9 @@ class AnswerDatasets:
     def _used(self, datasets: Iterable[StoredDataset]) -> set[str]:
         """Return ids of the parts of complete answers; these may have been renamed."""
         found: set[str] = set()
-        for one in datasets:
-            attached = one.state.attachments if _is_of_answer(one) else None
-            if attached is None or str(one.handle).lower() == self.unfinished.lower():
+        for dataset in datasets:
+            attached = dataset.state.attachments if _is_of_answer(dataset) else None
+            if attached is None or str(dataset.handle).lower() == self.unfinished.lower():
                 continue
             for file in attached.attachments.items:
                 with suppress(AuthenticationFailed):

@@ -132,7 +132,7 @@ class _Keeper:
         answer = self._answer
         if sum(len(one.parts) for one in answer.asked.answers.values()) > len(answer.parts):
             raise UsageError("The result of EXPLAIN cannot be stored", hint="Run the query without EXPLAIN.")
-        read = [one for one in answer.parts if one.missing is None]
+        read = [part for part in answer.parts if part.missing is None]
         if any(one.statement is None for one in read):
             raise UsageError("The relays have not signed their rows", hint=_UNSIGNED)
         statements = Statements(self._plan, self._credentials.fingerprint, self._authorities)
@@ -170,7 +170,7 @@ class _Keeper:
             plan=self._plan,
             missing=tuple(dict.fromkeys(self.missing)),
             datasets=datasets,
-            parts=tuple(KeptPart(one.fragment, one.statement or "") for one in self._parts),
+            parts=tuple(KeptPart(part.fragment, part.statement or "") for part in self._parts),
             rows=rows,
             hash=digest,
         )

@@ -54,7 +54,7 @@ class DeferredPart:
     @property
     def bytes(self) -> int | None:
         """The total bytes of its files, None before it is complete."""
-        return sum(one.bytes for one in self.files) if self.state == "done" else None
+        return sum(file.bytes for file in self.files) if self.state == "done" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class DeferredQuery:
     @property
     def state(self) -> str:
         """Return `running` as long as rows may arrive, then `done`, or `failed` if a part failed."""
-        if any(one.is_under_way for one in self.parts):
+        if any(part.is_under_way for part in self.parts):
             return "running"
-        return "done" if all(one.state == "done" for one in self.parts) else "failed"
+        return "done" if all(part.state == "done" for part in self.parts) else "failed"
 
 
 def record_of(found: StartedQuery, parts: Sequence[DeferredPart]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def record_of(found: StartedQuery, parts: Sequence[DeferredPart]) -> dict[str, A
     return {
         "plan": found.plan.to_json(),
         "missing": [[name, one.relay, one.why] for name, answer in found.answers.items() for one in answer.missing],
-        "parts": [[one.fragment, one.relay, one.location, one.result, one.state, one.why] for one in parts],
+        "parts": [[part.fragment, part.relay, part.location, part.result, part.state, part.why] for part in parts],
     }
 
 
@@ -107,7 +107,7 @@ def query_of(tree: Mapping[str, Any]) -> DeferredQuery:
         answers = {name: Answer(missing=tuple(ones)) for name, ones in missing.items()}
         query = answered_text(tree, "query")
         parts = tuple(_part_of(one) for one in record["parts"])
-        if plan.query != query or any(one.fragment not in plan.fragments for one in parts):
+        if plan.query != query or any(part.fragment not in plan.fragments for part in parts):
             raise InvalidAnswer("The relay remembers another query under that id")
         return DeferredQuery(query, str(tree["at"]), str(tree["expires"]), StartedQuery(plan, query, answers), parts)
     except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:

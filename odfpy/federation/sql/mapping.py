@@ -41,8 +41,8 @@ def rewritten(fragment: Fragment, entity: str, expressions: Mapping[str, Express
     return replace(
         fragment,
         entity=entity,
-        outputs=tuple(Output(one.name, of(one.expression), one.type) for one in fragment.outputs),
+        outputs=tuple(Output(output.name, of(output.expression), output.type) for output in fragment.outputs),
         where=None if fragment.where is None else of(fragment.where),
-        groups=tuple(of(one) for one in fragment.groups),
+        groups=tuple(of(group) for group in fragment.groups),
         order=tuple(Order(of(one.expression), one.descending, one.nulls_first) for one in fragment.order),
     )

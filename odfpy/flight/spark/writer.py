@@ -89,9 +89,9 @@ class FlightWriter(_Base):  # type: ignore[misc]
 
     def _end(self, messages: list[Any], *, commit: bool) -> None:
         with errors_with_hints():
-            for one in messages:
-                if one is not None and one.transaction is not None:
-                    end(self._source.service, one.transaction, commit=commit)
+            for message in messages:
+                if message is not None and message.transaction is not None:
+                    end(self._source.service, message.transaction, commit=commit)
 
     def _batches(self, found: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         if _BATCHES:

@@ -93,7 +93,7 @@ def take_signatures(
         RevokedKey: something is signed with a revoked or expired key.
         ProtocolViolation: too many files, or an unexpected message.
     """
-    chain = (*here[: len(here) - len(incoming.dropped)], *(one.hashed for one in incoming.blocks))
+    chain = (*here[: len(here) - len(incoming.dropped)], *(block.hashed for block in incoming.blocks))
     new = {path_of(one.hash): one for one in chain}
     newest = chain[-1] if chain else None
     if newest is not None and not isinstance(target.refs, ReferenceView):

@@ -216,4 +216,4 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         422: "These are not the announced bytes, or the request does not have the form described here.",
         507: "The server has no disk space left.",
     }
-    return {one: {"description": why[one], "model": RefusalModel} for one in statuses}
+    return {status: {"description": why[status], "model": RefusalModel} for status in statuses}

@@ -77,7 +77,7 @@ class Verifications:
     """The verifications of a server. For all threads."""
 
     def __init__(self, workspaces: Iterable[Workspace]) -> None:
-        self._workspaces = {one.storage.root: one for one in workspaces}
+        self._workspaces = {workspace.storage.root: workspace for workspace in workspaces}
         self._jobs: dict[Path, VerificationJob] = {}
         self._lock = threading.Lock()
         self._is_over = False

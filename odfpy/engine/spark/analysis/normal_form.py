@@ -76,7 +76,7 @@ def _column(build: Builder, column: Node, groupings: Sequence[Node] = ()) -> Nod
     if expression_name(column) != "Alias" or not has_forms(column):
         return column
     value = column.child()
-    if expression_name(value) == "AttributeReference" or any(value.semanticEquals(one) for one in groupings):
+    if expression_name(value) == "AttributeReference" or any(value.semanticEquals(grouping) for grouping in groupings):
         return column
     return _with_parts(build, column, [build.one_form(value)])
 

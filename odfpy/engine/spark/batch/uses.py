@@ -41,7 +41,7 @@ class Uses:
         self._nodes = [found.node for one in plans for found in operators(one)]
         for node in self._nodes:
             if operator_name(node) == "WithCTE":
-                self._definitions |= {one.id(): one.child() for one in items(node.cteDefs())}
+                self._definitions |= {item.id(): item.child() for item in items(node.cteDefs())}
         for one in plans:
             self.shown |= {column_id(column) for column in columns(one)}
         for condition in self._conditions():
@@ -90,7 +90,7 @@ class Uses:
             case "Project":
                 return _read(one for one in selected(node) if column_id(one) in self.shown)
             case "Aggregate":
-                made = [one for one in items(node.aggregateExpressions()) if column_id(one) in self.shown]
+                made = [item for item in items(node.aggregateExpressions()) if column_id(item) in self.shown]
                 return _read([*made, *items(node.groupingExpressions())])
             case "Union":
                 return {below for child in children(node) for below in self._same(node, child)}

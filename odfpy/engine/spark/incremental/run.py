@@ -130,7 +130,10 @@ class FragmentRun:
     def _is_untouched(self) -> bool:
         """Return whether nothing is new and nothing becomes complete: then only a watermark has advanced."""
         stateful_inputs = self.fragment.info.stateful_inputs
-        return all(self.rows.new(one) is None and not one.complete_when for one in stateful_inputs)
+        return all(
+            self.rows.new(stateful_input) is None and not stateful_input.complete_when
+            for stateful_input in stateful_inputs
+        )
 
     def _gained(self) -> Node | None:
         """Return what new rows add to a join product of the stateful inputs; None if results may also be retracted."""

@@ -122,7 +122,7 @@ def _chosen(
         return None, None
     catalog: Catalog = request.app.state.catalog
     entries = [one for one in catalog.visible_to(caller) if one.dataset.workspace_folder is workspace.storage]
-    ids = {str(one.dataset.handle.id): one.name for one in entries}
+    ids = {str(entry.dataset.handle.id): entry.name for entry in entries}
     if dataset is None:
         return set(ids), None
     found = {one for one, name in ids.items() if dataset in (one, name)}

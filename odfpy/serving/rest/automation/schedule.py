@@ -111,22 +111,22 @@ def schedule_models(automations: Automations, entries: Sequence[CatalogEntry]) -
         automations: the schedulers of the server.
         entries: the datasets.
     """
-    now, upcoming = Timestamp.now(), automations.upcoming(one.dataset for one in entries)
+    now, upcoming = Timestamp.now(), automations.upcoming(entry.dataset for entry in entries)
     return [
         ScheduleModel(
-            dataset=one.name,
-            yaml=None if one.schedule is None else schedule_text(one.schedule),
-            isPaused=one.schedule is not None and one.schedule.is_paused,
-            maxAge=None if one.schedule is None or one.schedule.max_age is None else str(one.schedule.max_age),
-            isLate=one.is_late(now),
-            problem=one.schedule_fault,
-            upcoming=_paused_jobs(one)
+            dataset=entry.name,
+            yaml=None if entry.schedule is None else schedule_text(entry.schedule),
+            isPaused=entry.schedule is not None and entry.schedule.is_paused,
+            maxAge=None if entry.schedule is None or entry.schedule.max_age is None else str(entry.schedule.max_age),
+            isLate=entry.is_late(now),
+            problem=entry.schedule_fault,
+            upcoming=_paused_jobs(entry)
             or [
                 UpcomingModel(job=run.job, trigger=run.trigger, at=run.at, local=run.local)
-                for run in upcoming.get(one.name, ())
+                for run in upcoming.get(entry.name, ())
             ],
         )
-        for one in entries
+        for entry in entries
     ]
 
 

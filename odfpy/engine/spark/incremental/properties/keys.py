@@ -124,7 +124,9 @@ def united_key(parts: Sequence[PlanInfo], at: int, column: Node) -> Key | None:
 
 def null_of_nulls(values: Values) -> Values:
     """Return those of some values that are NULL where all columns are NULL, as in unmatched rows of an outer join."""
-    return Values(values.columns, tuple(one for one in values.expressions if _is_null_of_nulls(one)))
+    return Values(
+        values.columns, tuple(expression for expression in values.expressions if _is_null_of_nulls(expression))
+    )
 
 
 def _is_null_of_nulls(expression: Node) -> bool:

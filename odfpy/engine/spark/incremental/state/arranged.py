@@ -251,7 +251,7 @@ class ArrangedInputs:
         for at, key in keys:
             wanted = type_of(key)
             others = (found[at] for found in self.fragment.keys.values())
-            if not is_hashable(wanted) or any(type_of(one) != wanted for one in others if one is not None):
+            if not is_hashable(wanted) or any(type_of(other) != wanted for other in others if other is not None):
                 return False
         return bool(keys)
 
