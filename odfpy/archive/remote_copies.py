@@ -49,8 +49,8 @@ def presign_remote_copy(dataset: StoredDataset, name: Multihash, seconds: int) -
 
     for url in filter(in_bucket, _urls(dataset)):
         with suppress(OdfError, FileNotFoundError):  # the next remote may have it
-            place = parse_bucket_url(url)
-            bucket, key = open_bucket(place), f"{place.folder}data/{name}"
+            location = parse_bucket_url(url)
+            bucket, key = open_bucket(location), f"{location.folder}data/{name}"
             bucket.ask(key, bucket.client.size, key)
             signed = bucket.ask(key, bucket.client.presigned, key, seconds)
             if signed is not None:
@@ -61,6 +61,6 @@ def presign_remote_copy(dataset: StoredDataset, name: Multihash, seconds: int) -
 def _urls(dataset: StoredDataset) -> Iterator[str]:
     aliases = Aliases.of(dataset.folder)
     registry = RepositoryRegistry(dataset.workspace_folder.odf / "repos")
-    for place in dict.fromkeys([*aliases.list("pull"), *aliases.list("push")]):
+    for location in dict.fromkeys([*aliases.list("pull"), *aliases.list("push")]):
         with suppress(OdfError):  # the repository is no longer configured
-            yield resolve_remote(place, registry)
+            yield resolve_remote(location, registry)

@@ -177,21 +177,21 @@ class StatusReader:
         url = self.remotes.pull_url(dataset)
         if url is None:
             return
-        name, place = dataset.handle, without_user(url)
+        name, remote = dataset.handle, without_user(url)
         seen = self.remotes.seen_heads(dataset).get(url)
         head = self._head_at(dataset, url)
         if head is None:
-            yield StatusRemark(Condition.FAILED, f"{place} no longer has it")
+            yield StatusRemark(Condition.FAILED, f"{remote} no longer has it")
             return
         found = compare_chains(open_dataset(url), head, dataset.layout, dataset.state.head)
         if found.source and found.target:
             here, there = count_of(len(found.target), "block"), count_of(len(found.source), "block")
-            text = f"{here} only here, {there} only at {place}"
+            text = f"{here} only here, {there} only at {remote}"
             was_there = any(block.hashed.hash == seen for block in found.target)
             yield StatusRemark(Condition.DIVERGED, text, f"odf pull {name} --force" if was_there else _KEEP_BOTH)
         elif found.source:
             yield StatusRemark(
-                Condition.BEHIND, f"{place} has {count_of(len(found.source), 'block')} more", f"odf pull {name}"
+                Condition.BEHIND, f"{remote} has {count_of(len(found.source), 'block')} more", f"odf pull {name}"
             )
 
     def _beside_its_pushed_copy(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
@@ -201,41 +201,41 @@ class StatusReader:
             return
         url = resolve_remote(places[0], self.remotes.registry)
         there = self._head_at(dataset, url) if self.remote else self.remotes.seen_heads(dataset).get(url)
-        name, place = dataset.handle, without_user(places[0])
+        name, remote = dataset.handle, without_user(places[0])
         if there is None and self.remote:
-            yield StatusRemark(Condition.UNPUSHED, f"{place} does not have it", f"odf push {name}")
+            yield StatusRemark(Condition.UNPUSHED, f"{remote} does not have it", f"odf push {name}")
         if there is None or there == dataset.state.head:
             return
         number = dataset.number_in_history(there)
         if number is not None:
-            text = f"{count_of(dataset.state.sequence_number - number, 'block')} more than {place}"
+            text = f"{count_of(dataset.state.sequence_number - number, 'block')} more than {remote}"
             yield StatusRemark(Condition.UNPUSHED, text, f"odf push {name}")
         elif url != self.remotes.pull_url(dataset):  # that has been reported already
-            yield self._beside_another_history(dataset, url, there, place)
+            yield self._beside_another_history(dataset, url, there, remote)
 
-    def _beside_another_history(self, dataset: StoredDataset, url: str, there: Multihash, place: str) -> StatusRemark:
+    def _beside_another_history(self, dataset: StoredDataset, url: str, there: Multihash, remote: str) -> StatusRemark:
         """Compare a dataset with a place whose head is not in its history.
 
         Args:
             dataset: the dataset.
             url: URL of the place.
             there: the head of the place, now or when last seen.
-            place: name of the place.
+            remote: name of the place.
         """
         name, was_here = dataset.handle, there in dataset.layout.blocks
         if not self.remote and not was_here:
-            text = f"{place} has a different history: it was at block {there}, which is not here"
+            text = f"{remote} has a different history: it was at block {there}, which is not here"
             return StatusRemark(Condition.DIVERGED, text, f"odf status {name} --remote")
         found = compare_chains(
             open_dataset(url) if self.remote else dataset.layout, there, dataset.layout, dataset.state.head
         )
         if found.target or was_here:
             only_here = f"{count_of(len(found.target), 'block')} only here, " if found.target else ""
-            text = f"{only_here}{count_of(len(found.source), 'block')} only at {place}"
+            text = f"{only_here}{count_of(len(found.source), 'block')} only at {remote}"
             is_ours = was_local_head(dataset, url, there)
             return StatusRemark(Condition.DIVERGED, text, f"odf push {name} --force" if is_ours else _KEEP_BOTH)
-        text = f"{place} has {count_of(len(found.source), 'block')} more"
-        return StatusRemark(Condition.BEHIND, text, self.remotes.pull_command(dataset, place))
+        text = f"{remote} has {count_of(len(found.source), 'block')} more"
+        return StatusRemark(Condition.BEHIND, text, self.remotes.pull_command(dataset, remote))
 
     def _head_at(self, dataset: StoredDataset, url: str) -> Multihash | None:
         self.progress(Progress(str(dataset.handle), f"asking {without_user(url)}"))

@@ -95,7 +95,7 @@ def test_json_means_what_it_meant() -> None:
 
 WAYS: dict[str, Callable[[Output], object]] = {
     "text": lambda output: output.text(ORDERS),
-    "say": lambda output: output.say(ORDERS),
+    "info": lambda output: output.info(ORDERS),
     "detail": lambda output: output.detail(ORDERS),
     "error": lambda output: output.error(ORDERS, ORDERS, "E1"),
     "records": lambda output: output.records([{"a": ORDERS}], {ORDERS: "a"}),

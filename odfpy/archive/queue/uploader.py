@@ -175,11 +175,11 @@ class Uploader:
             OdfError: the archive cannot be opened.
         """
         archives = [self._open_archive() for _ in range(self._limits.workers)]
-        with closing(UploaderFolder(self._queue)) as place:
+        with closing(UploaderFolder(self._queue)) as folder:
             try:
                 with FolderWatch(self._queue.path) as watch:
                     self._watch = watch
-                    with self._working(archives, place):
+                    with self._working(archives, folder):
                         self._listen(watch)
             except OSError as error:
                 raise self._queue.gone(error) from error
@@ -223,9 +223,9 @@ class Uploader:
     # --- Workers ---
 
     @contextmanager
-    def _working(self, archives: Sequence[Archive], place: UploaderFolder) -> Iterator[None]:
+    def _working(self, archives: Sequence[Archive], folder: UploaderFolder) -> Iterator[None]:
         threads = [
-            threading.Thread(target=self._work, args=(archive, place), name=f"odf-uploader-{number}")
+            threading.Thread(target=self._work, args=(archive, folder), name=f"odf-uploader-{number}")
             for number, archive in enumerate(archives)
         ]
         for thread in threads:
@@ -238,23 +238,23 @@ class Uploader:
             for thread in threads:
                 thread.join()
 
-    def _work(self, archive: Archive, place: UploaderFolder) -> None:
+    def _work(self, archive: Archive, folder: UploaderFolder) -> None:
         try:
             while (name := self._waiting.take()) is not None:
-                batch = self._gathered(name, place)
-                self._push(archive, batch, place)
+                batch = self._gathered(name, folder)
+                self._push(archive, batch, folder)
                 self._waiting.rest()
         except BaseException as error:  # noqa: BLE001  it is raised by `run`
             self._failure = error
             self.stop()
 
-    def _gathered(self, name: str | None, place: UploaderFolder) -> list[_Item]:
+    def _gathered(self, name: str | None, folder: UploaderFolder) -> list[_Item]:
         """Gather a batch of opened bundles, beginning with one."""
         batch: list[_Item] = []
         deadline = time.monotonic() + self._limits.gather
         size = 0
         while name is not None:
-            item = self._opened(name, place)
+            item = self._opened(name, folder)
             if item is not None:
                 batch.append(item)
                 size += item.size
@@ -263,28 +263,28 @@ class Uploader:
             name = self._waiting.take_more(deadline)
         return batch
 
-    def _opened(self, name: str, place: UploaderFolder) -> _Item | None:
+    def _opened(self, name: str, folder: UploaderFolder) -> _Item | None:
         """Claim a bundle and open it; None if it is claimed by others, delayed, or rejected."""
         bundle: Path | None = None
         try:
-            bundle = place.claim(name)
+            bundle = folder.claim(name)
             if bundle is None:
                 if os.path.lexists(self._queue.path / name):  # another one of that name is being pushed
                     self._waiting.put(name, self._limits.retry)
                 return None
-            content = place.path / f"content-{next(self._numbers)}"
+            content = folder.path / f"content-{next(self._numbers)}"
             with opened_bundle(bundle) as opened:
                 opened.extract(content)
                 return _Item(bundle, content, opened.metadata.new_file(content), opened.size)
         except OSError as error:
             if error.errno not in _DENIED:
                 self._notify(Ingest(Timestamp.now().millis, 0.0, (), self._queue.gone(error), self._limits.retry))
-                self._later(name, bundle, place, self._limits.retry)
+                self._later(name, bundle, folder, self._limits.retry)
                 return None
             refusal: OdfError = BundleRefused(f"{name} cannot be read: {error.strerror}")
         except OdfError as error:
             if not self._is_settled(self._queue.path / name if bundle is None else bundle):
-                self._later(name, bundle, place, SETTLED)
+                self._later(name, bundle, folder, SETTLED)
                 return None
             refusal = error
         self._refuse(bundle or self._queue.path / name, name, refusal)
@@ -305,15 +305,15 @@ class Uploader:
         del self._seen[identity]
         return True
 
-    def _later(self, name: str, bundle: Path | None, place: UploaderFolder, delay: float) -> None:
+    def _later(self, name: str, bundle: Path | None, folder: UploaderFolder, delay: float) -> None:
         """Put a bundle back, with a delay before it is taken again."""
         self._waiting.put(name, delay)  # before it appears in the folder
         if bundle is not None:
-            place.give_back(bundle)
+            folder.give_back(bundle)
 
     # --- Pushes ---
 
-    def _push(self, archive: Archive, batch: list[_Item], place: UploaderFolder) -> None:
+    def _push(self, archive: Archive, batch: list[_Item], folder: UploaderFolder) -> None:
         """Push a batch, with retries as needed."""
         most = len(batch)
         failures = 0
@@ -326,7 +326,7 @@ class Uploader:
             failures += 1
             if len(items) == 1:  # the archive may be unreachable, or fail on this very file: let others go first
                 items[0].content.unlink(missing_ok=True)
-                self._later(items[0].bundle.name, items[0].bundle, place, self._delay(failures))
+                self._later(items[0].bundle.name, items[0].bundle, folder, self._delay(failures))
             else:
                 batch, most = [*items, *batch], len(items) // 2
             self._waiting.rest()

@@ -78,7 +78,7 @@ def init(
 
     session = session_of(context)
     archive = init_archive(session.workspace, name)
-    session.output.say(f"Created the archive {archive.name}")
+    session.output.info(f"Created the archive {archive.name}")
 
 
 @command(
@@ -156,7 +156,7 @@ def print_pushed(results: list[Pushed], output: Output) -> int:
 
         there = len(results) - len(refused)
         verb = "is" if there == 1 else "are"
-        output.say(f"{there} of {count_of(len(results), 'file')} {verb} in the archive, {len(refused)} refused")
+        output.info(f"{there} of {count_of(len(results), 'file')} {verb} in the archive, {len(refused)} refused")
     return max((result.error.exit_code for result in refused if result.error), default=0)
 
 

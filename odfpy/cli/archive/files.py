@@ -134,7 +134,7 @@ def correct(
         )
     opened, ids = _local_ids(session, archive, urls)
     changed = opened.change(ids, who=acting_user(who), why=why, **values)
-    session.output.say(f"Corrected {len(changed)} of {count_of(len(ids), 'file')}")
+    session.output.info(f"Corrected {len(changed)} of {count_of(len(ids), 'file')}")
 
 
 def withdraw(
@@ -144,7 +144,7 @@ def withdraw(
     session = session_of(context)
     opened, ids = _local_ids(session, archive, urls)
     changed = opened.withdraw(ids, who=acting_user(who), why=why)
-    session.output.say(f"Withdrew {len(changed)} of {count_of(len(ids), 'file')}")
+    session.output.info(f"Withdrew {len(changed)} of {count_of(len(ids), 'file')}")
 
 
 def _local_ids(session: Session, name: str | None, urls: list[str] | None) -> tuple[LocalArchive, list[str]]:

@@ -125,7 +125,7 @@ def uploader(
 
     working = Uploader(folder, _opener(session, archive, limits), limits, on_ingest=on_ingest, on_refused=on_refused)
     with _heard(working.stop) as signals:
-        output.say(f"Uploading {folder.path} to {target.name}; Ctrl-C stops it.")
+        output.info(f"Uploading {folder.path} to {target.name}; Ctrl-C stops it.")
         summary = working.run()
     return _ended(summary, signals, output)
 
@@ -168,7 +168,7 @@ def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
     """Print a summary and return the exit code."""
     from odfpy.data.amounts import count_of
 
-    output.say(
+    output.info(
         f"{count_of(summary.pushed, 'file')} pushed, {summary.known} already archived, {summary.refused} refused"
     )
     if signal.SIGINT in signals:

@@ -69,7 +69,7 @@ def add(
         since=Timestamp.now().floor_millis(),
     )
     opened.change_policy(lambda policy: policy.with_hold(new))
-    session.output.say(f"{opened.name}: files are held by {name}")
+    session.output.info(f"{opened.name}: files are held by {name}")
 
 
 @command(hold, "odf archive hold lift case-17")
@@ -82,7 +82,7 @@ def lift(
     session = session_of(context)
     opened = _opened(session, archive)
     opened.change_policy(lambda policy: policy.without_hold(name))
-    session.output.say(f"{opened.name}: the hold {name} is lifted")
+    session.output.info(f"{opened.name}: the hold {name} is lifted")
 
 
 @command(hold, "odf archive hold list", name="list")
@@ -94,7 +94,7 @@ def list_holds(context: typer.Context, archive: ArchiveName = None, form: Form =
     output = session.output_as(form)
     holds = _opened(session, archive).policy.holds
     if not holds and output.for_people:
-        output.say("No holds.")
+        output.info("No holds.")
         return
     columns: Columns = {"hold": "name", "since": "since", "who": "who", "why": "why", "files": _about}
     output.records([to_tree(one) for one in holds], columns)
@@ -139,7 +139,7 @@ def set_rule(
     now = Timestamp.now().floor_millis()
     rule = RetentionRule(keep=keep, what=what, where=where, who=acting_user(who), why=why, since=now)
     opened.change_policy(lambda policy: policy.with_rule(rule))
-    session.output.say(f"{opened.name}: {rule}")
+    session.output.info(f"{opened.name}: {rule}")
 
 
 @command(retention, "odf archive retention remove --what syslog")
@@ -148,7 +148,7 @@ def remove(context: typer.Context, what: OneWhat = None, where: OneWhere = None,
     session = session_of(context)
     opened = _opened(session, archive)
     opened.change_policy(lambda policy: policy.without_rule(what, where))
-    session.output.say(f"{opened.name}: the rule is removed")
+    session.output.info(f"{opened.name}: the rule is removed")
 
 
 @command(retention, "odf archive retention list", name="list")
@@ -160,7 +160,7 @@ def list_rules(context: typer.Context, archive: ArchiveName = None, form: Form =
     output = session.output_as(form)
     rules = _opened(session, archive).policy.retention
     if not rules and output.for_people:
-        output.say("No retention rules: files are kept until they are withdrawn.")
+        output.info("No retention rules: files are kept until they are withdrawn.")
         return
     columns = {"keep": "keep", "what": "what", "where": "where", "since": "since", "who": "who", "why": "why"}
     output.records([to_tree(rule) for rule in rules], columns)
@@ -192,7 +192,7 @@ def expire(
     if rows or not output.for_people:
         output.records(rows, {"url": "url", "path": "path", "start": "start_iso", "rule": "rule"})
     done = "has expired" if len(found) == 1 else "have expired"
-    output.say(f"{count_of(len(found), 'file')} {'would expire' if dry_run else done}")
+    output.info(f"{count_of(len(found), 'file')} {'would expire' if dry_run else done}")
 
 
 def _time(text: str | None) -> Timestamp | None:

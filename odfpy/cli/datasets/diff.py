@@ -108,7 +108,7 @@ def _staged(session: Session, output: Output, name: str, branch: str, limit: int
         output.text()
         output.arrow(session.workspace.branches.staged_rows(found, limit))
         if found.num_records > limit:
-            output.say(f"{count_of(found.num_records - limit, 'more row')}; --rows shows more")
+            output.info(f"{count_of(found.num_records - limit, 'more row')}; --rows shows more")
     return bool(found.blocks)
 
 
@@ -200,7 +200,7 @@ def _show(output: Output, what: tuple[str, str, str], found: Comparison, counted
     columns = [*found.key, *(column for column in found.columns if column not in found.key)]
     output.rows(["", *columns], [[_sign(one), *(_both(one, column) for column in columns)] for one in shown])
     if counted.left:
-        output.say(f"{count_of(counted.left, 'more row')}; --rows shows more")
+        output.info(f"{count_of(counted.left, 'more row')}; --rows shows more")
 
 
 def _sign(one: RowChange) -> str:

@@ -92,7 +92,7 @@ def verify(
         if not output.for_people and output.form is not Format.NDJSON:
             output.tree([_tree(report) for report in done])
     if not done and output.for_people:
-        output.say(NO_DATASETS)
+        output.info(NO_DATASETS)
     if output.for_people:
         outcomes = ["verified" for report in done if report.ok] + ["not valid" for report in done if not report.ok]
         print_counts(outcomes, output)

@@ -96,7 +96,7 @@ def serve(
             output.warn("without --tls-cert and --tls-key, others on the network can read tokens and data")
         if unconfined is not None:
             output.warn(unconfined)
-        output.say(f"Web interface: {url}/ui, API: {url}/docs. Ctrl-C stops the server.")
+        output.info(f"Web interface: {url}/ui, API: {url}/docs. Ctrl-C stops the server.")
         output.flush()
 
     quiet = output.verbosity.value < 0
@@ -164,4 +164,4 @@ def set_visibility(
     wanted = Visibility.parse(visibility)
     for dataset in session.workspace.storage.match([name]):
         decide(dataset.folder, wanted)
-        session.output.say(f"{dataset.handle} is {wanted.value}")
+        session.output.info(f"{dataset.handle} is {wanted.value}")

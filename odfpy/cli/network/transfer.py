@@ -60,9 +60,9 @@ def clone(
     results = clone(request, target, progress=session.progress)
     code = report(results, output, session.progress)
     if code == 0:
-        output.say(f"Created the workspace {target}")
+        output.info(f"Created the workspace {target}")
     elif target.joinpath(".odf").exists():
-        output.say(f"Received data is kept; to continue: {resume_command(url, target)}")
+        output.info(f"Received data is kept; to continue: {resume_command(url, target)}")
     return code
 
 

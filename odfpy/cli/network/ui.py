@@ -41,7 +41,7 @@ def ui(
 
         def print_link(url: str, _flight: str | None) -> None:
             output.text(f"{url}/ui/open?ticket={tickets.issue(token)}")
-            output.say(
+            output.info(
                 "The link works once, within a minute, and signs you in. Ctrl-C stops the server and the session."
             )
             output.flush()

@@ -51,10 +51,10 @@ def demo(
     output = session_of(context).output
     with _interrupted_by_sigterm():
         found = web_folder(Path(folder))
-        output.say("Starting five relays, each in a separate process ...")
+        output.info("Starting five relays, each in a separate process ...")
         with running_web(found, port_base=number) as web:
             output.text(_told(web))
-            output.say("Ctrl-C stops all of them.")
+            output.info("Ctrl-C stops all of them.")
             output.flush()
             wait_for_stop_signal(lambda: output.detail("ending"))
 

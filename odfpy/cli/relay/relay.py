@@ -55,9 +55,9 @@ def init(
     else:
         identity = RelayIdentity.make(odf, name, host or ())
     written = write_examples(Path(folder))
-    session.output.say(f"The relay {identity.name} has the fingerprint {identity.fingerprint}")
+    session.output.info(f"The relay {identity.name} has the fingerprint {identity.fingerprint}")
     if written:
-        session.output.say(f"Initial documents are in {folder}: `odf relay apply -f {folder}`")
+        session.output.info(f"Initial documents are in {folder}: `odf relay apply -f {folder}`")
 
 
 @command(app, "odf relay apply -f web --dry-run", "odf relay apply -f web --prune")
@@ -80,9 +80,9 @@ def apply(
     for step in prepared.steps:
         output.text(str(step))
     if not prepared.steps:
-        output.say(f"Everything is as {', '.join(file)} declares it")
+        output.info(f"Everything is as {', '.join(file)} declares it")
     elif dry_run:
-        output.say(f"{count_of(len(prepared.steps), 'change')}; nothing was changed")
+        output.info(f"{count_of(len(prepared.steps), 'change')}; nothing was changed")
 
 
 @command(app, "odf relay status", "odf relay status --check")
@@ -126,7 +126,7 @@ def log(
     with relay_of(context) as relay:
         found = relay.store.applies.log(whole_number(num, "--num") or 0)
     if not found and output.for_people:
-        output.say("No changes yet; `odf relay apply -f web` applies documents.")
+        output.info("No changes yet; `odf relay apply -f web` applies documents.")
         return
     records = [
         {

@@ -44,6 +44,6 @@ def serve(
         with running as server:
             set_up_logging(quiet=session.output.verbosity.value < 0)
             session.output.text(f"The relay {relay.identity.name} answers at {server.location}")
-            session.output.say("Ctrl-C ends it.")
+            session.output.info("Ctrl-C ends it.")
             session.output.flush()
             wait_for_stop_signal(lambda: session.output.detail("ending"))

@@ -40,7 +40,7 @@ def add(context: typer.Context, name: Name, attribute: Attribute = None) -> None
         except ValueError as error:
             raise InvalidValue("An attribute has control characters, or is empty") from error
         relay.store.applies.apply([addition(user)], based_on=state.revision, who=who(), action="user add")
-    session_of(context).output.say(f"Added {name}; `odf relay cert new {name}` issues a certificate")
+    session_of(context).output.info(f"Added {name}; `odf relay cert new {name}` issues a certificate")
 
 
 @command(users, "odf relay user list", name="list")
@@ -52,7 +52,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     with relay_of(context) as relay:
         web, known = relay.store.applies.state().web, relay.store.certificates.all()
     if not web.users and output.for_people:
-        output.say("No users; add one with `odf relay user add NAME`, or declare some.")
+        output.info("No users; add one with `odf relay user add NAME`, or declare some.")
         return
     now = Timestamp.now()
     records = [
@@ -98,7 +98,7 @@ def remove(context: typer.Context, name: Name) -> None:
         if not isinstance(one, User):
             raise WebObjectNotFound(f"{one.name} is a peer", hint="Remove its document, and apply with --prune.")
         relay.store.applies.apply([removal(one)], based_on=state.revision, who=who(), action="user remove")
-    session_of(context).output.say(f"Removed {one.name}")
+    session_of(context).output.info(f"Removed {one.name}")
 
 
 def _seen(web: RelayObjects, one: Any) -> list[dict[str, Any]]:

@@ -86,7 +86,7 @@ def sql(
             begun = web.later.start(query, options)
             output.text(begun.query)
             _warn(output, begun.asked.missing)
-            output.say(f"Parts to fetch until {begun.expires}: {len(begun.parts)}. See: odf web status {begun.query}")
+            output.info(f"Parts to fetch until {begun.expires}: {len(begun.parts)}. See: odf web status {begun.query}")
             return
         if into is not None:
             print_kept(output, web.sql_into(query, session.workspace, into, options))
@@ -118,7 +118,7 @@ def status(
                 for one in web.later.all()
             ]
             if not records and output.for_people:
-                output.say("The relay has no stored queries of yours; `odf web sql SQL --later` creates one.")
+                output.info("The relay has no stored queries of yours; `odf web sql SQL --later` creates one.")
                 return
             output.records(records, {"Query": "query", "When": "at", "Until": "expires", "SQL": "sql"})
             return
@@ -138,7 +138,7 @@ def status(
     columns = {"Part": "fragment", "Relay": "relay", "State": "state", "Rows": "rows", "Bytes": "bytes", "Why": "why"}
     output.records(parts, columns)
     _warn(output, found.asked.missing)
-    output.say(f"{found.state}: {found.asked.sql}")
+    output.info(f"{found.state}: {found.asked.sql}")
 
 
 @command(app, "odf web fetch 5f2c8a9e -o csv --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem")
@@ -190,7 +190,7 @@ def cancel(
     with closing(_connected(relay, cert, key, ca)) as web:
         found = web.later.cancel(query)
     stopped = sum(part.state == "cancelled" for part in found.parts)
-    output.say(f"Cancelled {stopped} of {len(found.parts)} parts; the others had already ended")
+    output.info(f"Cancelled {stopped} of {len(found.parts)} parts; the others had already ended")
 
 
 @command(app, "odf web entities --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem")

@@ -160,7 +160,7 @@ class Output:
 
     # --- Everything else ---
 
-    def say(self, line: str) -> None:
+    def info(self, line: str) -> None:
         """Print a remark, unless --quiet is given."""
         if self.verbosity is not Verbosity.QUIET:
             _remark(f"{line}\n")

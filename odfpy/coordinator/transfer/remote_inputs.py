@@ -72,5 +72,5 @@ class InputElsewhere:
         return False
 
 
-def _folder_of(place: str) -> str:
-    return place.rstrip("/").rpartition("/")[0]
+def _folder_of(url: str) -> str:
+    return url.rstrip("/").rpartition("/")[0]

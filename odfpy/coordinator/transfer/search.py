@@ -48,7 +48,7 @@ def search_repositories(
         UsageError: there is nowhere to look.
         InvalidValue, RepositoryNotFound: a place is invalid.
     """
-    where = [prefix_and_url_of(registry, place) for place in places]
+    where = [prefix_and_url_of(registry, repository) for repository in places]
     if not where:
         where = [(f"{item.name}/", item.url) for item in registry.list()]
     if not where:

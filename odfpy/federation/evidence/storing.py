@@ -92,24 +92,24 @@ def store_answer(
         AnswerNotKept: it does not pass verification; everything is removed.
         OdfError: the datasets cannot be written; everything is removed.
     """
-    place = AnswerDatasets(workspace, name)
+    datasets = AnswerDatasets(workspace, name)
     check_columns(answer.asked.plan)
     with ExitStack() as stack:
         inner = stack.enter_context(CancellationToken())
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-web-")))
-        stack.enter_context(place.held())
-        keeper = _Keeper(place, answer, credentials, authorities, folder, memory, inner)
+        stack.enter_context(datasets.held())
+        keeper = _Keeper(datasets, answer, credentials, authorities, folder, memory, inner)
         keeper.choose_parts()
         require_complete_answer(keeper.missing, require_complete=require_complete)
         found = keeper.write()
-        place.finish()
-        return replace(found, name=place.name)
+        datasets.finish()
+        return replace(found, name=datasets.name)
 
 
 class _Keeper:
     def __init__(
         self,
-        place: AnswerDatasets,
+        datasets: AnswerDatasets,
         answer: WebAnswer,
         credentials: Credentials,
         authorities: Authorities,
@@ -117,7 +117,7 @@ class _Keeper:
         memory: int,
         control: CancellationToken,
     ) -> None:
-        self._place, self._answer, self._plan = place, answer, answer.asked.plan
+        self._datasets, self._answer, self._plan = datasets, answer, answer.asked.plan
         self._credentials, self._authorities = credentials, authorities
         self._folder, self._memory, self._control = folder, memory, control
         self._parts: list[ReadPart] = []
@@ -158,7 +158,7 @@ class _Keeper:
         """
         datasets, files = {}, {}
         for number, name in enumerate(self._plan.fragments, 1):
-            alias = self._place.parts(number)
+            alias = self._datasets.parts(number)
             made = self._write_parts(alias, name)
             datasets[name] = PartsDataset(made, alias)
             files[name] = self._read_parts(made, name)
@@ -176,7 +176,7 @@ class _Keeper:
         )
         what = f"Answer of a web of relays to: {self._plan.sql[:_MAX_SQL_LENGTH]}"
         attachment = signed_text(record, self._credentials)
-        self._place.make(self._place.unfinished, what, path, attachment)
+        self._datasets.make(self._datasets.unfinished, what, path, attachment)
         return self._verified()
 
     def _write_parts(self, alias: str, fragment: str) -> str:
@@ -184,13 +184,13 @@ class _Keeper:
         path = self._folder / "parts.parquet"
         parts = ((number, one.paths) for number, one in enumerate(self._parts) if one.fragment == fragment)
         write_parts(path, self._plan.fragments[fragment].schema, parts)
-        what = f"Parts of the answer {self._place.name}, as relays have given them"
-        return self._place.make(alias, what, path)
+        what = f"Parts of the answer {self._datasets.name}, as relays have given them"
+        return self._datasets.make(alias, what, path)
 
     def _read_parts(self, dataset: str, fragment: str) -> list[Path]:
         numbers = [number for number, one in enumerate(self._parts) if one.fragment == fragment]
         found = PartFiles(fragment, self._plan.fragments[fragment].schema, numbers, self._folder)
-        found.read(self._place.workspace, dataset, self._control)
+        found.read(self._datasets.workspace, dataset, self._control)
         return found.paths
 
     def _write_rest(self, path: Path, files: Mapping[str, Sequence[Path]]) -> tuple[int, str]:
@@ -203,8 +203,10 @@ class _Keeper:
 
     def _verified(self) -> Verification:
         """Run step 5."""
-        place = self._place
-        found = verify(place.workspace, place.unfinished, self._authorities, memory=self._memory, control=self._control)
+        datasets = self._datasets
+        found = verify(
+            datasets.workspace, datasets.unfinished, self._authorities, memory=self._memory, control=self._control
+        )
         if not found.holds:
             raise AnswerNotKept(
                 f"The answer could not be verified afterwards: {'; '.join(found.findings)}",

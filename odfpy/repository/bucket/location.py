@@ -85,7 +85,7 @@ def parse_bucket_url(url: str) -> BucketLocation:
     return BucketLocation(scheme, server, bucket, "".join(f"{name}/" for name in folders))
 
 
-def open_bucket(place: BucketLocation) -> Bucket:
+def open_bucket(location: BucketLocation) -> Bucket:
     """Return the bucket of a folder, with shared connections. Nothing is requested yet.
 
     Raises:
@@ -93,7 +93,7 @@ def open_bucket(place: BucketLocation) -> Bucket:
     """
     settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_ENVIRONMENT)))
     with _LOCK:
-        return _bucket(place.scheme, place.endpoint, place.bucket, place.url, (os.getpid(), settings))
+        return _bucket(location.scheme, location.endpoint, location.bucket, location.url, (os.getpid(), settings))
 
 
 def bucket_dataset(url: str) -> DatasetLayout:
@@ -102,8 +102,8 @@ def bucket_dataset(url: str) -> DatasetLayout:
     Raises:
         InvalidValue, TransferError: as `parse_bucket_url` and `open_bucket`.
     """
-    place = parse_bucket_url(url)
-    return dataset_in(open_bucket(place), place.folder)
+    location = parse_bucket_url(url)
+    return dataset_in(open_bucket(location), location.folder)
 
 
 _LOCK = threading.Lock()

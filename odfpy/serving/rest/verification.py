@@ -139,9 +139,9 @@ def status(request: Request, caller: AnyCaller, dataset: Readable) -> Verificati
 
 
 @router.post("/verification", status_code=202, responses=answers(400, 401, 403, 404, 409, 413, 422, 503))
-def start(request: Request, caller: AnyCaller, place: Writable, wanted: VerificationWanted) -> VerificationStatus:
+def start(request: Request, caller: AnyCaller, target: Writable, wanted: VerificationWanted) -> VerificationStatus:
     """Begin to verify the dataset in the background; needs the scope write. It ends with the server."""
-    dataset = _there(place)
+    dataset = _there(target)
     engines = request.app.state.own_engines[dataset.workspace_folder.root].get(caller)
     name = caller.token.name if caller.token is not None else ""
     try:
@@ -156,9 +156,9 @@ def start(request: Request, caller: AnyCaller, place: Writable, wanted: Verifica
 
 
 @router.delete("/verification", responses=answers(401, 403, 404))
-def cancel(request: Request, caller: AnyCaller, place: Writable) -> VerificationStatus:
+def cancel(request: Request, caller: AnyCaller, target: Writable) -> VerificationStatus:
     """Stop the verification that is under way; needs the scope write. What it has found is not kept."""
-    dataset = _there(place)
+    dataset = _there(target)
     if not _verifications(request).cancel(dataset):
         raise Refused(404, "No verification of this dataset is running")
     return _status(request, caller, dataset)
@@ -170,10 +170,10 @@ def _verifications(request: Request) -> Verifications:
     return found
 
 
-def _there(place: DatasetTarget) -> StoredDataset:
-    if place.dataset is None:
+def _there(target: DatasetTarget) -> StoredDataset:
+    if target.dataset is None:
         raise Refused(404, "There is no dataset of that name")
-    return place.dataset
+    return target.dataset
 
 
 def _status(request: Request, caller: Caller, dataset: StoredDataset) -> VerificationStatus:

@@ -33,13 +33,13 @@ class Footer(NamedTuple):
 
 
 @contextmanager
-def opened(place: FilePlace) -> Iterator[pq.ParquetFile]:
+def opened(location: FilePlace) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; from a bucket, only the parts that are read are requested.
 
     Raises:
         OdfError: it cannot be read; errors inside the `with` block are translated, too.
     """
-    with reading(_name(place)), _opened(place) as file:
+    with reading(_name(location)), _opened(location) as file:
         yield file
 
 
@@ -51,20 +51,20 @@ class RowsOfFile:
         sizes: number of rows of each row group.
     """
 
-    def __init__(self, place: FilePlace, rows: int) -> None:
+    def __init__(self, location: FilePlace, rows: int) -> None:
         """
         Args:
-            place: location of the file.
+            location: location of the file.
             rows: maximum rows of a batch.
 
         Raises:
             OdfError: it cannot be read.
         """
-        found = footer(place)
+        found = footer(location)
         groups = range(found.metadata.num_row_groups)
         self.names: list[str] = found.columns.names
         self.sizes = [found.metadata.row_group(group).num_rows for group in groups]
-        self._place = place
+        self._place = location
         self._dictionaries, self._rows = reading_plan(found.metadata, rows, groups)
 
     def batches(self, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
@@ -91,32 +91,32 @@ class RowsOfFile:
 
 
 @contextmanager
-def _opened(place: FilePlace, **options: Any) -> Iterator[pq.ParquetFile]:
+def _opened(location: FilePlace, **options: Any) -> Iterator[pq.ParquetFile]:
     import pyarrow.parquet as pq
 
-    if isinstance(place, Path):
-        with pq.ParquetFile(place, **options) as file:
+    if isinstance(location, Path):
+        with pq.ParquetFile(location, **options) as file:
             yield file
     else:
-        with place.open() as stream, pq.ParquetFile(stream, **options) as file:
+        with location.open() as stream, pq.ParquetFile(stream, **options) as file:
             yield file
 
 
-def _name(place: FilePlace) -> Path | str:
-    return place if isinstance(place, Path) else place.url
+def _name(location: FilePlace) -> Path | str:
+    return location if isinstance(location, Path) else location.url
 
 
-def footer(place: FilePlace) -> Footer:
+def footer(location: FilePlace) -> Footer:
     """Return the footer of a Parquet file, cached as long as the file is unchanged.
 
     Raises:
         OdfError: it cannot be read.
     """
-    if isinstance(place, BucketFile):
-        return _footer(place)
-    with reading(place):
-        stamp = place.stat()
-    return _LOCAL.get((place, stamp.st_mtime_ns, stamp.st_size), partial(_read_footer, place))
+    if isinstance(location, BucketFile):
+        return _footer(location)
+    with reading(location):
+        stamp = location.stat()
+    return _LOCAL.get((location, stamp.st_mtime_ns, stamp.st_size), partial(_read_footer, location))
 
 
 def fetch_footers(places: Iterable[FilePlace]) -> None:
@@ -125,15 +125,15 @@ def fetch_footers(places: Iterable[FilePlace]) -> None:
     Raises:
         OdfError: one cannot be read.
     """
-    remote = [place for place in places if isinstance(place, BucketFile)]
+    remote = [location for location in places if isinstance(location, BucketFile)]
     if len(remote) > 1:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for _ in pool.map(_footer, remote):
                 pass
 
 
-def _read_footer(place: FilePlace) -> Footer:
-    with opened(place) as file:
+def _read_footer(location: FilePlace) -> Footer:
+    with opened(location) as file:
         return Footer(file.metadata, file.schema_arrow)
 
 

@@ -40,9 +40,9 @@ def schedule(request: Request, dataset: Readable) -> ScheduleModel:
 
 
 @router.put("/schedule", responses=_WRITES)
-def keep(request: Request, place: Writable, body: NewScheduleModel) -> ScheduleModel:
+def keep(request: Request, target: Writable, body: NewScheduleModel) -> ScheduleModel:
     """Keep a schedule; needs the scope write. What is pushed goes to repositories of the workspace only."""
-    dataset = _existing(place)
+    dataset = _existing(target)
     with schedule_faults_as_responses():
         new = parse_schedule(body.yaml)
         _require_repository(new)
@@ -52,10 +52,10 @@ def keep(request: Request, place: Writable, body: NewScheduleModel) -> ScheduleM
 
 @router.put("/schedule/paused", responses=_WRITES)
 def pause(
-    request: Request, place: Writable, value: Annotated[bool, Query(description="Whether nothing is done for now.")]
+    request: Request, target: Writable, value: Annotated[bool, Query(description="Whether nothing is done for now.")]
 ) -> ScheduleModel:
     """Pause the schedule of the dataset, or go on; needs the scope write."""
-    dataset = _existing(place)
+    dataset = _existing(target)
     found = load_schedule(dataset.folder)
     if found is None:
         raise HTTPException(404, "The dataset has no schedule")
@@ -65,29 +65,29 @@ def pause(
 
 
 @router.delete("/schedule", responses=_WRITES)
-def remove(request: Request, place: Writable) -> ScheduleModel:
+def remove(request: Request, target: Writable) -> ScheduleModel:
     """Remove the schedule of the dataset, if it has one; needs the scope write."""
-    dataset = _existing(place)
+    dataset = _existing(target)
     drop_schedule(dataset)
     return _described(request, dataset)
 
 
 @router.post("/runs", status_code=202, responses={**_WRITES, **answers(409)})
 def ask(
-    request: Request, place: Writable, job: Annotated[Job, Query(description="A job of the schedule.")]
+    request: Request, target: Writable, job: Annotated[Job, Query(description="A job of the schedule.")]
 ) -> AskedModel:
     """Let the scheduler do a job of the schedule now; needs the scope write."""
-    dataset = _existing(place)
+    dataset = _existing(target)
     found = load_schedule(dataset.folder)
     if found is None or job not in found.jobs:
         raise HTTPException(404, f"The schedule of the dataset has no {job.value}")
     automations: Automations = request.app.state.automations
-    if automations.holder(place.storage) is None:
+    if automations.holder(target.storage) is None:
         raise HTTPException(409, "No scheduler is running: start `odf run`, or `odf serve --run`")
     run_id = str(uuid.uuid4())
-    with closing(SchedulerState(place.storage.odf / "automation")) as state:
+    with closing(SchedulerState(target.storage.odf / "automation")) as state:
         state.ask(run_id, JobKey(dataset.folder.name, job), time.time())
-    notify_changed(place.storage)
+    notify_changed(target.storage)
     return AskedModel(id=run_id)
 
 
@@ -147,10 +147,10 @@ def _described(request: Request, dataset: StoredDataset) -> ScheduleModel:
     return found
 
 
-def _existing(place: DatasetTarget) -> StoredDataset:
-    if place.dataset is None:
+def _existing(target: DatasetTarget) -> StoredDataset:
+    if target.dataset is None:
         raise HTTPException(404, "Dataset not found, or this token may not read it")
-    return place.dataset
+    return target.dataset
 
 
 def _require_repository(schedule: DatasetSchedule) -> None:
