@@ -13,7 +13,7 @@ from odfpy.coordinator.storage.pull_observer import NOBODY, PullObserver
 from odfpy.coordinator.storage.references import without
 from odfpy.coordinator.storage.results import ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transfer.outcomes import without_memory_of_user
+from odfpy.coordinator.transfer.outcomes import with_note_on_credentials
 from odfpy.coordinator.transfer.transfers import CopyLimits, Transfers
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, UsageError
@@ -63,7 +63,7 @@ class CopyPuller:
         """Pull a dataset from another location; with `recursive` also its inputs that are beside it there."""
         result = with_time(without_user(ref), partial(self._pull_new, ref))
         self._tell_of_new(result)
-        yield without_memory_of_user(result, ref) if result.old_head is None else result
+        yield with_note_on_credentials(result, ref) if result.old_head is None else result
         if result.error is None and self.request.tag_names:
             copy = self.storage.get(result.name)
             yield from (self.pull_tag(copy, name, remote=ref) for name in self.request.tag_names)

@@ -22,8 +22,8 @@ from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 from odfpy.sharing.checked import shared_files
 from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.model import SourceKind
-from odfpy.sharing.tables.opened import footer
 from odfpy.sharing.tables.opener import open_files
+from odfpy.sharing.tables.parquet_files import footer
 from odfpy.sharing.tables.remote import BucketFile, BucketFolder, store_url
 
 ROWS = pa.table({"id": [1, 2, 3]})

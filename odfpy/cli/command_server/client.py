@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from odfpy.cli.command_server import standing
+from odfpy.cli.command_server import process_identity
 
 if TYPE_CHECKING:
     import socket
@@ -29,9 +29,15 @@ _MAX_ENDING_LENGTH: Final = 16
 
 def run_on_server() -> None:
     """Let a server run this command, and exit like it. Return if there is no server; nothing has started then."""
-    if not standing.is_private(standing.folder()):  # false for everybody who has not opted in to servers
+    if not process_identity.is_private(
+        process_identity.folder()
+    ):  # false for everybody who has not opted in to servers
         return
-    if not standing.is_common() or os.environ.get(SETTING, "").lower() == "false" or _SERVICES.intersection(sys.argv):
+    if (
+        not process_identity.is_common()
+        or os.environ.get(SETTING, "").lower() == "false"
+        or _SERVICES.intersection(sys.argv)
+    ):
         return
     ignored = {number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -62,7 +68,7 @@ class _Client:
         self._descriptors = request.descriptors()  # before any of our own is among them
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.settimeout(_PATIENCE_SECONDS)
-        self._connection.connect(standing.address())
+        self._connection.connect(process_identity.address())
         # A server that hangs must not hold our descriptors: readers of our output would wait for its end.
         if self._connection.recv(1) != request.READY:
             raise ConnectionRefusedError

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
-from odfpy.cli.relay.opened import relay_of, who, written
+from odfpy.cli.relay.opening import relay_of, who, written
 from odfpy.errors import UsageError
 
 certificates = group("Certificates of users and peers: issued, listed, revoked, rotated.")

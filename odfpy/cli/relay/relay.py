@@ -10,7 +10,7 @@ import typer
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
 from odfpy.cli.relay.certificates import certificates
 from odfpy.cli.relay.demo import demo
-from odfpy.cli.relay.opened import OpenedRelay, relay_of, who
+from odfpy.cli.relay.opening import OpenedRelay, relay_of, who
 from odfpy.cli.relay.serve import serve
 from odfpy.cli.relay.users import users
 from odfpy.data.amounts import count_of
@@ -147,7 +147,7 @@ def _checked(relay: OpenedRelay, data: LocalData) -> dict[str, Any]:
     from odfpy.errors import OdfError
     from odfpy.federation.errors import SourceFailed
     from odfpy.federation.model.relations import relation_sql
-    from odfpy.federation.sources.opened import SourceContext, open_source
+    from odfpy.federation.sources.opening import SourceContext, open_source
 
     troubles = []
     try:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import port_number, session_of
-from odfpy.cli.relay.opened import relay_of
+from odfpy.cli.relay.opening import relay_of
 from odfpy.errors import UsageError
 from odfpy.stopping import wait_for_stop_signal
 

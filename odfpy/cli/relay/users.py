@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of
-from odfpy.cli.relay.opened import relay_of, who
-from odfpy.cli.sharing.opened import attributes_of
+from odfpy.cli.relay.opening import relay_of, who
+from odfpy.cli.sharing.opening import attributes_of
 
 if TYPE_CHECKING:
     from odfpy.federation.model.relay_objects import RelayObjects

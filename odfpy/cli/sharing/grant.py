@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, split_words, whole_number
-from odfpy.cli.sharing.opened import empty_tables_warning, sharing_of
+from odfpy.cli.sharing.opening import empty_tables_warning, sharing_of
 
 app = group("Grants: who may read which columns and rows of shared tables.")
 

@@ -10,7 +10,7 @@ import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, split_words
 from odfpy.cli.passwords import piped_password, typed_password
-from odfpy.cli.sharing.opened import attributes_of, sharing_of
+from odfpy.cli.sharing.opening import attributes_of, sharing_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from odfpy.cli.grammar import Form, command, complete_names, group, session_of
-from odfpy.cli.sharing.opened import empty_tables_warning, read_file, sharing_of
+from odfpy.cli.sharing.opening import empty_tables_warning, read_file, sharing_of
 from odfpy.data.amounts import count_of
 from odfpy.errors import UsageError
 

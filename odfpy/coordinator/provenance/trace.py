@@ -200,11 +200,11 @@ class _Hop:
         run = self._run_of(row.offset)
         data = run.event.new_data
         first = row.offset if data is None else data.offset_interval.start
-        return sum(question.sign(one) == question.sign(row) for one in self.rows.same_before(row, first))
+        return sum(question.sign(one) == question.sign(row) for one in self.rows.equal_before(row, first))
 
     def _traced_row(self, row: DatasetRow, found: Mapping[int, DatasetRow], run: TransformRun) -> TracedRow:
         made_of = self._made_of(row.offset)
-        takes_back = self.rows.latest_before(row) if row.operation.weight < 0 else None
+        takes_back = self.rows.last_addition_before(row) if row.operation.weight < 0 else None
         because = () if self.by_rows else self._because_of(row, found, run)
         return TracedRow(
             offset=row.offset,
@@ -275,7 +275,7 @@ class _Hop:
             interval = item.interval
             if keys and interval.new_offset is not None:
                 first = 0 if interval.prev_offset is None else interval.prev_offset + 1
-                found |= {(number, offset) for offset in rows.taking_back(keys, first, interval.new_offset)}
+                found |= {(number, offset) for offset in rows.retractions_of(keys, first, interval.new_offset)}
         return found
 
     def _rows_of(self, run: TransformRun, cited: Sequence[tuple[int, int]] | CitedRows | set[tuple[int, int]]) -> Rows:

@@ -101,7 +101,7 @@ class Storage(WorkspaceFolder):
                 return dataset
         for damaged in nameless:
             folder = self.odf / "datasets" / damaged.name
-            if parsed in (lost_name_of(folder), self._name_in(folder)):
+            if parsed in (last_known_name(folder), self._name_in(folder)):
                 raise damaged.error
         names = [str(dataset.handle) for dataset in datasets]
         hint = did_you_mean_dataset(str(parsed), names, otherwise="`odf list` shows the datasets of the workspace.")
@@ -309,7 +309,7 @@ def is_folder_name(name: str) -> bool:
     return True
 
 
-def lost_name_of(folder: Path) -> DatasetAlias | None:
+def last_known_name(folder: Path) -> DatasetAlias | None:
     """Return the name by which a dataset was last pushed, or else pulled, without an account; None if unknown."""
     from odfpy.repository.registry import Aliases  # only datasets without a name need it
 

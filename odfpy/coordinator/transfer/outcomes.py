@@ -65,7 +65,7 @@ def _was_here(dataset: StoredDataset, url: str) -> bool:
     return False
 
 
-def name_in(url: str) -> DatasetAlias:
+def dataset_name_in(url: str) -> DatasetAlias:
     """Return the name of a dataset by its URL.
 
     Raises:
@@ -80,7 +80,7 @@ def name_in(url: str) -> DatasetAlias:
         ) from error
 
 
-def without_memory_of_user(result: PullResult, remote: str) -> PullResult:
+def with_note_on_credentials(result: PullResult, remote: str) -> PullResult:
     """Add a note to a result if a place is remembered without the credentials in its URL."""
     if result.error is not None or without_user(remote) == remote:
         return result

@@ -15,15 +15,15 @@ from odfpy.coordinator.storage.keys import UserKeys, required_signers
 from odfpy.coordinator.storage.locks import writer_lock
 from odfpy.coordinator.storage.results import ProgressSink, PullResult
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.coordinator.transfer.files import save_choice, sent_from, wanted_here
+from odfpy.coordinator.transfer.files import files_to_fetch, files_to_send, save_choice
 from odfpy.coordinator.transfer.known_remotes import KnownRemotes, seen_heads_of
 from odfpy.coordinator.transfer.outcomes import (
     bytes_reporter,
+    dataset_name_in,
     hint_if_diverged,
-    name_in,
     pull_result,
+    with_note_on_credentials,
     with_reference,
-    without_memory_of_user,
 )
 from odfpy.coordinator.transfer.push_targets import check_push_target
 from odfpy.coordinator.transfer.remote_inputs import InputElsewhere
@@ -90,7 +90,7 @@ class Transfers(KnownRemotes):
             with suppress(ReferenceNotThere):
                 return self.pull_reference(dataset, url, dataset.branch, taking, progress=progress)
         name, place = str(dataset.handle), without_user(url)
-        seen, files = seen_heads_of(dataset.folder), wanted_here(dataset.folder, taking.files)
+        seen, files = seen_heads_of(dataset.folder), files_to_fetch(dataset.folder, taking.files)
 
         options = TransferOptions(
             clock=taking.clock,
@@ -136,7 +136,7 @@ class Transfers(KnownRemotes):
             clock=taking.clock,
             expected_id=dataset.handle.id,
             required=self.required,
-            files=wanted_here(dataset.folder, taking.files),
+            files=files_to_fetch(dataset.folder, taking.files),
         )
         reporter = bytes_reporter(name, f"pulling {reference}", progress)
         result = fetch_reference(url, layout, reference, options, progress=reporter)
@@ -174,7 +174,7 @@ class Transfers(KnownRemotes):
             )
         url = resolve_remote(self._target(dataset, to, several=several), self.registry)
         reporter = bytes_reporter(name, f"pushing {reference}", progress)
-        files = sent_from(dataset.folder, dataset.state, None)
+        files = files_to_send(dataset.folder, dataset.state, None)
         result = send_reference(layout, url, reference, force=force, files=files, progress=reporter)
         return with_reference(pull_result(name, result, layout.on(reference).chain.state), reference)
 
@@ -212,7 +212,7 @@ class Transfers(KnownRemotes):
             expected_id: the id that it must have, None for any.
         """
         url = resolve_remote(ref, self.registry)
-        alias = as_name or name_in(url)
+        alias = as_name or dataset_name_in(url)
         existing = self._existing(alias)
         if existing is not None and expected_id not in (None, existing.handle.id):
             raise AlreadyExists(
@@ -303,7 +303,7 @@ class Transfers(KnownRemotes):
                 url,
                 force=force,
                 public=public,
-                files=sent_from(dataset.folder, dataset.state, files),
+                files=files_to_send(dataset.folder, dataset.state, files),
                 progress=bytes_reporter(name, "pushing", progress),
             )
         more = f"`{pull}` brings them here, `odf push {name} --force` drops them there"
@@ -322,7 +322,7 @@ class Transfers(KnownRemotes):
             self._enter(dataset, url, is_in_repository=several or is_named or (to or "").endswith("/"))
         except OdfError as error:
             notes = (*notes, f"the index of the repository was not written: {error.message}")
-        return without_memory_of_user(replace(pushed, notes=notes), to or "")
+        return with_note_on_credentials(replace(pushed, notes=notes), to or "")
 
     def _enter(self, dataset: StoredDataset, url: str, *, is_in_repository: bool) -> None:
         """Add a pushed dataset to the index of its repository, so that static servers can list it.

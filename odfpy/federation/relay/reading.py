@@ -18,7 +18,7 @@ from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import Ticket
 from odfpy.federation.sources.contract import BATCH_ROWS, ReadLimits, Source
-from odfpy.federation.sources.opened import SourceContext, open_source
+from odfpy.federation.sources.opening import SourceContext, open_source
 from odfpy.federation.sql.expressions import Column
 from odfpy.federation.sql.fragment import Fragment, Output
 from odfpy.federation.sql.source import source_sql

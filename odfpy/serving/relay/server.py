@@ -39,9 +39,9 @@ from odfpy.serving.flight.streams import CallBatches, CallCancellation, RunningQ
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.listen_address import ListenAddress
 from odfpy.serving.http.logs import log
-from odfpy.serving.relay.asking import LocalRelayClient
 from odfpy.serving.relay.flight_sql import FlightSql, cancelled_query
 from odfpy.serving.relay.headers import MIDDLEWARE, CallHeadersFactory
+from odfpy.serving.relay.local_client import LocalRelayClient
 from odfpy.serving.relay.results import ResultCalls
 from odfpy.serving.relay.rows import RowsWithStatement
 from odfpy.serving.relay.sql_tickets import SqlTickets

@@ -26,7 +26,7 @@ from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.tables.contract import TableChange, TableFile, TableVersion
 from odfpy.sharing.tables.local import LocalFile, reason
 from odfpy.sharing.tables.numbered import NumberedTable
-from odfpy.sharing.tables.opened import FilePlace, fetch_footers, footer
+from odfpy.sharing.tables.parquet_files import FilePlace, fetch_footers, footer
 from odfpy.sharing.tables.partitions import partition_text
 from odfpy.sharing.tables.remote import BucketFile, table_folder
 

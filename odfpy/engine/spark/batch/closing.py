@@ -35,7 +35,7 @@ from odfpy.engine.spark.batch.time_bounds import (
     lineage_of,
     together,
 )
-from odfpy.engine.spark.batch.uses import joins_below
+from odfpy.engine.spark.batch.uses import is_where_above_inner_join
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
@@ -162,7 +162,7 @@ class ClosedPlanner(PlanWalk):
 
     def _filter(self, plan: Node) -> ClosedPlan:
         condition = plan.condition()
-        child = join_where(self, plan) if joins_below(plan) else self.part(plan.child())
+        child = join_where(self, plan) if is_where_above_inner_join(plan) else self.part(plan.child())
         if has_query(condition):
             (condition,), lineage = self._closed_queries([condition], child)
             return ClosedPlan(self.catalyst.filter(condition, child.plan), child.columns, lineage=lineage)

@@ -53,7 +53,7 @@ class Uses:
         for node in self._nodes:
             if operator_name(node) == "Join" and node.condition().isDefined():
                 yield node.condition().get()
-            elif joins_below(node):
+            elif is_where_above_inner_join(node):
                 yield node.condition()
 
     def _look_at(self, condition: Node) -> None:
@@ -82,7 +82,7 @@ class Uses:
 
     def _made_of(self, node: Node) -> set[int]:
         name = operator_name(node)
-        if name == "Join" or joins_below(node):
+        if name == "Join" or is_where_above_inner_join(node):
             return set()
         if name in _WHOLE_ROWS:
             return {column_id(column) for child in children(node) for column in columns(child)}
@@ -104,7 +104,7 @@ class Uses:
         return {column_id(below) for above, below in pairs if column_id(above) in self.shown}
 
 
-def joins_below(node: Node) -> bool:
+def is_where_above_inner_join(node: Node) -> bool:
     """Return whether a node is a WHERE directly above an inner join, so that it may be part of the join condition."""
     return operator_name(node) == "Filter" and is_inner(node.child())
 

@@ -9,7 +9,7 @@ from typing import Final
 from odfpy.engine.spark.incremental.properties.plan_info import Key, PlanInfo, Values
 from odfpy.engine.spark.plan.catalyst import (
     Node,
-    asked_once,
+    cached_node_property,
     children,
     column_id,
     columns,
@@ -28,7 +28,7 @@ WINDOW_MARK: Final = "spark.timeWindow"
 
 def sources_read(plan: Node) -> frozenset[int]:
     """Return the numbers of the sources that a stateless plan reads."""
-    return asked_once(plan, "sources", lambda: _sources_read(plan))
+    return cached_node_property(plan, "sources", lambda: _sources_read(plan))
 
 
 def _sources_read(plan: Node) -> frozenset[int]:

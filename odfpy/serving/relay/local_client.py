@@ -185,7 +185,7 @@ class _OwnRows:
         self._control.cancel()
 
 
-def execute_for_a_call(client: RelayClient, sql: str, options: QueryOptions, control: CallCancellation) -> WebAnswer:
+def execute_for_call(client: RelayClient, sql: str, options: QueryOptions, control: CallCancellation) -> WebAnswer:
     """Run a query for a call until its client disconnects; the thread of the call checks this.
 
     Args:

@@ -1,6 +1,6 @@
-"""The standing of a process: attributes that the system or Python fixes at its start, and that a fork cannot change.
+"""The identity of a process: attributes that the system or Python fixes at its start, and that a fork cannot change.
 
-A server runs commands only for processes with the same standing as its own. Everything else (folder, environment,
+A server runs commands only for processes with the same identity as its own. Everything else (folder, environment,
 open files, umask, signals) is sent with each command.
 """
 
@@ -71,7 +71,7 @@ _TALKATIVE: Final = (
 
 
 def of_process(pid: int) -> str:
-    """Return the standing of a process of this user, as the system reports it.
+    """Return the identity of a process of this user, as the system reports it.
 
     Raises:
         OSError: the process has exited, or the system does not report it.
@@ -134,13 +134,13 @@ def is_private(path: str) -> bool:
 
 
 def address() -> str:
-    """Return the address of the server for processes of this standing. Different standings may share one by chance.
+    """Return the address of the server for processes of this identity. Different identities may share one by chance.
 
     Raises:
         OSError: the system does not report this process.
     """
-    standing = f"{of_process(os.getpid())}\n{of_python()}".encode("utf-8", "surrogateescape")
-    return f"{folder()}/{os.getsid(0)}-{zlib.crc32(standing):08x}"
+    process_identity = f"{of_process(os.getpid())}\n{of_python()}".encode("utf-8", "surrogateescape")
+    return f"{folder()}/{os.getsid(0)}-{zlib.crc32(process_identity):08x}"
 
 
 def _text(path: str) -> str:

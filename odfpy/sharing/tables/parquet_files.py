@@ -33,7 +33,7 @@ class Footer(NamedTuple):
 
 
 @contextmanager
-def opened(location: FilePlace) -> Iterator[pq.ParquetFile]:
+def open_parquet_file(location: FilePlace) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; from a bucket, only the parts that are read are requested.
 
     Raises:
@@ -133,7 +133,7 @@ def fetch_footers(places: Iterable[FilePlace]) -> None:
 
 
 def _read_footer(location: FilePlace) -> Footer:
-    with opened(location) as file:
+    with open_parquet_file(location) as file:
         return Footer(file.metadata, file.schema_arrow)
 
 
