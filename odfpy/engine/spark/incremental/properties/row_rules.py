@@ -1,4 +1,4 @@
-"""When the rows of a stateful input are complete, late, and no longer needed."""
+"""Rules for when the rows of a stateful input are complete, late, and no longer needed."""
 
 from __future__ import annotations
 
