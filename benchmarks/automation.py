@@ -25,7 +25,7 @@ from support.runs import many_runs
 
 from odfpy import Workspace
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.schedules.file import save_schedule, tell_changed
+from odfpy.coordinator.schedules.file import notify_changed, save_schedule
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Trigger, VerifyTrigger
 from odfpy.data.duration import Duration
 
@@ -94,7 +94,7 @@ def made(folder: Path, count: int) -> Workspace:
         elif name.startswith("der"):
             trigger = Trigger(rows=1_000_000_000)
             save_schedule(dataset.folder, DatasetSchedule(pull=trigger, max_age=Duration(86_400)))
-    tell_changed(workspace.storage)
+    notify_changed(workspace.storage)
     return workspace
 
 
@@ -139,14 +139,14 @@ def latency(workspace: Workspace) -> None:
     """The time from when a run is due until it is started: by time, and by rows that another process commits."""
     dataset = workspace.storage.get("poll.n0")
     save_schedule(dataset.folder, DatasetSchedule(pull=Trigger(every=Duration(2))))
-    tell_changed(workspace.storage)
+    notify_changed(workspace.storage)
     eventually(lambda: len(rows_of(workspace, "poll.n0")) >= 8)
     save_schedule(dataset.folder, DatasetSchedule(pull=Trigger(cron=NEVER)))
     late = [seconds(row["started_at"]) - seconds(row["due_at"]) for row in rows_of(workspace, "poll.n0")[1:]]
     print(f"by time: started after {statistics.median(late):.2f} s, at most {max(late):.2f} s (target: 1 s)")
     pushed = workspace.storage.get("pushed")
     save_schedule(pushed.folder, DatasetSchedule(verify=VerifyTrigger(rows=1, integrity_only=True)))
-    tell_changed(workspace.storage)
+    notify_changed(workspace.storage)
     waits = []
     for number in range(8):
         eventually(lambda n=number: len(rows_of(workspace, "pushed")) > n)  # type: ignore[misc]

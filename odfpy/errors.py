@@ -12,7 +12,7 @@ from copyreg import __newobj__ as new_object  # type: ignore[attr-defined]
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from odfpy.visible import visible_lines
+from odfpy.escaping import escape_controls_in_lines
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -72,7 +72,7 @@ class OdfError(Exception):
     def _render_traceback_(self) -> list[str]:
         """Return what IPython and notebooks show instead of a traceback: as the command line says it."""
         lines = [f"error: {self.message} ({self.code})", *([f"  hint: {self.hint}"] if self.hint else [])]
-        return [visible_lines(line) for line in lines]
+        return [escape_controls_in_lines(line) for line in lines]
 
 
 def _register(kind: type[OdfError], code: str) -> None:

@@ -76,7 +76,7 @@ def read_regular(path: Path) -> bytes:
 
 
 @contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
+def replaced_atomically(path: Path) -> Iterator[Path]:
     """Give another name in the folder of a file, which becomes the file if all goes well, and is removed if not.
 
     Nothing is flushed to disk: a power loss may leave the file damaged or without its end, which readers of caches
@@ -106,7 +106,7 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """
     try:
         make_folder(path.parent)
-        with written_aside(path) as temporary:
+        with replaced_atomically(path) as temporary:
             # The mode is given at creation: a private key must not be readable for a moment, until a chmod.
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             with os.fdopen(descriptor, "wb") as file:
@@ -181,7 +181,7 @@ def _aside(path: Path) -> Path:
     return path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
 
 
-def put_aside(path: Path) -> None:
+def make_way_for(path: Path) -> None:
     """Check that a folder does not stand where a file belongs: it goes if it is empty, else to `.aside-...` beside it.
 
     Raises:
@@ -227,17 +227,19 @@ def try_lock(file: int | BinaryIO, *, shared: bool = False) -> bool:
     return True
 
 
-def still_named(file: int | IO[bytes], path: Path) -> bool:
-    """Return whether an open file or folder is the one that has a name: it may have gone before its lock was taken.
+def is_same_file(file: int | IO[bytes], path: str | Path, *, folder: int | None = None) -> bool:
+    """Return whether a path still leads to an open file or folder: it may have gone before its lock was taken.
 
     Args:
         file: the file, or its descriptor.
-        path: the name.
+        path: the path; its last part may be a symbolic link, unless a folder is given.
+        folder: descriptor of an open folder that the path starts from; None for the current folder.
     """
     try:
-        return os.path.samestat(path.stat(), os.fstat(file if isinstance(file, int) else file.fileno()))
+        found = os.stat(path, dir_fd=folder, follow_symlinks=folder is None)
     except FileNotFoundError:
         return False
+    return os.path.samestat(found, os.fstat(file if isinstance(file, int) else file.fileno()))
 
 
 @contextmanager
@@ -261,7 +263,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def changing(path: Path) -> Iterator[None]:
+def locked_for_change(path: Path) -> Iterator[None]:
     """Let nobody else change a file while it is read, changed and written again; its folder is made if need be.
 
     Raises:

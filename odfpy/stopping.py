@@ -47,7 +47,7 @@ def stopped_by_signals(stop: Callable[[int], object]) -> Iterator[None]:
         os.close(reader)
 
 
-def wait_for_the_end(tell: Callable[[], object]) -> None:
+def wait_for_stop_signal(tell: Callable[[], object]) -> None:
     """Wait until somebody wants the command to end: Ctrl-C, or SIGTERM. Call it from the main thread.
 
     Args:

@@ -27,10 +27,10 @@ MAX_MODULE_LENGTH = 400
 # entered here, and thought about.
 PACKAGES = {
     "values": set(),
-    "visible": set(),
+    "escaping": set(),
     "stages": set(),
     "stopping": set(),
-    "errors": {"visible"},
+    "errors": {"escaping"},
     "extras": {"errors"},
     "files": {"errors"},
     "flight": {"errors"},
@@ -38,7 +38,7 @@ PACKAGES = {
     "http": {"values", "errors", "settings"},
     "sandbox": set(),
     "ethereum": {"errors", "extras"},
-    "data": {"values", "visible", "stages", "errors"},
+    "data": {"values", "escaping", "stages", "errors"},
     "dataset": {"values", "errors", "data"},
     "codec": {"values", "errors", "data", "dataset"},
     "chain": {"values", "errors", "files", "data", "dataset", "codec"},
@@ -75,7 +75,7 @@ PACKAGES = {
     },
     "repository": {"values", "errors", "extras", "files", "http", "sandbox", "data", "dataset", "codec", "chain"},
     "query": {"errors", "data", "dataset", "codec", "chain", "engine"},
-    "provenance": {"visible", "errors", "data", "dataset"},
+    "provenance": {"escaping", "errors", "data", "dataset"},
     "coordinator": {
         "values",
         "stages",
@@ -110,7 +110,7 @@ PACKAGES = {
         "repository",
     },
     "federation": {
-        "visible",
+        "escaping",
         "errors",
         "extras",
         "files",
@@ -129,7 +129,7 @@ PACKAGES = {
     },
     "automation": {
         "values",
-        "visible",
+        "escaping",
         "errors",
         "files",
         "settings",
@@ -158,7 +158,7 @@ PACKAGES = {
     "web": {"federation"},
     "testing": {"errors", "files", "data", "chain", "state", "engine", "archive", "federation"},
     "serving": {
-        "visible",
+        "escaping",
         "stopping",
         "errors",
         "files",
@@ -194,7 +194,7 @@ PACKAGES = {
     },
     "cli": {
         "values",
-        "visible",
+        "escaping",
         "stages",
         "stopping",
         "errors",
@@ -236,7 +236,7 @@ PACKAGES = {
 }
 
 # The coordinator's subpackages, in the same way. Modules beside them may use all of them; no subpackage uses those.
-ROOMS = {
+SUBPACKAGES = {
     "storage": set(),
     "lineage": {"storage"},
     "schedules": {"storage", "lineage"},
@@ -456,21 +456,23 @@ def test_the_batch_and_the_incremental_engine_share_no_code():
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms_of_the_coordinator_use_each_other_and_nothing_beside_them(room: str):
+@pytest.mark.parametrize("subpackage", SUBPACKAGES)
+def test_subpackages_of_the_coordinator_use_each_other_and_nothing_beside_them(subpackage: str):
     found = [
         (name.split(".")[2], f"{name_of(module)}, line {line}: {name}")
-        for module in sorted((REPOSITORY / "odfpy" / "coordinator" / room).rglob("*.py"))
+        for module in sorted((REPOSITORY / "odfpy" / "coordinator" / subpackage).rglob("*.py"))
         for line, name in imports_of(module)
-        if name.startswith("odfpy.coordinator.") and name.split(".")[2] != room
+        if name.startswith("odfpy.coordinator.") and name.split(".")[2] != subpackage
     ]
-    allowed = ROOMS[room]
-    assert [place for target, place in found if target not in allowed] == [], f"{room} may use {sorted(allowed)}"
-    assert allowed - {target for target, _ in found} == set(), f"{room} needs no permission for these"
+    allowed = SUBPACKAGES[subpackage]
+    assert [place for target, place in found if target not in allowed] == [], f"{subpackage} may use {sorted(allowed)}"
+    assert allowed - {target for target, _ in found} == set(), f"{subpackage} needs no permission for these"
 
 
-def test_every_room_of_the_coordinator_is_on_the_map():
-    assert {path.parent.name for path in (REPOSITORY / "odfpy" / "coordinator").glob("*/__init__.py")} == ROOMS.keys()
+def test_every_subpackage_of_the_coordinator_is_on_the_map():
+    assert {
+        path.parent.name for path in (REPOSITORY / "odfpy" / "coordinator").glob("*/__init__.py")
+    } == SUBPACKAGES.keys()
 
 
 def test_no_folder_is_crowded():
@@ -489,15 +491,15 @@ def blocks_of(page: str) -> list[str]:
     return ["\n".join(line.partition("#")[0] for line in block.splitlines()) for block in drawn]
 
 
-def test_the_record_of_layers_has_every_package_and_every_room():
-    packages, rooms = (
+def test_the_record_of_layers_has_every_package_and_every_subpackage():
+    packages, subpackages = (
         {first: set(others) for first, *others in map(str.split, block.splitlines())}
         for block in blocks_of("docs/adr/0001-layers.md")
     )
     assert packages == {name: allowed for name, allowed in PACKAGES.items() if name.isidentifier()}
     places = [folder.relative_to(REPOSITORY / "odfpy") for folder in FOLDERS if folder.parent != REPOSITORY]
     nested = {place.parent.as_posix() for place in places} - {"."}
-    assert rooms == {name: {one.name for one in places if one.parent.as_posix() == name} for name in nested}
+    assert subpackages == {name: {one.name for one in places if one.parent.as_posix() == name} for name in nested}
 
 
 def test_the_picture_of_the_map_is_up_to_date():
@@ -517,9 +519,16 @@ def test_the_map_of_contributors_has_every_package_above_what_it_imports():
 def test_the_map_of_contributors_has_every_room_of_the_coordinator_behind_those_it_uses():
     block = blocks_of("CONTRIBUTING.md")[1]
     steps = {name: number for number, part in enumerate(block.split("<-")) for name in re.findall(r"\w+", part)}
-    assert steps.keys() == ROOMS.keys()
-    rooms_below = {room: allowed & ROOMS.keys() for room, allowed in ROOMS.items()}  # without modules beside them
-    assert [(room, one) for room, allowed in rooms_below.items() for one in allowed if steps[one] >= steps[room]] == []
+    assert steps.keys() == SUBPACKAGES.keys()
+    subpackages_below = {
+        subpackage: allowed & SUBPACKAGES.keys() for subpackage, allowed in SUBPACKAGES.items()
+    }  # without modules beside them
+    assert [
+        (subpackage, one)
+        for subpackage, allowed in subpackages_below.items()
+        for one in allowed
+        if steps[one] >= steps[subpackage]
+    ] == []
 
 
 @pytest.mark.parametrize("library", HOMES)

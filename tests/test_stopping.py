@@ -48,9 +48,9 @@ def test_no_thread_stays() -> None:
 
 
 _PROGRAM = """
-from odfpy.stopping import wait_for_the_end
+from odfpy.stopping import wait_for_stop_signal
 print("waits", flush=True)
-wait_for_the_end(lambda: None)
+wait_for_stop_signal(lambda: None)
 """
 
 

@@ -32,4 +32,4 @@ def many_runs(workspace: Workspace, count: int) -> None:
                         {**row, **times, "job": "pull", "reason": "schedule", "attempt": 1, "outcome": outcome}
                     )
                 )
-        RUNS.take_in(workspace)
+        RUNS.ingest(workspace)

@@ -16,7 +16,7 @@ NOTE: Final = (
 )
 
 
-def as_data(tree: Any) -> str:
+def mark_as_data(tree: Any) -> str:
     """Return a tree of JSON between marks.
 
     Args:

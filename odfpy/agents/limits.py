@@ -26,7 +26,7 @@ MAX_PROOF_LENGTH: Final = 4 * 1024**2
 """Maximum characters of a proof to check; larger answers are checked without their rows."""
 
 
-def cut(text: str, most: int = MAX_TEXT_LENGTH) -> str:
+def truncate(text: str, most: int = MAX_TEXT_LENGTH) -> str:
     """Return a text, or its beginning with a note of how much is left out.
 
     Args:

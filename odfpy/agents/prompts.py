@@ -44,7 +44,7 @@ _TEXTS: Final = {
 }
 
 
-def filled(name: str, arguments: Mapping[str, str]) -> GetPromptResult:
+def render_prompt(name: str, arguments: Mapping[str, str]) -> GetPromptResult:
     """Return a prompt, ready to be sent.
 
     Args:
@@ -58,7 +58,7 @@ def filled(name: str, arguments: Mapping[str, str]) -> GetPromptResult:
     if prompt is None:
         raise KeyError(name)
     values = {"proof": f"Its proof: {arguments['proof']}\n" if arguments.get("proof") else ""}
-    values |= {one.name: arguments[one.name] for one in prompt.arguments or [] if one.required}
+    values |= {argument.name: arguments[argument.name] for argument in prompt.arguments or [] if argument.required}
     text = _TEXTS[name].format(**values)
     message = PromptMessage(role="user", content=TextContent(type="text", text=text))
     return GetPromptResult(description=prompt.description, messages=[message])

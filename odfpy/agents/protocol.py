@@ -41,8 +41,8 @@ from pydantic import ValidationError
 
 from odfpy import __version__
 from odfpy.agents import prompts, resources
-from odfpy.agents.data_markers import as_data
-from odfpy.agents.limits import cut
+from odfpy.agents.data_markers import mark_as_data
+from odfpy.agents.limits import truncate
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Tool, ToolAnswer
 from odfpy.agents.tools.query import QueryAnswer
@@ -141,7 +141,7 @@ class Protocol:
                 group.start_soon(_stop_with_us, control)
                 try:
                     if tool.is_query:
-                        return await self.gate.let_in(_who(reader), control, work)
+                        return await self.gate.admit(_who(reader), control, work)
                     return await anyio.to_thread.run_sync(work, control)
                 except Exception as error:  # noqa: BLE001 - raised below: this group would wrap it in another one
                     failure = error
@@ -187,7 +187,7 @@ class Protocol:
                 raise MCPError(
                     INTERNAL_ERROR, "Internal error while reading; the server's log has the details"
                 ) from error
-            raise MCPError(INVALID_PARAMS, cut(message), {"uri": uri[:1000]}) from error
+            raise MCPError(INVALID_PARAMS, truncate(message), {"uri": uri[:1000]}) from error
         return ReadResourceResult(
             contents=[TextResourceContents(uri=params.uri, text=text, mime_type=resources.MIME_TYPE)]
         )
@@ -205,7 +205,7 @@ class Protocol:
         """
         del context
         try:
-            return prompts.filled(params.name, params.arguments or {})
+            return prompts.render_prompt(params.name, params.arguments or {})
         except KeyError as error:
             raise MCPError(INVALID_PARAMS, f"There is no such prompt, or it needs the argument {error}") from error
 
@@ -261,7 +261,7 @@ def _listed(tool: Tool[Any]) -> ListedTool:
 
 def _answered(answer: ToolAnswer) -> CallToolResult:
     tree = answer.model_dump(mode="json")
-    content: list[Any] = [TextContent(type="text", text=f"{answer.summary()}\n{as_data(tree)}")]
+    content: list[Any] = [TextContent(type="text", text=f"{answer.summary()}\n{mark_as_data(tree)}")]
     proof = answer.proof if isinstance(answer, QueryAnswer) else None
     if proof is not None:
         content.append(
@@ -278,7 +278,7 @@ def _answered(answer: ToolAnswer) -> CallToolResult:
 
 
 def _failed(message: str) -> CallToolResult:
-    text = f"The tool gave no answer.\n{as_data({'error': cut(message)})}"
+    text = f"The tool gave no answer.\n{mark_as_data({'error': truncate(message)})}"
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AtKeyboard(Caller):
+class LocalUser(Caller):
     """The local user who started the server. They may read everything in their workspace without a token."""
 
     def is_still_known(self) -> bool:
@@ -41,9 +41,9 @@ class AtKeyboard(Caller):
         return True
 
 
-def at_keyboard(workspace: Workspace) -> Caller:
+def local_user(workspace: Workspace) -> Caller:
     """Return the caller that may read everything in a workspace, and change nothing."""
-    return AtKeyboard(AccessToken("keyboard", Scope.READ, Timestamp.now()), workspace.storage)
+    return LocalUser(AccessToken("keyboard", Scope.READ, Timestamp.now()), workspace.storage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class Reader:
     def workspace_of(self, dataset: StoredDataset) -> Workspace:
         """Return the workspace that a dataset is in."""
         root = dataset.workspace_folder.root
-        return next(one for one in self.served.workspaces if one.root == root)
+        return next(workspace for workspace in self.served.workspaces if workspace.root == root)
 
     def engines_of(self, workspace: Workspace) -> EngineRegistry:
         """Return the engines that replay queries of datasets. Only queries of the local user ran here before.
@@ -172,4 +172,4 @@ class Reader:
 
     def may_write(self) -> bool:
         """Return whether their token may change datasets of some workspace."""
-        return any(self.caller.may(Scope.WRITE, one.storage) for one in self.served.workspaces)
+        return any(self.caller.may(Scope.WRITE, workspace.storage) for workspace in self.served.workspaces)

@@ -69,5 +69,5 @@ def read(reader: Reader, uri: str) -> str:
     name = unquote(uri.removeprefix(_DATASETS))
     if name.endswith(_SCHEMA):
         dataset = reader.dataset(name.removesuffix(_SCHEMA))
-        return json.dumps({"columns": [one.model_dump() for one in columns_of(dataset)]}, ensure_ascii=False)
+        return json.dumps({"columns": [column.model_dump() for column in columns_of(dataset)]}, ensure_ascii=False)
     return json.dumps(describe(reader, reader.dataset(name)).model_dump(mode="json"), ensure_ascii=False)

@@ -17,7 +17,7 @@ from mcp.server.stdio import stdio_server
 from odfpy.agents.messages import Messages
 from odfpy.agents.proofs import ProofFolder
 from odfpy.agents.protocol import Protocol, log_to
-from odfpy.agents.readers import Served, at_keyboard
+from odfpy.agents.readers import Served, local_user
 from odfpy.agents.stdin import StandardInput
 from odfpy.errors import UsageError
 from odfpy.query.wire.response import ResponseLimits
@@ -58,7 +58,7 @@ def serve_stdio(
             "Unknown or expired access token",
             hint="`odf token list` shows the tokens of the workspace.",
         )
-    keyboard = at_keyboard(workspace)
+    keyboard = local_user(workspace)
 
     async def find(_request: Any) -> Reader:
         return served.reader(keyboard if token is None else await _caller(token, workspace))

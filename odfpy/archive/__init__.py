@@ -48,6 +48,6 @@ def open_archive(
         NotAnArchive: the dataset is not an archive, or there are several to choose from.
         DatasetNotFound: there is no such dataset.
     """
-    from odfpy.archive.opening import opened
+    from odfpy.archive.opening import open_by_name
 
-    return opened(name, workspace, token)
+    return open_by_name(name, workspace, token)

@@ -13,7 +13,7 @@ FILES: Final = "/v0/archive/files/"
 DATA: Final = "/data"
 
 
-def id_in(address: str, archive: str, is_at: Callable[[str], bool]) -> str:
+def file_id_of(address: str, archive: str, is_at: Callable[[str], bool]) -> str:
     """Return the id of the file at an address; an id is returned as it is.
 
     Args:
@@ -38,12 +38,12 @@ def id_in(address: str, archive: str, is_at: Callable[[str], bool]) -> str:
         )
     if not slash or not is_at(base):
         raise UsageError(
-            f"{address} is in another archive than {archive}", hint=f"Name it: --archive {archive_in(address)}"
+            f"{address} is in another archive than {archive}", hint=f"Name it: --archive {archive_of_address(address)}"
         )
     return unquote(name)
 
 
-def archive_in(address: str) -> str | None:
+def archive_of_address(address: str) -> str | None:
     """Return the archive of an address, in the form of `--archive`; None for an id."""
     if address.startswith(SCHEME):
         return address.removeprefix(SCHEME).rpartition("/")[0] or None

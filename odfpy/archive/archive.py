@@ -148,12 +148,12 @@ class Archive(ABC):
             NameTaken: another file has that name.
             WrongContent: the bytes differ from those that were archived; nothing was written.
         """
-        from odfpy.archive.addresses import id_in
+        from odfpy.archive.addresses import file_id_of
         from odfpy.archive.naming.filename_template import DEFAULT, FilenameTemplate
         from odfpy.archive.target_folder import TargetFolder
 
         name = FilenameTemplate(template or DEFAULT)
-        record = self.get(id_in(address, self.name, self.is_at))
+        record = self.get(file_id_of(address, self.name, self.is_at))
         return TargetFolder(folder).write(name.name_of(record), lambda at: self.open(record, offset=at), record)
 
     def list(

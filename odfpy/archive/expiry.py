@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from odfpy.archive.keeping.policy import ArchivePolicy, RetentionRule
 from odfpy.archive.local import LocalArchive
 from odfpy.archive.question import Question
 from odfpy.archive.record import FileRecord, Status
+from odfpy.archive.retention.policy import ArchivePolicy, RetentionRule
 from odfpy.archive.times import FIRST
 
 _AT_ONCE: Final = 10_000

@@ -12,12 +12,12 @@ from odfpy.archive.addresses import SCHEME
 from odfpy.archive.archive import Archive
 from odfpy.archive.changes import change_records, release_in
 from odfpy.archive.errors import CannotCopy, FileElsewhere, FileRemoved, IdTaken, NoSuchFile, RecordRefused
-from odfpy.archive.keeping.policy import ArchivePolicy, attachments_with, policy_in
 from odfpy.archive.preparing import PreparedFile, prepare
 from odfpy.archive.pushing import NewFile, Pushed, PushOutcome, require_same
 from odfpy.archive.question import LOOKBACK_DAYS, PAGE, Page, Question
 from odfpy.archive.reading import checked_stream
 from odfpy.archive.record import FileRecord, Status
+from odfpy.archive.retention.policy import ArchivePolicy, attachments_with, policy_in
 from odfpy.archive.rows import archive_manifest, archive_source, record_schema, require_archive, table_of
 from odfpy.archive.times import DAY
 from odfpy.chain.events import SetDataSchema
@@ -216,13 +216,11 @@ class LocalArchive(Archive):
         scratch: Path,
         objects: dict[Multihash, Path] | None = None,
     ) -> None:
-        from odfpy.coordinator.ingest.row_ingest import ingest_made_rows
+        from odfpy.coordinator.ingest.row_ingest import commit_rows
 
         schema = record_schema(dataset.state)
         first = [] if dataset.state.schema else [SetDataSchema(schema=schema)]
-        ingest_made_rows(
-            dataset, archive_source(dataset.state), rows, scratch, schema=schema, first=first, objects=objects
-        )
+        commit_rows(dataset, archive_source(dataset.state), rows, scratch, schema=schema, first=first, objects=objects)
         with suppress(OdfError):  # committed; the next search builds the index, or reports why that fails
             self._index(dataset.reloaded())  # while there are few rows to index
 
@@ -268,12 +266,12 @@ class LocalArchive(Archive):
         return checked_stream(stream, record, store.describe(record.object))
 
     def _opened_elsewhere(self, record: FileRecord, offset: int) -> BinaryIO:
-        from odfpy.archive.other_copies import open_elsewhere
+        from odfpy.archive.remote_copies import open_remote_copy
 
         reason = "this server fetches no files from other copies"
         if self._asks_elsewhere:
             try:
-                return open_elsewhere(self._dataset, record.object, offset)
+                return open_remote_copy(self._dataset, record.object, offset)
             except ObjectNotFound as error:
                 reason = error.message
         raise FileElsewhere(
@@ -292,11 +290,11 @@ class LocalArchive(Archive):
             record: record of the file.
             seconds: lifetime of the URL.
         """
-        from odfpy.archive.other_copies import presigned_elsewhere
+        from odfpy.archive.remote_copies import presign_remote_copy
 
         if record.released is not None or record.object in self._dataset.layout.data:
             return None
-        return presigned_elsewhere(self._dataset, record.object, seconds)
+        return presign_remote_copy(self._dataset, record.object, seconds)
 
     def url(self, record: FileRecord) -> str:
         return f"{SCHEME}{self.name}/{record.id}"

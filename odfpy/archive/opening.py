@@ -14,7 +14,7 @@ from odfpy.errors import OdfError
 from odfpy.settings.sections import ArchiveSection
 
 
-def opened(
+def open_by_name(
     name: str | None, workspace: str | Path | Workspace, token: str | None = None, progress: ProgressSink = silent
 ) -> Archive:
     """Open an archive whose pushes report to `progress`; see `odfpy.archive.open_archive`."""

@@ -169,7 +169,7 @@ def record_report(workspace: Workspace, report: PushReport) -> None:
     except OSError as error:
         raise OdfError(f"Cannot write {folder}: {error.strerror}") from error
     if is_many:
-        REPORTS.take_in(workspace)
+        REPORTS.ingest(workspace)
 
 
 def recorded_push(archive: LocalArchive, by: Pusher, push: Callable[[], list[Pushed]]) -> list[Pushed]:
@@ -216,7 +216,7 @@ def reports(
     Raises:
         OdfError: new reports cannot be ingested.
     """
-    REPORTS.take_in(workspace)
+    REPORTS.ingest(workspace)
     conditions = [f"status = '{status.value}'"] if status else []
     conditions += [f"start >= {since:d}"] if since is not None else []
     for row in REPORTS.records(workspace, num=num, condition=" AND ".join(conditions) or None):

@@ -21,7 +21,7 @@ from odfpy.archive.errors import WrongContent
 from odfpy.archive.files import write_all
 from odfpy.data.multihash import Hasher
 from odfpy.errors import AlreadyExists, OdfError
-from odfpy.files import FULL, try_lock
+from odfpy.files import FULL, is_same_file, try_lock
 
 if TYPE_CHECKING:
     from odfpy.archive.record import FileRecord
@@ -134,17 +134,10 @@ def _locked(folder: int, part: str, record: FileRecord) -> Iterator[RawIOBase]:
                     f"Another process is fetching {record.path} ({record.id}) into the same folder",
                     hint="Wait until it has finished, or fetch into another folder.",
                 )
-            if not _is_named(folder, part, descriptor):
+            if not is_same_file(descriptor, part, folder=folder):
                 continue  # another process has just given it its name: this is a whole file, which must not change
             yield file
             return
-
-
-def _is_named(folder: int, name: str, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(name, dir_fd=folder, follow_symlinks=False), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
 
 
 def _complete(file: RawIOBase, content: Callable[[int], BinaryIO], record: FileRecord) -> None:

@@ -36,7 +36,7 @@ class BackgroundScheduler:
             once: whether to only do what is due now, and then stop.
         """
         self._notices = NoticeSender(Notices(workspace))
-        self._scheduler = Scheduler(workspace, (listener or Listener()).also(self._notices.hear))
+        self._scheduler = Scheduler(workspace, (listener or Listener()).also(self._notices.post))
         self._grace = grace
         self._once = once
         self._stop = threading.Event()
@@ -51,7 +51,7 @@ class BackgroundScheduler:
     def stop(self) -> None:
         """Stop it: the first call waits for running jobs; the second one terminates them."""
         if self._stop.is_set():
-            self._scheduler.hurry()
+            self._scheduler.skip_grace_period()
         self._stop.set()
 
     def join(self) -> None:

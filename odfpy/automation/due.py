@@ -125,7 +125,7 @@ def due(key: JobKey, trigger: Trigger, past: JobHistory, since: float, news: Inp
     return min(found, key=lambda one: one.at, default=None)
 
 
-def needs_news(job: Job, trigger: Trigger, *, is_derivative: bool) -> bool:
+def needs_input_changes(job: Job, trigger: Trigger, *, is_derivative: bool) -> bool:
     """Return whether the times of a job depend on its news.
 
     Args:

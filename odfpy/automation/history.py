@@ -122,7 +122,7 @@ def recorded_runs(workspace: Workspace, *, num: int, condition: str | None = Non
         num: maximum number of items.
         condition: SQL condition over the columns.
     """
-    RUNS.take_in(workspace)
+    RUNS.ingest(workspace)
     return RUNS.records(workspace, num=num, condition=condition)
 
 

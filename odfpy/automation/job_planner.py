@@ -11,7 +11,16 @@ from dataclasses import field, replace
 from enum import Enum
 from typing import Final
 
-from odfpy.automation.due import CLOCK_TOLERANCE, Due, InputChanges, JobHistory, JobKey, Reason, due, needs_news
+from odfpy.automation.due import (
+    CLOCK_TOLERANCE,
+    Due,
+    InputChanges,
+    JobHistory,
+    JobKey,
+    Reason,
+    due,
+    needs_input_changes,
+)
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job, Trigger
 from odfpy.values import dataclass
 
@@ -29,7 +38,7 @@ class Outcome(Enum):
     SKIPPED = "skipped"
 
     @property
-    def is_good(self) -> bool:
+    def has_succeeded(self) -> bool:
         """True if the run has succeeded."""
         return self in (Outcome.UPDATED, Outcome.UP_TO_DATE)
 
@@ -113,7 +122,7 @@ class JobPlanner:
         for job, trigger in planned.schedule.jobs.items():
             key, old = JobKey(dataset, job), before[job]
             news = old.news if old is not None else None
-            if news is None and needs_news(job, trigger, is_derivative=planned.is_derivative):
+            if news is None and needs_input_changes(job, trigger, is_derivative=planned.is_derivative):
                 news = InputChanges()
             entry = self._entries[key] = _Entry(trigger, self._pasts.get(key, JobHistory()), news)
             self._wake(entry, now)
@@ -125,7 +134,7 @@ class JobPlanner:
         for job in Job:
             self._entries.pop(JobKey(dataset, job), None)
 
-    def hear(self, key: JobKey, news: InputChanges) -> None:
+    def set_changes(self, key: JobKey, news: InputChanges) -> None:
         """Set the news of a job."""
         entry = self._entries.get(key)
         if entry is None or entry.news is None:
@@ -158,7 +167,7 @@ class JobPlanner:
         past = self._pasts.get(start.key, JobHistory())
         planned = self._planned.get(start.key.dataset)
         tries = planned.schedule.tries if planned is not None else DatasetSchedule().tries
-        if outcome.is_good:
+        if outcome.has_succeeded:
             seen = past.seen_rows if seen_rows is None else seen_rows
             past = replace(past, failures=0, retry_at=None, seen_rows=seen)
         elif outcome is Outcome.SKIPPED:
@@ -229,11 +238,11 @@ class JobPlanner:
         self._running.pop(start.key.dataset, None)
         self._put_past(start.key, before)
 
-    def occupy(self, start: Start) -> None:
+    def adopt_running(self, start: Start) -> None:
         """Record a running run of another scheduler."""
         self._running[start.key.dataset] = start
 
-    def past_of(self, key: JobKey) -> JobHistory:
+    def history_of(self, key: JobKey) -> JobHistory:
         """Return the history of a job."""
         return self._pasts.get(key, JobHistory())
 

@@ -71,7 +71,7 @@ def upcoming_of(
     """
     planner = JobPlanner(parallel=1)
     planner.remember(_pasts(workspace))
-    watcher = WorkspaceWatcher(workspace.storage, lambda key: planner.past_of(key).seen_rows, lambda _text: None)
+    watcher = WorkspaceWatcher(workspace.storage, lambda key: planner.history_of(key).seen_rows, lambda _text: None)
     now = time.time()
     earliest = now if after is None else after
     for dataset in datasets:
@@ -80,10 +80,10 @@ def upcoming_of(
             continue
         planner.put(watched.id, watched.planned, now)
         for key, news in watcher.news(watched, now):
-            planner.hear(key, news)
+            planner.set_changes(key, news)
         for job, trigger in watched.planned.schedule.jobs.items():
             key = JobKey(watched.id, job)
-            past = planner.past_of(key)
+            past = planner.history_of(key)
             # A past time may be before the schedule was written; the schedule still lists it.
             planned = replace(watched.planned, since=min(watched.planned.since, earliest))
             first = planner.due_of(key) if after is None else _next(key, trigger, planned, past, after)

@@ -12,7 +12,7 @@ from odfpy.automation.due import JobKey
 from odfpy.automation.lock import SchedulerLock
 from odfpy.automation.scheduler import Scheduler
 from odfpy.automation.state import SchedulerState
-from odfpy.coordinator.schedules.file import load_schedule, tell_changed
+from odfpy.coordinator.schedules.file import load_schedule, notify_changed
 from odfpy.coordinator.schedules.schedule import Job
 from odfpy.errors import DatasetNotFound, UsageError
 
@@ -42,7 +42,7 @@ def run_now(workspace: Workspace, dataset: StoredDataset, job: Job | None = None
     request = str(uuid.uuid4())
     try:
         state.ask(request, key, time.time())
-        tell_changed(workspace.storage)
+        notify_changed(workspace.storage)
         while (row := state.row(request)) is None:
             _require_there(dataset, key.job)
             # A request that still exists has not started; without an active scheduler, it runs here.

@@ -8,8 +8,8 @@ from typing import Any, Final
 from odfpy.automation.job_planner import Outcome, Start
 from odfpy.coordinator.record_log import RecordedDataset
 from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
+from odfpy.escaping import escape_controls_in_lines
 from odfpy.values import dataclass
-from odfpy.visible import visible_lines
 
 DATASET: Final = "odf.runs"
 FAILED: Final = ("failed", "interrupted")
@@ -98,7 +98,7 @@ class RunResult:
         tree = asdict(self)
         for name in ("error_message", "warnings"):
             if tree[name] is not None:
-                tree[name] = visible_lines(tree[name])[:MAX_LENGTH]
+                tree[name] = escape_controls_in_lines(tree[name])[:MAX_LENGTH]
         return tree
 
 

@@ -70,7 +70,7 @@ class _Ended:
 
 
 class Scheduler:
-    """Executes the schedules of a workspace. All methods but `hurry` belong to one thread."""
+    """Executes the schedules of a workspace. All methods but `skip_grace_period` belong to one thread."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Scheduler:
         self._runner = runner or ProcessRunner(workspace.root, self._folder / "running")
         self._planner = JobPlanner(section.parallel)
         self._watcher = WorkspaceWatcher(
-            workspace.storage, lambda key: self._planner.past_of(key).seen_rows, self._remark
+            workspace.storage, lambda key: self._planner.history_of(key).seen_rows, self._remark
         )
         self._freshness = FreshnessChecks()
         self._log = RecordLog(workspace, RUNS, section.record_interval)
@@ -143,7 +143,7 @@ class Scheduler:
             self.close()
         return True
 
-    def hurry(self) -> None:
+    def skip_grace_period(self) -> None:
         """Terminate running jobs immediately on stop, without the grace period; from any thread."""
         self._is_hurried = True
 
@@ -182,7 +182,7 @@ class Scheduler:
             self._log.record(row)
         self._confirm_logged(state)
         for run in state.unfinished():
-            self._planner.occupy(run.start)
+            self._planner.adopt_running(run.start)
             self._runner.adopt(run)
 
     def _wind_down(self, grace: float) -> None:
@@ -221,7 +221,7 @@ class Scheduler:
 
     def _take_news(self, watched: Watched, now: float) -> None:
         for key, news in self._watcher.news(watched, now):
-            self._planner.hear(key, news)
+            self._planner.set_changes(key, news)
         if watched.planned is not None:
             self._freshness.put(watched.id, watched.planned, watched.last_data)
 
@@ -322,7 +322,7 @@ class Scheduler:
 
     def _end(self, run: Run, result: RunResult, now: float) -> None:
         outcome = Outcome(result.outcome)
-        failures = self._planner.past_of(run.start.key).failures
+        failures = self._planner.history_of(run.start.key).failures
         past = self._planner.ended(run.start, outcome, now, run.seen_rows)
         row = run.row(result, now)
         self._ended.append(_Ended(run, result, past, row))
@@ -366,7 +366,7 @@ class Scheduler:
             again = "" if past.retry_at is None else "; it will be retried"
             text = f"{name}: {job} failed: {row['error_message']} ({row['error_code']}){again}"
             self._listener.on_notice(NoticeKind.FAILED, name, text, row)
-        elif outcome.is_good and failures:
+        elif outcome.has_succeeded and failures:
             times = f"{failures} failure{'' if failures == 1 else 's'}"
             self._listener.on_notice(NoticeKind.RECOVERED, name, f"{name}: {job} succeeded after {times}", row)
 

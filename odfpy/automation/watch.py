@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from odfpy.automation.due import InputChanges, JobKey, needs_news
+from odfpy.automation.due import InputChanges, JobKey, needs_input_changes
 from odfpy.automation.job_planner import Planned
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.lineage.circles import is_copy
+from odfpy.coordinator.lineage.cycles import is_copy
 from odfpy.coordinator.schedules.file import changed_path, load_schedule, schedule_path
 from odfpy.coordinator.schedules.form import Target
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
@@ -156,7 +156,7 @@ class WorkspaceWatcher:
         watched.records = state.num_records
         watched.last_data = None if state.last_data_time is None else state.last_data_time.nanos / NANOS_PER_SECOND
         for job, trigger in planned.schedule.jobs.items():
-            if not needs_news(job, trigger, is_derivative=planned.is_derivative):
+            if not needs_input_changes(job, trigger, is_derivative=planned.is_derivative):
                 continue
             key = JobKey(watched.id, job)
             if job is Job.PULL:
@@ -197,7 +197,11 @@ class WorkspaceWatcher:
 
     def _heads_of(self, dataset: StoredDataset, schedule: DatasetSchedule, *, is_derivative: bool) -> list[str]:
         """Return the files of the heads that determine whether there is anything new."""
-        wants = [job for job, trigger in schedule.jobs.items() if needs_news(job, trigger, is_derivative=is_derivative)]
+        wants = [
+            job
+            for job, trigger in schedule.jobs.items()
+            if needs_input_changes(job, trigger, is_derivative=is_derivative)
+        ]
         folders = [dataset.folder] if wants or schedule.max_age is not None else []
         if Job.PULL in wants:
             folders += [self._storage.dataset_folder(one) for one in dataset.input_ids]
@@ -208,14 +212,21 @@ class WorkspaceWatcher:
             intervals = new_intervals(self._storage, dataset, require_transform(dataset, state), state)
         except (InputDiverged, OdfError) as error:  # reported by the run
             return InputChanges(0, any=True, mark=f"{error.code} {error.message}"[:500], noticed=now)
-        if any(one.dataset.state.schema is None for one in intervals):  # nothing can be done before the first rows
+        if any(
+            interval.dataset.state.schema is None for interval in intervals
+        ):  # nothing can be done before the first rows
             return InputChanges(noticed=now)
         rows = sum(
-            one.interval.new_offset - (-1 if one.interval.prev_offset is None else one.interval.prev_offset)
-            for one in intervals
-            if one.interval.new_offset is not None
+            interval.interval.new_offset
+            - (-1 if interval.interval.prev_offset is None else interval.interval.prev_offset)
+            for interval in intervals
+            if interval.interval.new_offset is not None
         )
-        moved = [str(one.interval.new_block_hash) for one in intervals if one.interval.new_block_hash is not None]
+        moved = [
+            str(interval.interval.new_block_hash)
+            for interval in intervals
+            if interval.interval.new_block_hash is not None
+        ]
         has_changed = has_unapplied_query(dataset, state)
         mark = " ".join([*moved, "query" * has_changed])
         return InputChanges(rows, bool(moved) or has_changed, mark, now)

@@ -280,10 +280,11 @@ def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_
     Raises:
         UnentitledRevocation: one is not.
     """
-    for one in statements:
-        if one.key != str(key) or not one.is_honoured_in(dataset_id):
+    for statement in statements:
+        if statement.key != str(key) or not statement.is_honoured_in(dataset_id):
             raise UnentitledRevocation(
-                f"{where}: {one.proof.verification_method[:100]} cannot revoke the key {one.key[:100]} here",
+                f"{where}: {statement.proof.verification_method[:100]} cannot revoke the key"
+                f" {statement.key[:100]} here",
                 hint="Only the key itself and the dataset's own key can. `odf key revoke` revokes it only for you.",
             )
 
@@ -298,8 +299,8 @@ def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
         OdfError: they cannot be written.
     """
     by_key: dict[str, list[KeyRevocation]] = {}
-    for one in statements:
-        by_key.setdefault(one.key, []).append(one)
+    for statement in statements:
+        by_key.setdefault(statement.key, []).append(statement)
     files = {}
     for new in by_key.values():
         path = path_of(new[0].actor)
@@ -324,4 +325,4 @@ def _strongest(statements: tuple[KeyRevocation, ...]) -> tuple[KeyRevocation, ..
         return is_by_itself, not one.ends_all, since is not None, since.sequence_number if since else 0, one.end
 
     kept = frozenset(sorted(statements, key=weakness)[:MAX_STATEMENTS])
-    return tuple(one for one in statements if one in kept)
+    return tuple(statement for statement in statements if statement in kept)

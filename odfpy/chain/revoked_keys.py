@@ -67,7 +67,7 @@ class RevokedKeys:
         return None
 
     def _about(self, key: ActorId) -> Iterator[KeyRevocation]:
-        return (one for one in self.statements if one.key == str(key))
+        return (statement for statement in self.statements if statement.key == str(key))
 
     def _is_after(self, one: KeyRevocation, hashed: HashedBlock, time: Timestamp) -> bool:
         if one.since is None:
@@ -95,7 +95,7 @@ def walk_back(blocks: Sequence[HashedBlock], before: Iterable[HashedBlock]) -> C
         blocks: the newest of the chain, oldest first.
         before: the blocks before those, newest first; read as far as needed.
     """
-    known = {one.block.sequence_number: one.hash for one in blocks}
+    known = {block.block.sequence_number: block.hash for block in blocks}
     rest = iter(before)
 
     def at(number: int) -> Multihash | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Annotated, ClassVar, TypeAlias
 
-from odfpy.data.scalars import I32, U64, SoleMember
+from odfpy.data.scalars import I32, U64, SingleMemberUnion
 from odfpy.values import dataclass
 
 # --- Event time ------------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ class CacheForever:
     KIND: ClassVar[str] = "Forever"
 
 
-SourceCaching: TypeAlias = Annotated[CacheForever, SoleMember()]
+SourceCaching: TypeAlias = Annotated[CacheForever, SingleMemberUnion()]
 
 
 class SourceOrdering(Enum):

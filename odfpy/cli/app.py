@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from odfpy.cli import interruptions, lifetime
 from odfpy.cli.command_server import WORD
-from odfpy.cli.command_server.client import run_elsewhere
+from odfpy.cli.command_server.client import run_on_server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +36,9 @@ def main() -> None:
         serve(_command)
     else:
         try:
-            run_elsewhere()
+            run_on_server()
         except KeyboardInterrupt:  # while waiting for a server that did not respond
-            sys.exit(interruptions.tell())
+            sys.exit(interruptions.report_interruption())
         _command()
 
 
@@ -46,8 +46,8 @@ def _command() -> NoReturn:
     """Run the command of this process, without a command server."""
     began = time.perf_counter()
     try:
-        interruptions.listen()
-        lifetime.put_off_collection()
+        interruptions.install_handlers()
+        lifetime.delay_garbage_collection()
         mend_streams()
         from odfpy.extras import do_without_blas_threads, do_without_numpy_for_blocks, do_without_pandas
 
@@ -55,10 +55,10 @@ def _command() -> NoReturn:
         do_without_blas_threads()
         do_without_numpy_for_blocks()
         code = run(began=began)
-        interruptions.end()
+        interruptions.restore_default()
     except KeyboardInterrupt:  # before there was a session, or at the very end
-        code = interruptions.tell()
-    lifetime.leave(code)
+        code = interruptions.report_interruption()
+    lifetime.exit_without_teardown(code)
 
 
 def run(arguments: Sequence[str] | None = None, began: float | None = None) -> int:
@@ -151,7 +151,7 @@ def _report_error(error: BaseException, output: Output, arguments: Sequence[str]
         put(sys.stderr, "".join(traceback.format_exception(error)))
     # Native code that was interrupted reports a system error.
     if isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt):
-        interruptions.end()  # report the interruption only once
+        interruptions.restore_default()  # report the interruption only once
         output.error(interruptions.MESSAGE)
         return interruptions.INTERRUPTED
     if isinstance(error, OdfError):

@@ -19,7 +19,7 @@ import typer
 from odfpy.cli.grammar import command, group
 from odfpy.cli.session import Session
 from odfpy.errors import OdfError, UsageError, did_you_mean
-from odfpy.visible import visible
+from odfpy.escaping import escape_controls
 
 commands = group("Completion.")
 
@@ -64,7 +64,11 @@ def answer(root: Any, shell: str, words: Sequence[str]) -> str:
         offers = []
     if offers is None:
         return "files\n"
-    matching = (f"{visible(word)}\t{visible(what)}".rstrip() for word, what in offers if word.startswith(unfinished))
+    matching = (
+        f"{escape_controls(word)}\t{escape_controls(what)}".rstrip()
+        for word, what in offers
+        if word.startswith(unfinished)
+    )
     return "\n".join(("words", *matching, ""))
 
 

@@ -29,7 +29,7 @@ _GRACE_SECONDS: Final = 3.0
 _UNHEARD: Final = b"\nwarning: odf is at something that cannot be interrupted; Ctrl-C again ends it at once\n"
 
 
-def listen() -> None:
+def install_handlers() -> None:
     """Let Ctrl-C raise KeyboardInterrupt in the main thread. A second Ctrl-C terminates an unresponsive process."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # a background job
         return
@@ -51,16 +51,16 @@ def listen() -> None:
     threading.Thread(target=_watch, args=(reader,), daemon=True).start()
 
 
-def end() -> None:
+def restore_default() -> None:
     """Let Ctrl-C terminate the process at once from here on, if it was handled: nothing is left to clean up."""
     if getattr(signal.getsignal(signal.SIGINT), "__module__", None) == __name__:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def tell() -> int:
+def report_interruption() -> int:
     """Report the interruption when there is no session yet that could; return the exit code."""
-    end()
+    restore_default()
     with suppress(OSError, AttributeError):  # standard error is closed or cannot be written
         sys.stderr.write(f"error: {MESSAGE}\n")
     return INTERRUPTED

@@ -16,7 +16,7 @@ _MANY: Final = 100_000
 """Number of objects; a short command creates fewer, even if it imports Arrow."""
 
 
-def put_off_collection() -> None:
+def delay_garbage_collection() -> None:
     """Delay garbage collection until there are many objects; later collections then skip these.
 
     Imports create objects that stay. A collection among them finds nothing, and takes a tenth of the time.
@@ -33,7 +33,7 @@ def put_off_collection() -> None:
     gc.set_threshold(_MANY)
 
 
-def leave(code: int) -> NoReturn:
+def exit_without_teardown(code: int) -> NoReturn:
     """Exit without tearing down the interpreter, which is useful only to programs that continue.
 
     The necessary steps still happen: working threads are joined, `atexit` callbacks run, and output is flushed. If one

@@ -54,13 +54,13 @@ def read_line(line: str, *, is_cell: bool) -> MagicLine:
     while (found := _OPTION.match(line)) is not None:
         name, value = found.groups()
         if name not in _OPTIONS:
-            otherwise = f"Options: {', '.join('--' + one for one in _OPTIONS)}."
+            otherwise = f"Options: {', '.join('--' + option for option in _OPTIONS)}."
             raise UsageError(f"%odf has no option --{name}", hint=did_you_mean(name, _OPTIONS, otherwise=otherwise))
         options[name] = value.strip(value[0]) if value[0] in "\"'" else value
         line = line[found.end() :]
     rest = line.strip()
     if rest.startswith("--"):  # an SQL comment would have no effect here
-        options_are = ", ".join(f"--{one}" for one in _OPTIONS)
+        options_are = ", ".join(f"--{option}" for option in _OPTIONS)
         raise UsageError(f"Not an option with its value: {rest}", hint=f"Options: {options_are}. %odf? shows more.")
     if not is_cell or not rest:
         return MagicLine(options, None, rest)

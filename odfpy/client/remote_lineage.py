@@ -15,7 +15,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 from odfpy.http.client import HttpClient
-from odfpy.repository.places.http import http_dataset
+from odfpy.repository.locations.http import http_dataset
 
 
 def lineage_at(base: str, client: HttpClient, name: str, there: Sequence[DatasetFacts]) -> LineageNode:
@@ -60,7 +60,7 @@ class _Server:
         if facts.kind != DatasetKind.DERIVATIVE.value:
             return []
         layout = http_dataset(f"{self._base}/{quote(facts.name)}", self._client)
-        events = (one.block.event for one in MetadataChain(layout.blocks, layout.refs).iter_blocks())
+        events = (block.block.event for block in MetadataChain(layout.blocks, layout.refs).iter_blocks())
         transform = next((event for event in events if isinstance(event, SetTransform)), None)
         references = [one.dataset_ref for one in transform.inputs] if transform else []
-        return [one for one in references if isinstance(one, DatasetId)]
+        return [reference for reference in references if isinstance(reference, DatasetId)]

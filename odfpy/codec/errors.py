@@ -67,7 +67,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.repository.events": "E634",
     "odfpy.repository.login": "E632",
     "odfpy.repository.peer_errors": "E620 E621 E622 E623 E624 E625",
-    "odfpy.repository.places.listing": "E613",
+    "odfpy.repository.locations.listing": "E613",
     "odfpy.repository.reference_transfer": "E657",
     "odfpy.repository.smart_transfer.pull": "E626",
     "odfpy.repository.smart_transfer.session": "E627 E628",

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
-from odfpy.data.scalars import IntRange, SoleMember
+from odfpy.data.scalars import IntRange, SingleMemberUnion
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, DatasetRef
@@ -133,7 +133,7 @@ def shape_of(*arms: Any) -> Shape:
 def _shape_of_one(hint: Any) -> Shape:
     if get_origin(hint) is Annotated:
         inner, mark = get_args(hint)
-        return OneOf((inner,)) if isinstance(mark, SoleMember) else Integer(mark)
+        return OneOf((inner,)) if isinstance(mark, SingleMemberUnion) else Integer(mark)
     if get_origin(hint) is tuple:
         return Sequence(shape_of(get_args(hint)[0]))
     if hint in LEAVES:

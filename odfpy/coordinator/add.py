@@ -37,12 +37,12 @@ from odfpy.chain.new_blocks import NewBlocks
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.sources import FetchContainer
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.lineage.graph import DependencyOrder, circle_error
+from odfpy.coordinator.lineage.graph import DependencyOrder, cycle_error
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.manifests import changes_of_manifest
 from odfpy.coordinator.planned_datasets import PlannedDatasets, absent, similar_input
 from odfpy.coordinator.schedules.change import ScheduleChange, schedule_change
-from odfpy.coordinator.schedules.file import tell_changed
+from odfpy.coordinator.schedules.file import notify_changed
 from odfpy.coordinator.storage.approvals import runs_something
 from odfpy.coordinator.storage.clock import warnings_of_last_block
 from odfpy.coordinator.storage.commit import commit_time
@@ -137,8 +137,8 @@ def _in_order(
 
     order = DependencyOrder(inputs_of, by_name)
     for name in by_name:
-        if order.circle_of(name):
-            raise circle_error(list(map(str, order.way_round(name))), hint="Remove one of the inputs.")
+        if order.cycle_of(name):
+            raise cycle_error(list(map(str, order.way_round(name))), hint="Remove one of the inputs.")
     return [by_name[name] for name in order.nodes if name in by_name]
 
 
@@ -219,7 +219,7 @@ class _Step:
         elif any(map(runs_something, self.sources)):
             self.notes += (f"its source runs here once you have approved it: odf source trust {self.alias}",)
         if self.schedule:
-            tell_changed(self.storage)
+            notify_changed(self.storage)
         self.notes += self.storage.signing.remarks()
         if self.existing is not None and self.new.encoded:
             self.notes += tuple(item.message for item in warnings_of_last_block(self.new.base.system_time))

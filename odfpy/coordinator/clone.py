@@ -12,11 +12,11 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import is_url
 from odfpy.errors import AlreadyExists, InvalidValue, WorkspaceNotFound
 from odfpy.http.url import without_user
-from odfpy.repository.places.open import is_path, normalize_url
+from odfpy.repository.locations.open import is_path, normalize_url
 from odfpy.repository.registry import resolve_remote
 
 
-def place_of(text: str, folder: Path) -> str:
+def dataset_url(text: str, folder: Path) -> str:
     """Return the URL of a dataset in another location.
 
     Args:
@@ -63,7 +63,7 @@ def clone(request: PullRequest, folder: Path, *, progress: ProgressSink) -> Iter
             shutil.rmtree(folder / ".odf" if was_there else folder, ignore_errors=True)
 
 
-def how_to_go_on(url: str, folder: Path) -> str:
+def resume_command(url: str, folder: Path) -> str:
     """Return the command that continues an interrupted copy."""
     return f"odf -w {folder} pull {without_user(url)}"
 

@@ -225,11 +225,11 @@ def _disk(folder: Path) -> str:
 
 def _sandbox() -> str:
     """Return how strictly the system allows to confine the engine and the commands of `Pipe` steps."""
-    from odfpy.sandbox.check import what_there_is
+    from odfpy.sandbox.check import describe_confinement
     from odfpy.sandbox.command import isolation
 
     network = "without network" if isolation() else "with network: namespaces are off here"
-    return f"for the Spark engine {what_there_is()}; commands of Pipe steps run {network}"
+    return f"for the Spark engine {describe_confinement()}; commands of Pipe steps run {network}"
 
 
 def _containers() -> str:

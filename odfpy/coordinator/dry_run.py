@@ -16,7 +16,7 @@ from functools import partial
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.state import new_data_of
 from odfpy.chain.stores.ref_store import HEAD
-from odfpy.coordinator.ingest.folder_memory import FolderMemory
+from odfpy.coordinator.ingest.ingested_files import IngestedFiles
 from odfpy.coordinator.ingest.snapshots import warnings_ahead
 from odfpy.coordinator.ingest.watermarks import FOLLOWS, idle_watermark
 from odfpy.coordinator.lineage.lineage import Lineage
@@ -36,7 +36,7 @@ from odfpy.errors import DatasetNotFound, OdfError
 from odfpy.http.url import without_user
 from odfpy.ingest.source_state import POLLING_SOURCE
 from odfpy.repository.divergence import compare_chains, read_block
-from odfpy.repository.places.open import open_dataset
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.registry import resolve_remote
 from odfpy.repository.transfer.clock import require_past
 
@@ -141,12 +141,12 @@ class DryRun:
     def _existing(
         self, dataset: StoredDataset, lineage: Lineage, changing: set[DatasetId], failing: set[DatasetId]
     ) -> PullPlan:
-        url = self.puller.places.pull_url(dataset)
+        url = self.puller.remotes.pull_url(dataset)
         if url is not None:
             return self._copy(dataset, url)
-        circle = lineage.circle_of(dataset.handle.id)
-        if circle is not None:
-            raise circle
+        cycle = lineage.cycle_of(dataset.handle.id)
+        if cycle is not None:
+            raise cycle
         skipped = failed_inputs(self.puller.storage, dataset, failing)
         if skipped:
             note = f"would be skipped, since its input would fail: {skipped}"
@@ -186,7 +186,7 @@ class DryRun:
             timeout=limits.timeout,
             dataset_id=dataset.handle.id,
             options=limits.sources,
-            tell_clock=clock.hear,
+            tell_clock=clock.note_time,
         )
         found = preview(source.fetch, context)
         if found.inputs:
@@ -196,7 +196,7 @@ class DryRun:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
         inputs = tuple(PlannedInput(item.name, item.size, kept=item.kept) for item in found.inputs)
         warnings = (*warnings_ahead(dataset, source, found.inputs), *clock.warnings())
-        memory = FolderMemory.of_source(dataset, source)
+        memory = IngestedFiles.of_source(dataset, source)
         if memory is not None and not request.force:
             warnings = (*memory.warnings(context), *warnings)
         plan = replace(_plan(str(dataset.handle), inputs, notes), warnings=warnings)
@@ -250,7 +250,7 @@ class DryRun:
         return _plan(name, (copied,), (f"{len(found.source)} blocks",))
 
     def _new_copy(self, ref: str) -> PullPlan:
-        url = resolve_remote(ref, self.puller.places.registry)
+        url = resolve_remote(ref, self.puller.remotes.registry)
         source = open_dataset(url)
         head = source.refs.get(HEAD)
         if head is None:

@@ -239,8 +239,8 @@ def findings_tree(found: Findings) -> dict[str, Any]:
         "prepare": [to_tagged_tree(step) for step in found.prepare],
         "read": to_tagged_tree(replace(found.read, schema=None)),
         "columns": [
-            {"name": one.name, "type": type_text(one.type), "origin": one.origin, "remark": one.remark}
-            for one in found.columns
+            {"name": column.name, "type": type_text(column.type), "origin": column.origin, "remark": column.remark}
+            for column in found.columns
         ],
         "leftOut": [{"name": one.name, "reason": one.reason} for one in found.left_out],
         "eventTime": {
@@ -250,7 +250,7 @@ def findings_tree(found: Findings) -> dict[str, Any]:
         },
         "keys": [list(key.columns) for key in found.keys],
         "merge": {**to_tagged_tree(found.choice.strategy), "reason": found.choice.reason},
-        "others": [{**to_tagged_tree(one.strategy), "reason": one.reason} for one in found.others],
+        "others": [{**to_tagged_tree(other.strategy), "reason": other.reason} for other in found.others],
         "vocabulary": None if found.vocabulary is None else to_tree(found.vocabulary),
         "remarks": list(found.remarks),
     }

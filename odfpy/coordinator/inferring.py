@@ -17,7 +17,7 @@ from odfpy.chain.events import SetPollingSource, SetVocab
 from odfpy.chain.sources import FetchFilesGlob, FetchUrl, SourceOrdering
 from odfpy.coordinator.inferred_manifest import findings_tree, manifest_text
 from odfpy.coordinator.ingest.fetch_limits import fetch_limits
-from odfpy.coordinator.manifests import refuse_impossible
+from odfpy.coordinator.manifests import check_feasible
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.data.timestamp import Timestamp
@@ -94,7 +94,7 @@ def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManife
         found = replace(found, remarks=(*found.remarks, *_remarks_on_secrets(step)))
         text = manifest_text(alias, found)
         # The rows are produced with the manifest as it is written and parsed again, so they show its effect.
-        (snapshot,) = load_snapshots(text, "the inferred manifest", refuse_impossible)
+        (snapshot,) = load_snapshots(text, "the inferred manifest", check_feasible)
         source = next(event for event in snapshot.metadata if isinstance(event, SetPollingSource))
         named = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
         vocabulary = named.vocabulary if named else DEFAULT_VOCABULARY
@@ -103,13 +103,13 @@ def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManife
     return InferredManifest(alias, text, shown, findings_tree(found))
 
 
-def name_for(place: str) -> str:
+def name_for(source: str) -> str:
     """Return a name for the dataset of a place: that of its file or folder, without suffixes for the format.
 
     Raises:
         UsageError: the name is not valid for a dataset, or the place is no URL.
     """
-    path = unquote(split_url(place).path) if _is_url(place) else place
+    path = unquote(split_url(source).path) if _is_url(source) else source
     parts = [part for part in PurePosixPath(os.path.normpath(path)).parts if not glob.has_magic(part)]
     stem = parts[-1] if parts and parts[-1] not in ("/", "..", ".") else Path.cwd().name
     while (suffix := PurePosixPath(stem).suffix) and suffix.lower() in _SUFFIXES:
@@ -119,7 +119,7 @@ def name_for(place: str) -> str:
     except InvalidValue as error:
         raise UsageError(
             f"{stem!r} is not a name of a dataset",
-            hint=f"Give one: `odf new NAME --from {without_user(place)}`. {error.hint or ''}".strip(),
+            hint=f"Give one: `odf new NAME --from {without_user(source)}`. {error.hint or ''}".strip(),
         ) from error
     return stem
 
@@ -140,33 +140,33 @@ def _root(folder: Path) -> tuple[Path, bool]:
         return folder.resolve(), False
 
 
-def _is_url(place: str) -> bool:
-    return _SCHEME.match(place) is not None and not os.path.exists(place)  # noqa: PTH110 - works for any name
+def _is_url(source: str) -> bool:
+    return _SCHEME.match(source) is not None and not os.path.exists(source)  # noqa: PTH110 - works for any name
 
 
-def _fetch_step(place: str, root: Path, *, is_workspace: bool) -> FetchUrl | FetchFilesGlob:
+def _fetch_step(source: str, root: Path, *, is_workspace: bool) -> FetchUrl | FetchFilesGlob:
     """Return the fetch step for a place, with paths that do not depend on the current folder.
 
     Raises:
         NotFound: there is no such file.
         UsageError: it is not a valid place.
     """
-    if not place:
+    if not source:
         raise UsageError("--from must be a file, a folder or a URL, not an empty string")
-    if _is_url(place):
-        return FetchUrl(_whole_file_url(place, root, is_workspace=is_workspace))
-    path = Path(os.path.abspath(place))  # noqa: PTH100 - `..` and links are as they were typed
+    if _is_url(source):
+        return FetchUrl(_whole_file_url(source, root, is_workspace=is_workspace))
+    path = Path(os.path.abspath(source))  # noqa: PTH100 - `..` and links are as they were typed
     if os.path.isfile(path):  # noqa: PTH113 - also of a name that is too long, or in a folder of others
         return FetchUrl("file:" + quote(_from_root(path, root, is_workspace=is_workspace)))
     if os.path.isdir(path):  # noqa: PTH112
         pattern = glob.escape(_from_root(path, root, is_workspace=is_workspace)) + "/" + _pattern_in(path)
         return FetchFilesGlob(pattern.removeprefix("./"), order=SourceOrdering.BY_NAME)
-    if glob.has_magic(place):
-        base = "" if Path(place).is_absolute() else glob.escape(str(Path.cwd())) + "/"
-        pattern = _from_root(Path(base + place), root, is_workspace=is_workspace, start=glob.escape(str(root)))
+    if glob.has_magic(source):
+        base = "" if Path(source).is_absolute() else glob.escape(str(Path.cwd())) + "/"
+        pattern = _from_root(Path(base + source), root, is_workspace=is_workspace, start=glob.escape(str(root)))
         return FetchFilesGlob(pattern, order=SourceOrdering.BY_NAME)
     raise NotFound(
-        f"There is no file {place}", hint="--from takes a file, a folder, a pattern such as 'in/*.csv', or a URL."
+        f"There is no file {source}", hint="--from takes a file, a folder, a pattern such as 'in/*.csv', or a URL."
     )
 
 

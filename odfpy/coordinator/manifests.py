@@ -98,10 +98,10 @@ def _parsed(data: bytes, source: str) -> list[DatasetSnapshot]:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise MalformedManifest(f"{source}, line {line}: not UTF-8") from error
-    return load_snapshots(text, source, refuse_impossible, {"schedule": with_schedule})
+    return load_snapshots(text, source, check_feasible, {"schedule": with_schedule})
 
 
-def refuse_impossible(snapshot: DatasetSnapshot) -> None:
+def check_feasible(snapshot: DatasetSnapshot) -> None:
     """Check that a manifest has nothing that can never work, whatever the data.
 
     Raises:
@@ -155,7 +155,7 @@ def _read(file: Path) -> bytes:
             return _limited(stream, str(file))
     except FileNotFoundError:
         with suppress(OSError):
-            others = [one.name for one in file.parent.iterdir() if one.suffix in _SUFFIXES]
+            others = [path.name for path in file.parent.iterdir() if path.suffix in _SUFFIXES]
             raise NotFound(f"No such file: {file}", hint=did_you_mean(file.name, others)) from None
         raise NotFound(f"No such file: {file}") from None
     except OSError as error:

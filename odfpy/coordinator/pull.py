@@ -20,10 +20,10 @@ from odfpy.chain.events import SetPollingSource
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.sources import FetchContainer, FetchUrl
 from odfpy.coordinator.ingest.fetch_limits import FetchLimits
-from odfpy.coordinator.ingest.folder_memory import FolderMemory, content_of, saving
-from odfpy.coordinator.ingest.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
+from odfpy.coordinator.ingest.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, reporting_rows
+from odfpy.coordinator.ingest.ingested_files import IngestedFiles, content_of, saving
 from odfpy.coordinator.ingest.watermarks import idle_watermark, with_idle_watermark
-from odfpy.coordinator.lineage.circles import is_copy
+from odfpy.coordinator.lineage.cycles import is_copy
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.requests import PullRequest
 from odfpy.coordinator.storage.approvals import SourceNotApproved
@@ -34,14 +34,14 @@ from odfpy.coordinator.storage.pull_observer import NOBODY, PullObserver
 from odfpy.coordinator.storage.references import staging
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult, engine_listener
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transfer.known_places import KnownPlaces
+from odfpy.coordinator.transfer.known_remotes import KnownRemotes
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import is_pattern, is_url
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import DatasetLocked, DatasetNotFound, EngineError, OdfError, UsageError
-from odfpy.repository.places.open import is_path
+from odfpy.repository.locations.open import is_path
 from odfpy.stages import stage, staged
 from odfpy.values import dataclass
 
@@ -55,7 +55,7 @@ class Puller:
     """Carries out a pull in one workspace.
 
     Attributes:
-        places: the other places that the workspace knows.
+        remotes: the other places that the workspace knows.
         request: the request.
         limits: limits on fetching.
         observer: is notified when each dataset begins and ends.
@@ -63,7 +63,7 @@ class Puller:
 
     storage: Storage
     engines: EngineRegistry
-    places: KnownPlaces
+    remotes: KnownRemotes
     request: PullRequest
     limits: FetchLimits
     progress: ProgressSink
@@ -161,7 +161,7 @@ class Puller:
     def _pull_unless_blocked(self, dataset: StoredDataset, lineage: Lineage, failed: set[DatasetId]) -> PullResult:
         name = str(dataset.handle)
         try:
-            error = None if is_copy(dataset) else lineage.circle_of(dataset.handle.id)
+            error = None if is_copy(dataset) else lineage.cycle_of(dataset.handle.id)
             if error is not None:
                 return PullResult(name=name, outcome=PullOutcome.FAILED, error=error)
             blocked = None if is_copy(dataset) else failed_inputs(self.storage, dataset, failed)
@@ -178,16 +178,16 @@ class Puller:
 
     def _pull_existing(self, dataset: StoredDataset) -> PullResult:
         dataset = staging(dataset, self.request.branch)
-        url = self.places.pull_url(dataset)
+        url = self.remotes.pull_url(dataset)
         if url is not None:
             return self.copies.pull_from(dataset, url)
         with dataset.writing() as locked:
             if locked.state.kind is DatasetKind.DERIVATIVE:
-                from odfpy.coordinator.transform.rebuild import bring_up_to_date  # loads the engine's contract
+                from odfpy.coordinator.transform.rebuild import update_derivative  # loads the engine's contract
 
                 self.progress(Progress(str(dataset.handle), "transforming"))
                 reset = self.request.reset_derivatives
-                return bring_up_to_date(
+                return update_derivative(
                     self.storage, locked, lambda transform: self.engines.get(transform.engine), reset=reset
                 )
             if locked.state.polling_source is None:
@@ -223,7 +223,7 @@ class Puller:
         from odfpy.ingest.prepare import PrepareContext, check_steps, prepare
 
         check_steps(source.prepare)  # do not fetch data that cannot be prepared
-        memory = FolderMemory.of_source(dataset, source)
+        memory = IngestedFiles.of_source(dataset, source)
         with self.storage.scratch() as scratch, saving(memory):
             clock = SourceClock(any_time=self.request.overrides.future)
             context = self._fetch_context(dataset, scratch, clock)
@@ -246,14 +246,14 @@ class Puller:
                     # late.
                     time = Timestamp.now() if fetched.event_time == context.now else fetched.event_time
                     file = SourceFile(prepared, fetched.name, time, fetched.state)
-                    with rows_told(self.progress, str(dataset.handle), fetched.name):
+                    with reporting_rows(self.progress, str(dataset.handle), fetched.name):
                         result = ingest_file(
                             dataset.reloaded(), source, file, self.engines, folder, self.request.overrides
                         )
                     notes = () if fetched.remark is None else (fetched.remark,)
                     results.append(replace(result, notes=(*result.notes, *notes)))
                     if memory is not None:
-                        memory.take_in(fetched.name, fetched.path, before)
+                        memory.record(fetched.name, fetched.path, before)
                     if prepared != fetched.path:
                         prepared.unlink()
                     if fetched.is_temporary:
@@ -290,7 +290,7 @@ class Puller:
             pause=partial(self._wait_to_try_again, str(dataset.handle)),
             dataset_id=dataset.handle.id,
             options=self.limits.sources,
-            tell_clock=clock.hear,
+            tell_clock=clock.note_time,
         )
 
     def _wait_to_try_again(self, name: str, seconds: float) -> None:

@@ -13,7 +13,7 @@ from odfpy.coordinator.storage.pull_observer import NOBODY, PullObserver
 from odfpy.coordinator.storage.references import without
 from odfpy.coordinator.storage.results import ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transfer.outcomes import without_memory_of_user
+from odfpy.coordinator.transfer.outcomes import with_note_on_credentials
 from odfpy.coordinator.transfer.transfers import CopyLimits, Transfers
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, UsageError
@@ -55,18 +55,18 @@ class CopyPuller:
             result = self.transfers.pull(locked, url, self.taking, progress=self.progress)
         if dataset.handle.id not in self.storage.keys:
             return result
-        place = self.transfers.aliases(dataset).shown("pull")[0]
-        own = f"`odf repo forget {dataset.handle} {place} --pull` restores its own source or query"
-        return replace(result, notes=(*result.notes, f"it was created here, but is fetched from {place}: {own}"))
+        remote = self.transfers.aliases(dataset).shown("pull")[0]
+        own = f"`odf repo forget {dataset.handle} {remote} --pull` restores its own source or query"
+        return replace(result, notes=(*result.notes, f"it was created here, but is fetched from {remote}: {own}"))
 
     def pull_remote(self, ref: str) -> Iterator[PullResult]:
         """Pull a dataset from another location; with `recursive` also its inputs that are beside it there."""
         result = with_time(without_user(ref), partial(self._pull_new, ref))
         self._tell_of_new(result)
-        yield without_memory_of_user(result, ref) if result.old_head is None else result
+        yield with_note_on_credentials(result, ref) if result.old_head is None else result
         if result.error is None and self.request.tag_names:
             copy = self.storage.get(result.name)
-            yield from (self.pull_tag(copy, name, place=ref) for name in self.request.tag_names)
+            yield from (self.pull_tag(copy, name, remote=ref) for name in self.request.tag_names)
         if result.error is None and self.request.recursive:
             yield from self._pull_inputs(result.name, ref)
 
@@ -91,20 +91,20 @@ class CopyPuller:
                 wanted += self.transfers.missing_inputs(self.storage.get(result.name), ref)
 
     def pull_tag(
-        self, dataset: StoredDataset, name: ReferenceName, *, place: str | None = None, skip: bool = False
+        self, dataset: StoredDataset, name: ReferenceName, *, remote: str | None = None, skip: bool = False
     ) -> PullResult:
         """Fetch a tag of a copy.
 
         Args:
             dataset: the copy.
             name: the tag.
-            place: the place; None for the one that the copy is pulled from.
+            remote: the place; None for the one that the copy is pulled from.
             skip: whether to skip datasets that are not copies, or whose place lacks the tag.
         """
 
         def pull() -> PullResult:
             transfers = self.transfers
-            url = resolve_remote(place, transfers.registry) if place else transfers.pull_url(dataset)
+            url = resolve_remote(remote, transfers.registry) if remote else transfers.pull_url(dataset)
             if url is None and skip:
                 return without(dataset, name, "it is not a copy")
             if url is None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from odfpy.chain.encoding import load_snapshots
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError
-from odfpy.files import make_folder, still_named, sync_folder, try_lock
+from odfpy.files import is_same_file, make_folder, sync_folder, try_lock
 from odfpy.values import dataclass
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class RecordedDataset:
         """Sanitize a text for all readers: untrusted texts may be long, or invalid."""
         return text[: self.longest].encode("utf-8", "replace").decode()
 
-    def take_in(self, workspace: Workspace) -> int:
+    def ingest(self, workspace: Workspace) -> int:
         """Ingest all recorded files that nobody is still writing into the dataset; return how many files.
 
         Args:
@@ -236,7 +236,7 @@ class RecordLog:
             self._warn("written", error.strerror or str(error))
         with self._writing:
             self._close()
-        self._try_to_take_in()
+        self._try_to_ingest()
 
     def stop(self) -> None:
         """Stop, and ingest all records into the dataset."""
@@ -247,7 +247,7 @@ class RecordLog:
     # --- The thread ---
 
     def _run(self) -> None:
-        self._try_to_take_in()  # left by a killed process
+        self._try_to_ingest()  # left by a killed process
         while True:
             is_last = self._stopped.wait(_SYNC)
             try:
@@ -257,7 +257,7 @@ class RecordLog:
             if self._file is not None and (is_last or time.monotonic() - self._began >= self._interval):
                 with self._writing:
                     self._close()
-                self._try_to_take_in()
+                self._try_to_ingest()
             if is_last:
                 return
 
@@ -268,7 +268,7 @@ class RecordLog:
             path = self._folder / f"{uuid.uuid4()}.ndjson"
             file = path.open("xb")
             fcntl.flock(file, fcntl.LOCK_EX)
-            if still_named(file, path):  # else another process has ingested and removed the empty file
+            if is_same_file(file, path):  # else another process has ingested and removed the empty file
                 sync_folder(self._folder)
                 return file
             file.close()
@@ -279,10 +279,10 @@ class RecordLog:
                 self._file.close()
             self._file = None
 
-    def _try_to_take_in(self) -> None:
+    def _try_to_ingest(self) -> None:
         try:
             with self._taking:  # wait for an ingest in another thread
-                self._dataset.take_in(self._workspace)
+                self._dataset.ingest(self._workspace)
         except OdfError as error:  # it is kept, and retried
             self._warn("ingested", error.message)
         except OSError as error:
@@ -306,7 +306,7 @@ def _complete(folder: Path) -> Iterator[list[Path]]:
                     file.close()
                     continue
                 held.enter_context(file)
-                if still_named(file, path):  # else another process has just ingested it
+                if is_same_file(file, path):  # else another process has just ingested it
                     found.append(path)
         yield found
 

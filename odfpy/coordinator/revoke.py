@@ -35,7 +35,7 @@ class Revoked:
     datasets: tuple[StoredDataset, ...]
 
 
-def say(
+def revoke_key(
     storage: Storage | None,
     key: ActorId,
     reason: Reason,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from odfpy.chain.signatures import MAX_SIZE, path_of
 from odfpy.chain.stores.object_store import ObjectTooLarge
 from odfpy.chain.stores.ref_store import HEAD
-from odfpy.coordinator.lineage.circles import is_copy
+from odfpy.coordinator.lineage.cycles import is_copy
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.schedules.file import load_schedule
 from odfpy.coordinator.storage.last_failure import LastFailure, last_failure
 from odfpy.coordinator.storage.results import DamagedDataset, Progress, ProgressSink
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transfer.known_places import KnownPlaces, was_head_here
+from odfpy.coordinator.transfer.known_remotes import KnownRemotes, was_local_head
 from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.data.amounts import count_of
@@ -28,7 +28,7 @@ from odfpy.dataset.names import all_of
 from odfpy.errors import DatasetNotFound, HashMismatch, IntegrityError, ObjectNotFound, OdfError
 from odfpy.http.url import without_user
 from odfpy.repository.divergence import DatasetsDiverged, compare_chains
-from odfpy.repository.places.open import open_dataset
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.registry import resolve_remote
 from odfpy.repository.transfer.clock import FromTheFuture
 from odfpy.repository.transfer.simple import ForeignDataset, HistoryRewritten
@@ -84,13 +84,13 @@ class StatusReader:
     """Determines the conditions of datasets.
 
     Attributes:
-        places: the other places that the workspace knows.
+        remotes: the other places that the workspace knows.
         remote: whether to ask other places for their heads, instead of using those last seen.
         sign: whether commits should be signed.
     """
 
     storage: Storage
-    places: KnownPlaces
+    remotes: KnownRemotes
     progress: ProgressSink
     remote: bool = False
     sign: bool = True
@@ -174,68 +174,68 @@ class StatusReader:
 
     def _beside_its_origin(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
         """Compare a copy with the place that it is pulled from."""
-        url = self.places.pull_url(dataset)
+        url = self.remotes.pull_url(dataset)
         if url is None:
             return
-        name, place = dataset.handle, without_user(url)
-        seen = self.places.seen_heads(dataset).get(url)
+        name, remote = dataset.handle, without_user(url)
+        seen = self.remotes.seen_heads(dataset).get(url)
         head = self._head_at(dataset, url)
         if head is None:
-            yield StatusRemark(Condition.FAILED, f"{place} no longer has it")
+            yield StatusRemark(Condition.FAILED, f"{remote} no longer has it")
             return
         found = compare_chains(open_dataset(url), head, dataset.layout, dataset.state.head)
         if found.source and found.target:
             here, there = count_of(len(found.target), "block"), count_of(len(found.source), "block")
-            text = f"{here} only here, {there} only at {place}"
+            text = f"{here} only here, {there} only at {remote}"
             was_there = any(block.hashed.hash == seen for block in found.target)
             yield StatusRemark(Condition.DIVERGED, text, f"odf pull {name} --force" if was_there else _KEEP_BOTH)
         elif found.source:
             yield StatusRemark(
-                Condition.BEHIND, f"{place} has {count_of(len(found.source), 'block')} more", f"odf pull {name}"
+                Condition.BEHIND, f"{remote} has {count_of(len(found.source), 'block')} more", f"odf pull {name}"
             )
 
     def _beside_its_pushed_copy(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
         """Compare a dataset with the place that it was last pushed to, as far as that is known."""
-        places = self.places.aliases(dataset).list("push")
+        places = self.remotes.aliases(dataset).list("push")
         if not places or dataset.state.head is None:
             return
-        url = resolve_remote(places[0], self.places.registry)
-        there = self._head_at(dataset, url) if self.remote else self.places.seen_heads(dataset).get(url)
-        name, place = dataset.handle, without_user(places[0])
+        url = resolve_remote(places[0], self.remotes.registry)
+        there = self._head_at(dataset, url) if self.remote else self.remotes.seen_heads(dataset).get(url)
+        name, remote = dataset.handle, without_user(places[0])
         if there is None and self.remote:
-            yield StatusRemark(Condition.UNPUSHED, f"{place} does not have it", f"odf push {name}")
+            yield StatusRemark(Condition.UNPUSHED, f"{remote} does not have it", f"odf push {name}")
         if there is None or there == dataset.state.head:
             return
         number = dataset.number_in_history(there)
         if number is not None:
-            text = f"{count_of(dataset.state.sequence_number - number, 'block')} more than {place}"
+            text = f"{count_of(dataset.state.sequence_number - number, 'block')} more than {remote}"
             yield StatusRemark(Condition.UNPUSHED, text, f"odf push {name}")
-        elif url != self.places.pull_url(dataset):  # that has been reported already
-            yield self._beside_another_history(dataset, url, there, place)
+        elif url != self.remotes.pull_url(dataset):  # that has been reported already
+            yield self._beside_another_history(dataset, url, there, remote)
 
-    def _beside_another_history(self, dataset: StoredDataset, url: str, there: Multihash, place: str) -> StatusRemark:
+    def _beside_another_history(self, dataset: StoredDataset, url: str, there: Multihash, remote: str) -> StatusRemark:
         """Compare a dataset with a place whose head is not in its history.
 
         Args:
             dataset: the dataset.
             url: URL of the place.
             there: the head of the place, now or when last seen.
-            place: name of the place.
+            remote: name of the place.
         """
         name, was_here = dataset.handle, there in dataset.layout.blocks
         if not self.remote and not was_here:
-            text = f"{place} has a different history: it was at block {there}, which is not here"
+            text = f"{remote} has a different history: it was at block {there}, which is not here"
             return StatusRemark(Condition.DIVERGED, text, f"odf status {name} --remote")
         found = compare_chains(
             open_dataset(url) if self.remote else dataset.layout, there, dataset.layout, dataset.state.head
         )
         if found.target or was_here:
             only_here = f"{count_of(len(found.target), 'block')} only here, " if found.target else ""
-            text = f"{only_here}{count_of(len(found.source), 'block')} only at {place}"
-            is_ours = was_head_here(dataset, url, there)
+            text = f"{only_here}{count_of(len(found.source), 'block')} only at {remote}"
+            is_ours = was_local_head(dataset, url, there)
             return StatusRemark(Condition.DIVERGED, text, f"odf push {name} --force" if is_ours else _KEEP_BOTH)
-        text = f"{place} has {count_of(len(found.source), 'block')} more"
-        return StatusRemark(Condition.BEHIND, text, self.places.pull_command(dataset, place))
+        text = f"{remote} has {count_of(len(found.source), 'block')} more"
+        return StatusRemark(Condition.BEHIND, text, self.remotes.pull_command(dataset, remote))
 
     def _head_at(self, dataset: StoredDataset, url: str) -> Multihash | None:
         self.progress(Progress(str(dataset.handle), f"asking {without_user(url)}"))
@@ -271,11 +271,11 @@ def _of_failed_verification(dataset: StoredDataset) -> Iterator[StatusRemark]:
         return
     from odfpy.coordinator.maintenance.report import Severity
 
-    errors = [one for one in found.findings or () if one.severity is Severity.ERROR]
+    errors = [finding for finding in found.findings or () if finding.severity is Severity.ERROR]
     what = f": {errors[0].message}" if errors else ""
     more = f", and {count_of(found.errors - 1, 'more error')}" if errors and found.errors > 1 else ""
     command = f"odf verify {dataset.handle}"
-    if any(one.file is not None for one in errors):
+    if any(error.file is not None for error in errors):
         command += " --repair"
     yield StatusRemark(Condition.DAMAGED, f"verification failed, {_minute(found.time)}{what}{more}", command)
 

@@ -21,7 +21,7 @@ PRIVATE = 0o700
 FOLDERS = {"datasets": 0o755, "repos": 0o755, "cache": 0o755, "run": 0o700, "keys": 0o700, "approved": 0o700}
 
 
-def lay_down(folder: Path) -> None:
+def write_template(folder: Path) -> None:
     """Make an empty workspace in a folder: `.odf/` with its files and folders, atomically.
 
     Args:

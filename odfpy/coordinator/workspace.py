@@ -20,8 +20,8 @@ from odfpy.coordinator.storage.results import ProgressSink, silent
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.storage.workspace_folder import require_text
 from odfpy.coordinator.verbs.arguments import with_checked_arguments
-from odfpy.coordinator.verbs.results_to_come import ResultsToCome
-from odfpy.coordinator.verbs.subjects import Subjects
+from odfpy.coordinator.verbs.groups import VerbGroups
+from odfpy.coordinator.verbs.lazy_results import LazyResults
 from odfpy.dataset.names import all_of
 from odfpy.errors import AlreadyExists, OdfError
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @with_checked_arguments
-class Workspace(Subjects):
+class Workspace(VerbGroups):
     """A folder with datasets in it; the entry point for programs.
 
     Attributes:
@@ -59,7 +59,7 @@ class Workspace(Subjects):
             AlreadyExists: the folder has a workspace.
             UsageError: its path is not text.
         """
-        from odfpy.coordinator.template import lay_down
+        from odfpy.coordinator.template import write_template
 
         root = Path(folder).resolve()
         require_text(root)
@@ -68,7 +68,7 @@ class Workspace(Subjects):
             raise AlreadyExists(f"A workspace already exists in {root}")
         try:
             root.mkdir(parents=True, exist_ok=True)
-            lay_down(root)
+            write_template(root)
         except OSError as error:
             raise OdfError(f"Cannot create a workspace in {root}: {error.strerror}") from error
         return cls(Storage.find(root))
@@ -176,7 +176,7 @@ class Workspace(Subjects):
             allow_retractions=allow_retractions,
             allow_future=allow_future,
         )
-        return ResultsToCome(self.updates.pull(request, progress), "pull")
+        return LazyResults(self.updates.pull(request, progress), "pull")
 
     def plan_pull(
         self, refs: str | Sequence[str] = (), *, progress: ProgressSink = silent, **options: Any
@@ -233,7 +233,7 @@ class Workspace(Subjects):
             branch=branch,
             allow_retractions=allow_retractions,
         )
-        return ResultsToCome(self.updates.ingest(request, progress), "ingest")
+        return LazyResults(self.updates.ingest(request, progress), "ingest")
 
     def watch(
         self,
@@ -311,7 +311,7 @@ class Workspace(Subjects):
             tags=all_of(tags),
             **options,
         )
-        return ResultsToCome(self.remotes.push(request, progress), "push")
+        return LazyResults(self.remotes.push(request, progress), "push")
 
     def verify(
         self, refs: str | Sequence[str] = (), *, progress: ProgressSink = silent, **options: bool
@@ -330,7 +330,7 @@ class Workspace(Subjects):
         from odfpy.coordinator.requests import VerifyRequest
 
         request = VerifyRequest(refs=all_of(refs), **options)
-        return ResultsToCome(self.maintenance.verify(request, progress), "verify")
+        return LazyResults(self.maintenance.verify(request, progress), "verify")
 
     def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
         """Return the last rows of a dataset, oldest first; see `queries.tail`."""

@@ -93,7 +93,7 @@ class LinkFilter:
         return self.word == NONE_WORD
 
     @property
-    def wants_what_is_there(self) -> bool:
+    def allows_missing(self) -> bool:
         """True if an object that the other side does not have is not an error."""
         return self.word == AVAILABLE_WORD
 

@@ -29,7 +29,7 @@ class IntRange:
 
 
 @dataclass(frozen=True, slots=True)
-class SoleMember:
+class SingleMemberUnion:
     """The type is a union that has one member so far: it is written with its kind."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, TypeAlias
 
-from odfpy.data.scalars import SoleMember
+from odfpy.data.scalars import SingleMemberUnion
 from odfpy.values import dataclass
 
 
@@ -38,4 +38,4 @@ class AttachmentsEmbedded:
     items: tuple[AttachmentEmbedded, ...]
 
 
-Attachments: TypeAlias = Annotated[AttachmentsEmbedded, SoleMember()]
+Attachments: TypeAlias = Annotated[AttachmentsEmbedded, SingleMemberUnion()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, ClassVar, TypeAlias
 
-from odfpy.data.scalars import SoleMember
+from odfpy.data.scalars import SingleMemberUnion
 from odfpy.errors import UsageError
 from odfpy.values import dataclass
 
@@ -67,4 +67,4 @@ class TransformSql:
         return self.normalized().queries or ()
 
 
-Transform: TypeAlias = Annotated[TransformSql, SoleMember()]
+Transform: TypeAlias = Annotated[TransformSql, SingleMemberUnion()]

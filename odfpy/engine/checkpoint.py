@@ -49,7 +49,7 @@ class InputPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRows:
+class CheckpointFile:
     """A file of stored rows.
 
     Attributes:
@@ -81,8 +81,8 @@ class CheckpointManifest:
     engine: str
     transform: str
     inputs: tuple[InputPosition, ...]
-    rows: tuple[KeptRows, ...]
-    arranged: tuple[KeptRows, ...] | None = None
+    rows: tuple[CheckpointFile, ...]
+    arranged: tuple[CheckpointFile, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ class CheckpointRows:
         arranged: rows in the arrangement of the dataset.
     """
 
-    files: dict[str, tuple[Path, KeptRows]] = field(default_factory=dict)
-    arranged: dict[str, KeptRows] = field(default_factory=dict)
+    files: dict[str, tuple[Path, CheckpointFile]] = field(default_factory=dict)
+    arranged: dict[str, CheckpointFile] = field(default_factory=dict)
 
     def update(self, other: CheckpointRows) -> None:
         """Add the stored rows of another part."""
@@ -133,7 +133,7 @@ def positions_after(request: TransformRequest) -> tuple[InputPosition, ...]:
 
 
 def manifest_after(
-    request: TransformRequest, engine: str, rows: Iterable[KeptRows], arranged: Iterable[KeptRows] = ()
+    request: TransformRequest, engine: str, rows: Iterable[CheckpointFile], arranged: Iterable[CheckpointFile] = ()
 ) -> CheckpointManifest:
     """Return the manifest of the checkpoint that a run leaves.
 
@@ -175,7 +175,7 @@ def read_manifest(path: Path) -> CheckpointManifest | None:
     return found
 
 
-def kept_rows(request: TransformRequest, engine: str, folder: Path) -> CheckpointRows | None:
+def load_checkpoint(request: TransformRequest, engine: str, folder: Path) -> CheckpointRows | None:
     """Extract the stored rows of a request's checkpoint into a folder; return None when it cannot be used.
 
     Args:
@@ -193,7 +193,7 @@ def kept_rows(request: TransformRequest, engine: str, folder: Path) -> Checkpoin
         return None
     if manifest.transform != transform_digest(request):
         return None
-    found: dict[str, tuple[Path, KeptRows]] = {}
+    found: dict[str, tuple[Path, CheckpointFile]] = {}
     try:
         with zipfile.ZipFile(path) as archive:
             for rows in manifest.rows:

@@ -144,7 +144,9 @@ def _has_empty_struct(kind: pa.DataType) -> bool:
     """Return whether a type is, or contains, a struct without fields, which Parquet does not have."""
     if pa.types.is_list(kind):
         return _has_empty_struct(kind.value_type)
-    return pa.types.is_struct(kind) and (not kind.num_fields or any(_has_empty_struct(one.type) for one in kind.fields))
+    return pa.types.is_struct(kind) and (
+        not kind.num_fields or any(_has_empty_struct(field.type) for field in kind.fields)
+    )
 
 
 class OutputSlice(AbstractContextManager["OutputSlice"]):

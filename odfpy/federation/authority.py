@@ -126,7 +126,7 @@ class Authority:
             InvalidCertificate: a field is not allowed in a certificate.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        names = [_host(one) for one in hosts] or [x509.UniformResourceIdentifier(f"urn:odf:user:{_urn(name)}")]
+        names = [_host(host) for host in hosts] or [x509.UniformResourceIdentifier(f"urn:odf:user:{_urn(name)}")]
         purposes = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else [])]
         authority_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = (

@@ -155,7 +155,7 @@ class Web:
             AlreadyExists, UsageError: the name is taken, or a column cannot be in a dataset; no relay was queried.
             OdfError: whatever `sql` and `keep` raise.
         """
-        from odfpy.federation.evidence.keeping import check_columns
+        from odfpy.federation.evidence.storing import check_columns
 
         self.check_free(workspace, name)
         if without_explain(query)[1] is not None:
@@ -176,9 +176,9 @@ class Web:
             AlreadyExists: the name is taken.
             InvalidValue: it is not a valid dataset name.
         """
-        from odfpy.federation.evidence.place import AnswerPlace
+        from odfpy.federation.evidence.answer_datasets import AnswerDatasets
 
-        AnswerPlace(workspace, name).check()
+        AnswerDatasets(workspace, name).check()
 
     def keep(
         self,
@@ -202,9 +202,9 @@ class Web:
             AnswerNotKept: the stored answer does not pass verification.
             OdfError: the datasets cannot be written; all of them are removed.
         """
-        from odfpy.federation.evidence.keeping import keep
+        from odfpy.federation.evidence.storing import store_answer
 
-        return keep(
+        return store_answer(
             answer,
             workspace,
             name,

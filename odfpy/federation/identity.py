@@ -158,7 +158,7 @@ class RelayIdentity:
                 hint="Add it to that file.",
             )
         known = {CertificateFacts.of(one).fingerprint for one in self.trusted}
-        given = [CertificateFacts.of(one) for one in read_certificates(str(file.absolute()), Path())]
+        given = [CertificateFacts.of(certificate) for certificate in read_certificates(str(file.absolute()), Path())]
         for one in given:
             if not one.is_authority:
                 raise InvalidCertificate(

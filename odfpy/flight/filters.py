@@ -68,7 +68,7 @@ def filters_of(conditions: Iterable[Filter | Sequence[Any]]) -> tuple[Filter, ..
     Raises:
         InvalidValue: the operator is unknown, or does not fit the value.
     """
-    return tuple(one if isinstance(one, Filter) else _filter_of(one) for one in conditions)
+    return tuple(condition if isinstance(condition, Filter) else _filter_of(condition) for condition in conditions)
 
 
 def filters_to_json(conditions: Iterable[Filter | Sequence[Any]]) -> str:

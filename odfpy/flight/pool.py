@@ -123,5 +123,5 @@ SHARED: Final = ClientPool()
 
 
 def _close(clients: Any) -> None:
-    for one in clients:
-        one.client.close()
+    for client in clients:
+        client.client.close()

@@ -122,7 +122,7 @@ def _opened(server: Server, location: str, ticket: Any) -> Iterator[ReadAhead]:
 
 
 def _locations(endpoint: Any, server: Server) -> tuple[list[str], list[str]]:
-    return locations_of([one.uri.decode() for one in endpoint.locations], server.location)
+    return locations_of([location.uri.decode() for location in endpoint.locations], server.location)
 
 
 def _none_left(found: Any, endpoint: Endpoint, failures: list[str]) -> NoLocationLeft:

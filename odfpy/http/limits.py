@@ -25,7 +25,7 @@ class Pace:
     """Monitors the rate of received bytes. Only the time spent waiting for them counts."""
 
     def __init__(self) -> None:
-        self._limits = limits_in_force()
+        self._limits = current_limits()
         self._waited = 0.0
         self._count = 0
 
@@ -47,15 +47,15 @@ class Pace:
         self._waited, self._count = 0.0, 0
 
 
-class _InForce:
+class _Current:
     limits = TransferLimits()
 
 
-def limits_in_force() -> TransferLimits:
+def current_limits() -> TransferLimits:
     """Return the limits of this process."""
-    return _InForce.limits
+    return _Current.limits
 
 
 def set_limits(limits: TransferLimits) -> None:
     """Set the limits of this process."""
-    _InForce.limits = limits
+    _Current.limits = limits

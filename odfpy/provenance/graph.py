@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Final
 
 from odfpy.data.rows.text_table import cells
+from odfpy.escaping import escape_controls
 from odfpy.provenance.layout import GAP, MARGIN, Box, Layout, Size, laid_out
-from odfpy.visible import visible
 
 _CHARACTER: Final = 7.2
 _LINE: Final = 17
@@ -66,7 +66,7 @@ class Graph:
 def dot(graph: Graph) -> str:
     """The graph for Graphviz."""
     lines = [
-        f"digraph {_quoted(visible(graph.title))} {{",
+        f"digraph {_quoted(escape_controls(graph.title))} {{",
         "  rankdir=LR;",
         f'  node [shape=box, style="filled,rounded", fontname="{_FONT}", fontsize=10];',
         f'  edge [fontname="{_FONT}", fontsize=9];',
@@ -90,7 +90,7 @@ def _escaped(text: str) -> str:
 
 def _label(text: str) -> str:
     """A text as a line of a label: what Graphviz would take for an entity of HTML is none."""
-    return _escaped(visible(text).replace("&", "&amp;"))
+    return _escaped(escape_controls(text).replace("&", "&amp;"))
 
 
 # --- A page ----------------------------------------------------------------------------------------------------------
@@ -103,8 +103,8 @@ def html(graph: Graph, text: Sequence[str] = ()) -> str:
         graph: the graph.
         text: lines to be shown as they are.
     """
-    title = escape(visible(graph.title))
-    shown = f"<pre>{escape(chr(10).join(map(visible, text)))}</pre>" if text else ""
+    title = escape(escape_controls(graph.title))
+    shown = f"<pre>{escape(chr(10).join(map(escape_controls, text)))}</pre>" if text else ""
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -132,7 +132,7 @@ def svg(graph: Graph) -> str:
     parts += [_drawn_box(node, layout.boxes[node.key]) for node in graph.nodes]
     labels, end = _labels(edges, layout)
     width, height = f"{layout.width:.0f}", f"{max(layout.height, end + MARGIN):.0f}"
-    title = escape(visible(graph.title))
+    title = escape(escape_controls(graph.title))
     start = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="odf-graph" role="img" aria-label="{title}"'
         f' width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="monospace" font-size="12"'
@@ -147,12 +147,12 @@ def _size(node: GraphNode) -> Size:
 
 
 def _width(text: str) -> float:
-    return cells(visible(text)) * _CHARACTER
+    return cells(escape_controls(text)) * _CHARACTER
 
 
 def _text(text: str, x: float, y: float, more: str = "") -> str:
     length = f' textLength="{_width(text):.1f}" lengthAdjust="spacingAndGlyphs"' if text else ""
-    return f'<text x="{x:.0f}" y="{y:.0f}"{length}{more}>{escape(visible(text))}</text>'
+    return f'<text x="{x:.0f}" y="{y:.0f}"{length}{more}>{escape(escape_controls(text))}</text>'
 
 
 def _drawn_box(node: GraphNode, box: Box) -> str:

@@ -177,7 +177,7 @@ def _stacked(columns: Sequence[Sequence[_Slot]]) -> float:
             wanted = []
             for slot in column:
                 ties = (slot.before if sweep % 2 == 0 else slot.after) or slot.before + slot.after
-                wanted.append(sum(one.middle for one in ties) / len(ties) - slot.height / 2 if ties else slot.y)
+                wanted.append(sum(tie.middle for tie in ties) / len(ties) - slot.height / 2 if ties else slot.y)
             _place(column, wanted)
     top = min((slot.y for column in columns for slot in column), default=0.0)
     bottom = 0.0

@@ -15,8 +15,8 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
+from odfpy.escaping import escape_controls
 from odfpy.provenance.values import MAX_ROWS, plain_value, ranges_text, short_text
-from odfpy.visible import visible
 
 Rows: TypeAlias = Mapping[DatasetId, tuple[int, ...]]
 """Rows of datasets: their offsets, in order."""
@@ -194,6 +194,6 @@ class Provenance:
             values = ", ".join(f"{name}={short_text(value)}" for name, value in data.items())
             of = "; ".join(f"{names.get(one, str(one))} {ranges_text(rows)}" for one, rows in row.made_of.items())
             time = plain_value(row.values.get(hidden[0]))
-            yield [dataset.name, row.offset, row.operation.symbol, time, visible(values), of]
+            yield [dataset.name, row.offset, row.operation.symbol, time, escape_controls(values), of]
         if (more := len(dataset.rows) - MAX_ROWS) > 0:
             yield [dataset.name, f"... and {count_of(more, 'row')} more", "", "", "", ""]

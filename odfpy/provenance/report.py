@@ -115,14 +115,14 @@ def _dataset_tree(dataset: TracedDataset) -> dict[str, Any]:
         ],
         "columns": [
             {
-                "column": one.column,
-                "input": str(one.input),
-                "inputName": one.input_name,
-                "source": one.source,
-                "copied": one.is_copy,
-                "through": list(one.through),
+                "column": column.column,
+                "input": str(column.input),
+                "inputName": column.input_name,
+                "source": column.source,
+                "copied": column.is_copy,
+                "through": list(column.through),
             }
-            for one in dataset.columns
+            for column in dataset.columns
         ],
         "hidden": [str(one) for one in dataset.hidden],
         "rows": [_row_tree(row, dataset.origins.get(row.offset)) for row in dataset.rows],

@@ -111,10 +111,10 @@ class _Reader:
             found: LogQuery | None = LogQuery(table)
         elif all(totals):
             bare = not any(tree.args.get(part) for part in ("where", "order", "limit", "offset"))
-            found = LogQuery(table, totals=tuple(one for one in totals if one)) if bare else None
+            found = LogQuery(table, totals=tuple(total for total in totals if total)) if bare else None
         else:
             columns = [self._shown_column(one) for one in shown]
-            found = LogQuery(table, tuple(one for one in columns if one)) if all(columns) else None
+            found = LogQuery(table, tuple(column for column in columns if column)) if all(columns) else None
         for more in (self._with_order, self._with_limit, self._with_conditions):
             found = None if found is None else more(tree, found)
         return found

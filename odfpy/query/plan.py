@@ -192,14 +192,17 @@ def _plan(resolver: DatasetResolver, query: Query, *, is_bound: bool) -> QueryPl
     _check_reads(shown)
     plain, projections = find_projections(shown, dialect)
     finder = replace(finder, source=SourceText(shown))
-    tables = [(one, finder.found(NamedTable(one.dataset, one.start, one.end))) for one in projections]
+    tables = [
+        (projection, finder.found(NamedTable(projection.dataset, projection.start, projection.end)))
+        for projection in projections
+    ]
     named = named_tables(plain, dialect.sqlglot)
-    taken = {one.table for one in projections}
+    taken = {projection.table for projection in projections}
     missed = taken.difference(name.text for name in named)
     if missed and dialect.tree(plain) is not None:
-        raise _no_table(next(one for one in projections if one.table in missed), finder.source)
+        raise _no_table(next(projection for projection in projections if projection.table in missed), finder.source)
     others = [one for one in named if one.text not in taken]
-    looked_up = [(TableReference(one.text, one.text), finder.look(one)) for one in others]
+    looked_up = [(TableReference(other.text, other.text), finder.look(other)) for other in others]
     tables += [(reference, resolved) for reference, resolved in looked_up if resolved is not None]
     return QueryPlan(query, dialect, plain, shown, tuple(tables), explain is not None, len(places))
 

@@ -69,10 +69,13 @@ def _misquoted(text: str, dialect: Dialect, is_dataset: Callable[[str], bool]) -
     except TokenError:
         return []  # the engine says what is wrong
     tables = list(_named(text, _starts_of_tables(tokens), is_dataset, is_table=True))
-    spelt = {one.name.lower(): one.name for one in reversed(tables)}
+    spelt = {table.name.lower(): table.name for table in reversed(tables)}
     starts = [token.start for before, token in zip([None, *tokens], tokens, strict=False) if not _is(before, "DOT")]
     qualifiers = _named(text, starts, lambda name: name.lower() in spelt)
-    found = {one.start: one for one in (*(one for one in qualifiers if text[one.end : one.end + 1] == "."), *tables)}
+    found = {
+        one.start: one
+        for one in (*(qualifier for qualifier in qualifiers if text[qualifier.end : qualifier.end + 1] == "."), *tables)
+    }
     return [
         _Written(spelt[one.name.lower()], one.start, one.end)
         for _, one in sorted(found.items())

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 
 from odfpy.errors import InvalidValue, MalformedManifest
-from odfpy.files import changing, configuration_folder
+from odfpy.files import configuration_folder, locked_for_change
 from odfpy.http.url import Origin, parse_url
 from odfpy.repository.documents import load_document, save_document
 from odfpy.values import dataclass
@@ -123,7 +123,7 @@ class Credentials:
         return found
 
     def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        with changing(self.path):  # two concurrent logins must not lose one of them
+        with locked_for_change(self.path):  # two concurrent logins must not lose one of them
             servers = tuple(_Server(url, token) for url, token in sorted(change(self._load()).items()))
             save_document(self.path, "Credentials", _CredentialsDocument(servers))
 

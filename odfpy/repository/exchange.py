@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from odfpy.chain.layout import DatasetLayout
+from odfpy.repository.locations.open import open_dataset, smart_base
 from odfpy.repository.objects import BytesProgress
-from odfpy.repository.places.open import open_dataset, smart_base
 from odfpy.repository.transfer.linked import ALL_FILES, WantedFiles
 from odfpy.repository.transfer.options import DEFAULTS, TransferOptions
 from odfpy.repository.transfer.simple import TransferResult, transfer

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final
 from odfpy.chain.stores.object_store import CHUNK, LocalObjectStore, ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import Hasher, Multihash
 from odfpy.errors import DatasetLocked, HashMismatch, OdfError
-from odfpy.files import make_folder, try_lock
+from odfpy.files import is_same_file, make_folder, try_lock
 
 PART: Final = ".part-"
 """Prefix of the names of files with a partial object."""
@@ -160,9 +160,8 @@ class PartialObject:
                 raise DatasetLocked(
                     f"Another process is receiving the object {self._name}", hint="Run the command again in a moment."
                 )
-            with suppress(FileNotFoundError):
-                if self.path.stat().st_ino == os.fstat(descriptor).st_ino:
-                    return file
+            if is_same_file(file, self.path):
+                return file
             file.close()  # the previous owner has completed it in the meantime
 
 
@@ -170,7 +169,7 @@ class PartElsewhere(Exception):
     """A partial object does not end at the offset where it was to be continued."""
 
 
-def forgotten_parts(folder: Path) -> Iterator[Path]:
+def stale_parts(folder: Path) -> Iterator[Path]:
     """Return the parts in a folder that were not resumed for a long time."""
     for path in sorted(folder.glob(f"{PART}*")):
         with suppress(FileNotFoundError):

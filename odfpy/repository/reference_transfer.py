@@ -11,9 +11,9 @@ from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import AlreadyExists, NotFound, TransferError
 from odfpy.http.url import without_user
+from odfpy.repository.locations.http import http_dataset
+from odfpy.repository.locations.open import open_dataset, smart_base
 from odfpy.repository.objects import BytesProgress
-from odfpy.repository.places.http import http_dataset
-from odfpy.repository.places.open import open_dataset, smart_base
 from odfpy.repository.transfer.linked import ALL_FILES, WantedFiles
 from odfpy.repository.transfer.options import DEFAULTS, TransferOptions
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult, transfer
@@ -74,7 +74,7 @@ def send_reference(
     if base is None:
         options = TransferOptions(force=force, files=files)
         return copy_reference(source, open_dataset(url), name, options, progress=progress)
-    from odfpy.repository.places.node import TAKES_REFERENCES, node_dataset, summary_of
+    from odfpy.repository.locations.node import TAKES_REFERENCES, node_dataset, summary_of
     from odfpy.repository.smart_transfer.client import push_to_node  # only imports it for nodes
 
     summary = summary_of(base)

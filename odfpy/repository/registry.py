@@ -23,10 +23,10 @@ from odfpy.errors import (
     UsageError,
     did_you_mean,
 )
-from odfpy.files import changing
+from odfpy.files import locked_for_change
 from odfpy.http.url import without_user
 from odfpy.repository.documents import load_document, save_document
-from odfpy.repository.places.open import is_path, normalize_url
+from odfpy.repository.locations.open import is_path, normalize_url
 from odfpy.values import dataclass
 
 AliasKind: TypeAlias = Literal["pull", "push"]
@@ -199,7 +199,7 @@ class Aliases:
         known = self.list(kind)
         if change(known) == known:
             return
-        with changing(self._path):  # pushes to several remotes run concurrently
+        with locked_for_change(self._path):  # pushes to several remotes run concurrently
             document, remotes = self._load(), change(self.list(kind))
             changed = replace(document, pull=remotes) if kind == "pull" else replace(document, push=remotes)
             save_document(self._path, "DatasetAliases", changed)

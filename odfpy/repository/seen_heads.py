@@ -9,7 +9,7 @@ from pathlib import Path
 
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue, MalformedManifest
-from odfpy.files import changing
+from odfpy.files import locked_for_change
 from odfpy.http.url import without_user
 from odfpy.repository.documents import load_document, save_document
 from odfpy.values import dataclass
@@ -58,7 +58,7 @@ class SeenHeads:
             return
         if not self._path.parent.parent.is_dir():  # the dataset was deleted in the meantime
             return
-        with changing(self._path):  # pushes to several remotes run concurrently
+        with locked_for_change(self._path):  # pushes to several remotes run concurrently
             others = (one for one in self._places() if one.url != place.url)
             save_document(self._path, _KIND, _PlacesDocument((place, *others)))
 

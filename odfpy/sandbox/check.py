@@ -17,7 +17,7 @@ from odfpy.sandbox.view import view_of_python
 _PATIENCE = 30.0
 
 
-def why_not_whole() -> str | None:
+def sandbox_obstacle() -> str | None:
     """Return why a full sandbox cannot be built here, None if it can; tested in a separate process."""
     command, environment = python_command("odfpy.sandbox.check"), python_environment(os.environ)
     try:
@@ -27,9 +27,9 @@ def why_not_whole() -> str | None:
     return None if done.returncode == 0 else done.stdout.strip() or "it cannot be tested"
 
 
-def what_there_is() -> str:
+def describe_confinement() -> str:
     """Describe how far an engine can be confined here."""
-    why = why_not_whole()
+    why = sandbox_obstacle()
     if why is None:
         return "whole (namespaces and Landlock)" if landlock_version() else "whole (namespaces)"
     return f"files only (Landlock), since {why}" if landlock_version() else f"none, since {why}"

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 import uvicorn
 
@@ -22,6 +23,7 @@ from odfpy.serving.app import create_app
 from odfpy.serving.callers.sessions import SignInTickets
 from odfpy.serving.http.addresses import Addresses
 from odfpy.serving.http.budget import MemoryBudget
+from odfpy.serving.http.listen_address import ListenAddress
 from odfpy.serving.http.logs import log, set_up_logging
 from odfpy.serving.http.mounted_apps import MountedAppFactory
 from odfpy.serving.http.protocol import GuardedProtocol
@@ -37,11 +39,9 @@ _FILES_PER_CONNECTION = 2
 
 def serve(
     workspaces: Sequence[Workspace],
-    *,
-    host: str,
-    port: int,
-    tls: Tls | None = None,
+    address: ListenAddress,
     settings: ServeSettings | None = None,
+    *,
     flight_port: int | None = None,
     quiet: bool = False,
     tickets: SignInTickets | None = None,
@@ -53,9 +53,7 @@ def serve(
 
     Args:
         workspaces: the workspaces; if several have a dataset of the same name, the first workspace's is served.
-        host: host name or address to listen on.
-        port: port to listen on; 0 for any free port.
-        tls: certificate and key; None for plain HTTP.
+        address: the address to listen on.
         settings: limits and timeouts.
         flight_port: port of Flight SQL, 0 for any free port; None to disable it.
         quiet: log only errors.
@@ -68,7 +66,7 @@ def serve(
         CannotServe: it cannot listen on that address, or with that certificate.
     """
     settings = settings or ServeSettings()
-    with listen(host, port) as listening, ExitStack() as stack:
+    with listen(address.host, address.port) as listening, ExitStack() as stack:
         flight: str | None = None
         tell: Callable[[str], object] = lambda url: on_listening(url, flight)  # noqa: E731
         budget = MemoryBudget(settings)
@@ -76,7 +74,7 @@ def serve(
             workspaces,
             listening,
             settings=settings,
-            tls=tls,
+            tls=address.tls,
             budget=budget,
             tickets=tickets,
             mounted_apps=mounted_apps,
@@ -89,11 +87,9 @@ def serve(
             flight = stack.enter_context(
                 serving_flight(
                     workspaces,
-                    host=host,
-                    port=flight_port,
-                    tls=tls,
-                    settings=settings,
-                    budget=budget,
+                    replace(address, port=flight_port),
+                    settings,
+                    budget,
                     on_stuck=lambda: atexit.register(_leave),
                 )
             )

@@ -130,7 +130,7 @@ class Setting:
     def accepts(self, value: object) -> bool:
         """Return whether a value is accepted."""
         bounds = [mark for mark in self.marks if isinstance(mark, SizeBounds)]
-        return self._validator.isinstance_python(value) and all(one.allow(str(value)) for one in bounds)
+        return self._validator.isinstance_python(value) and all(bound.allow(str(value)) for bound in bounds)
 
     def read(self, text: str) -> Value:
         """Parse a text from the command line; the result may still be rejected by `accepts`."""

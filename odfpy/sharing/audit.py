@@ -96,13 +96,13 @@ class AuditLog:
         self._log.stop()
 
 
-def take_in(workspace: Workspace) -> int:
+def ingest_records(workspace: Workspace) -> int:
     """Append what was recorded by servers that no longer run; returns the number of files.
 
     Raises:
         OdfError: the dataset cannot be written; nothing is lost.
     """
-    return AUDIT.take_in(workspace)
+    return AUDIT.ingest(workspace)
 
 
 def accesses(

@@ -128,7 +128,7 @@ ALL = View((VisiblePart(),))
 
 def any_of(conditions: Sequence[str]) -> str:
     """Return the disjunction of conditions, in SQL."""
-    return " OR ".join(f"({one})" for one in conditions) or "FALSE"
+    return " OR ".join(f"({condition})" for condition in conditions) or "FALSE"
 
 
 class CallerAccess:

@@ -222,9 +222,9 @@ class _Planned:
         self._resolve = resolve
         self._open_table = None if open_table is None else cache(open_table)
         self._people = {folded(one.name): one for one in sharing.principals.all()}
-        self._tables = {_key(one.path): one for one in sharing.shares.tables()}
+        self._tables = {_key(table.path): table for table in sharing.shares.tables()}
         self._sources = {key: (one.path, one.source) for key, one in self._tables.items()}
-        self._shares = {folded(one.name): one for one in sharing.shares.shares()}
+        self._shares = {folded(share.name): share for share in sharing.shares.shares()}
         self._grants = {_grant_key(one.principal, one.path, one.columns, one.rows): one for one in sharing.grants.all()}
 
     def _wanted_people(self) -> Iterator[tuple[PrincipalKind, str, dict[str, str]]]:
@@ -276,7 +276,7 @@ class _Planned:
         principals = self._sharing.principals
         for name, wanted in self._declared.groups.items():
             known = self._people.get(folded(name))
-            there = {folded(one): one for one in principals.members(known.name)} if known else {}
+            there = {folded(member): member for member in principals.members(known.name)} if known else {}
             members = {folded(one): one for one in wanted}
             for key in sorted(members.keys() - there.keys()):
                 yield Step("+", f"{members[key]} in {name}", partial(principals.join, name, members[key]))
@@ -330,9 +330,9 @@ class _Planned:
 def _wanted_grants(declared: Declared) -> dict[tuple[Any, ...], DeclaredGrant]:
     """Return the grants in normal form: without duplicate grants or columns."""
     found = {}
-    for one in declared.grants:
-        columns = None if one.columns is None else tuple(dict.fromkeys(one.columns))
-        found[_grant_key(one.to, SharePath.parse(one.path), columns, one.rows)] = one
+    for grant in declared.grants:
+        columns = None if grant.columns is None else tuple(dict.fromkeys(grant.columns))
+        found[_grant_key(grant.to, SharePath.parse(grant.path), columns, grant.rows)] = grant
     return found
 
 
@@ -346,7 +346,7 @@ def _grant_key(who: str, path: SharePath, columns: tuple[str, ...] | None, rows:
 
 def _grant_text(who: str, path: SharePath, columns: tuple[str, ...] | None, rows: str | None) -> str:
     limits = [f"columns {', '.join(columns)}" if columns else "", f"rows {rows}" if rows else ""]
-    return f"grant: {who} reads {path}{''.join(f', {one}' for one in limits if one)}"
+    return f"grant: {who} reads {path}{''.join(f', {limit}' for limit in limits if limit)}"
 
 
 def _source(table: DeclaredTable) -> str:

@@ -69,8 +69,8 @@ class Sharing:
         changelog.
         """
         reach = self.reach(principal)
-        logs = (one for one in self.shares.changelogs(reach.few_paths) if one.source.at is None)
-        views = ((one, reach.view(one)) for one in logs)
+        logs = (changelog for changelog in self.shares.changelogs(reach.few_paths) if changelog.source.at is None)
+        views = ((log, reach.view(log)) for log in logs)
         return frozenset(one.source.location for one, view in views if view is not None and view.is_all)
 
     def reaches(self) -> Iterator[tuple[Principal, CallerAccess]]:

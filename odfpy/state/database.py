@@ -97,7 +97,7 @@ def database(
 
 
 @contextmanager
-def kept_database() -> Iterator[duckdb.DuckDBPyConnection]:
+def process_database() -> Iterator[duckdb.DuckDBPyConnection]:
     """Return a cursor on a database that this process keeps open; for queries that create nothing in it.
 
     Raises:

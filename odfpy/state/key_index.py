@@ -27,8 +27,8 @@ from odfpy.data.schemas.fit import fit_table
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
-from odfpy.files import written_aside
-from odfpy.state.database import SharedDatabase, kept_database
+from odfpy.files import replaced_atomically
+from odfpy.state.database import SharedDatabase, process_database
 from odfpy.state.entries import HASH, KeyColumns, merged_entries, sorted_entries
 from odfpy.state.fingerprints import Entries, Fingerprints
 from odfpy.state.merging import DEFAULT_SIZES, IndexSizes, num_staying, ranges
@@ -120,7 +120,7 @@ class KeyIndex:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         wanted = self._columns(schema)
-        with kept_database() if shared is None else shared.session() as db, damage_found():
+        with process_database() if shared is None else shared.session() as db, damage_found():
             keys = KeyColumns.of(db, self.purpose.keys, wanted)
             if self.runs and keys.types != self.key_types:
                 raise StateDamaged(f"The primary key had the types {self.key_types}, and has {keys.types} now")
@@ -195,7 +195,7 @@ def _save(index: KeyIndex) -> None:
     """Replace the file `index`, then remove files that are no longer part of the index."""
     runs = [asdict(run) for run in index.runs]
     tree = {**_origin(index.purpose), "token": index.token, "key_types": index.key_types, "runs": runs}
-    with written_aside(index.folder / INDEX) as temporary:
+    with replaced_atomically(index.folder / INDEX) as temporary:
         temporary.write_bytes(sealed(json.dumps(tree).encode()))
     # Only now: the runs must exist as long as the old index does. What cannot be removed is removed next time.
     needed = {INDEX, *(run.name for run in index.runs)}

@@ -7,7 +7,7 @@ import re
 
 from support.servers.agents import EVIL, INJECTION, LONG, Agent, text_of
 
-from odfpy.agents.data_markers import NOTE, as_data
+from odfpy.agents.data_markers import NOTE, mark_as_data
 from odfpy.agents.limits import MAX_CELL_LENGTH, MAX_CHARACTERS
 
 MARKED = re.compile(r"<<data ([0-9a-f]{16})\n(.*)\ndata \1>>")
@@ -22,10 +22,10 @@ def data_in(text: str) -> tuple[str, object]:
 
 
 def test_the_end_of_data_cannot_be_forged():
-    before, tree = data_in(as_data({"cell": INJECTION}))
+    before, tree = data_in(mark_as_data({"cell": INJECTION}))
     assert before == f"{NOTE}\n"
     assert tree == {"cell": INJECTION}
-    assert as_data("x") != as_data("x")
+    assert mark_as_data("x") != mark_as_data("x")
 
 
 def test_texts_of_a_publisher_are_within_the_marks(agent: Agent):

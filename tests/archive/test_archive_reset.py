@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.archive.keeping.policy import LegalHold
-from odfpy.archive.keeping.releasing import released_objects
 from odfpy.archive.local import LocalArchive, init_archive
+from odfpy.archive.retention.policy import LegalHold
+from odfpy.archive.retention.releasing import released_objects
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 

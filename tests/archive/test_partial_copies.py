@@ -119,7 +119,7 @@ def test_a_compressed_archive_gives_what_was_pushed(
 def test_compressed_files_are_no_garbage_until_they_were_let_go(
     workspace: Workspace, archive: LocalArchive, tmp_path: Path
 ) -> None:
-    from odfpy.archive.keeping.releasing import released_objects
+    from odfpy.archive.retention.releasing import released_objects
 
     workspace.config.set("archive.compression", "zstd")
     (tmp_path / "text").write_bytes(b"GET /index.html 200\n" * 10_000)

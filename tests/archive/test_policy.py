@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfpy.archive.keeping.policy import ArchivePolicy, LegalHold, RetentionRule, attachments_with, policy_in
 from odfpy.archive.record import Status
+from odfpy.archive.retention.policy import ArchivePolicy, LegalHold, RetentionRule, attachments_with, policy_in
 from odfpy.chain.events import SetAttachments
 from odfpy.chain.state import ChainState
 from odfpy.data.timestamp import Timestamp
@@ -83,13 +83,13 @@ def test_a_hold_is_about_all_that_it_names(about: dict[str, object], *, is_held:
 
 def test_bytes_go_only_when_they_were_released_and_both_allow_it() -> None:
     late = END + 10 * DAY
-    assert ArchivePolicy().lets_go([RECORD, GONE], late)
-    assert not ArchivePolicy().lets_go([RECORD], late)
-    assert not ArchivePolicy(holds=(hold(),)).lets_go([RECORD, GONE], late)
-    assert not ArchivePolicy((rule("20d"),)).lets_go([RECORD, GONE], late)
-    assert not ArchivePolicy((rule("forever"),)).lets_go([RECORD, GONE], late)
-    assert ArchivePolicy((rule("5d"),)).lets_go([RECORD, GONE], late)
-    assert not ArchivePolicy((rule("5d"),), (hold(),)).lets_go([RECORD, GONE], late)
+    assert ArchivePolicy().allows_removal([RECORD, GONE], late)
+    assert not ArchivePolicy().allows_removal([RECORD], late)
+    assert not ArchivePolicy(holds=(hold(),)).allows_removal([RECORD, GONE], late)
+    assert not ArchivePolicy((rule("20d"),)).allows_removal([RECORD, GONE], late)
+    assert not ArchivePolicy((rule("forever"),)).allows_removal([RECORD, GONE], late)
+    assert ArchivePolicy((rule("5d"),)).allows_removal([RECORD, GONE], late)
+    assert not ArchivePolicy((rule("5d"),), (hold(),)).allows_removal([RECORD, GONE], late)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_what_has_kept_a_file_before_it_was_corrected_keeps_it(
 ) -> None:
     late = END + 10 * DAY
     pushed = replace(RECORD, **before)
-    assert policy.lets_go([RECORD, GONE], late)
-    assert not policy.lets_go([pushed, RECORD, GONE], late)
+    assert policy.allows_removal([RECORD, GONE], late)
+    assert not policy.allows_removal([pushed, RECORD, GONE], late)
     assert policy.has_expired([pushed, RECORD], late) is None
 
 

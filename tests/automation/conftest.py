@@ -14,7 +14,7 @@ from odfpy.automation.listener import Listener
 from odfpy.automation.runs import Run, RunResult
 from odfpy.automation.scheduler import Clocks, Scheduler
 from odfpy.automation.work import Work
-from odfpy.coordinator.schedules.file import save_schedule, tell_changed
+from odfpy.coordinator.schedules.file import notify_changed, save_schedule
 from odfpy.coordinator.schedules.schedule import DatasetSchedule
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import OdfError
@@ -34,7 +34,7 @@ def workspace(tmp_path: Path) -> Workspace:
 def schedule(workspace: Workspace, name: str, wanted: DatasetSchedule) -> None:
     """Give a dataset a schedule, as `odf schedule set` does."""
     save_schedule(workspace.storage.get(name).folder, wanted)
-    tell_changed(workspace.storage)
+    notify_changed(workspace.storage)
 
 
 @dataclass

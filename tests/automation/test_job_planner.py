@@ -150,20 +150,20 @@ def test_an_interrupted_run_is_tried_again_where_failures_are_not() -> None:
 def test_rows_that_a_run_could_not_take_in_do_not_start_it_over_and_over() -> None:
     schedule = DatasetSchedule(pull=Trigger(rows=5), retry=Retry(attempts=1))
     planner = planner_of(schedule, is_derivative=True)
-    planner.hear(PULL, InputChanges(7, any=True, mark="a", noticed=T0))
+    planner.set_changes(PULL, InputChanges(7, any=True, mark="a", noticed=T0))
     planner.ended(one(planner, T0), Outcome.FAILED, T0)
     assert starts(planner, T0 + 1e6) == []
-    planner.hear(PULL, InputChanges(8, any=True, mark="b", noticed=T0 + 2e6))
+    planner.set_changes(PULL, InputChanges(8, any=True, mark="b", noticed=T0 + 2e6))
     assert one(planner, T0 + 2e6).due_at == T0 + 2e6
 
 
 def test_rows_that_come_while_a_push_runs_are_new_for_the_next() -> None:
     push = JobKey("f1", Job.PUSH)
     planner = planner_of(DatasetSchedule(push=PushTrigger(rows=1)))
-    planner.hear(push, InputChanges(3, any=True, mark="3", noticed=T0))
+    planner.set_changes(push, InputChanges(3, any=True, mark="3", noticed=T0))
     start = one(planner, T0)
     past = planner.ended(start, Outcome.UPDATED, T0, seen_rows=3)
-    planner.hear(push, InputChanges(5 - past.seen_rows, any=True, mark="5", noticed=T0 + 1))
+    planner.set_changes(push, InputChanges(5 - past.seen_rows, any=True, mark="5", noticed=T0 + 1))
     assert one(planner, T0 + 1).reason is Reason.ROWS
 
 

@@ -309,9 +309,9 @@ def test_what_a_scheduler_says_goes_out_beside_it(notices: Notices, receiver: We
     notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     row = {"id": "r1", "error_code": "E404", "outcome": "failed"}
     with NoticeSender(notices, interval=0.01) as told:
-        told.hear(NoticeKind.FAILED, "com.example.rates", "com.example.rates: pull failed: no\nroute", row)
+        told.post(NoticeKind.FAILED, "com.example.rates", "com.example.rates: pull failed: no\nroute", row)
         found = json.loads(receiver.calls.get(timeout=PATIENCE)[1])
-        told.hear(NoticeKind.LATE, "com.example.rates", "said last")
+        told.post(NoticeKind.LATE, "com.example.rates", "said last")
     assert (found["subject"], found["text"]) == ("com.example.rates: pull failed: no", "route")
     assert (found["code"], found["run"]) == ("E404", "r1")
     assert json.loads(receiver.calls.get(timeout=PATIENCE)[1])["subject"] == "said last"
@@ -322,7 +322,7 @@ def test_a_notice_that_cannot_be_written_harms_no_scheduler(
 ) -> None:
     notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     (tmp_path / ".odf" / "automation" / "notices").write_text("a file in the place of the folder")
-    NoticeSender(notices).hear(NoticeKind.LATE, "com.example.rates", "said in vain")
+    NoticeSender(notices).post(NoticeKind.LATE, "com.example.rates", "said in vain")
     (said,) = caplog.messages
     assert said.startswith("a notice is lost: ")
 

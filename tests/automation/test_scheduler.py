@@ -242,5 +242,5 @@ def test_rows_that_were_not_taken_into_the_log_are_so_by_the_next_scheduler(
     database.close()
     one.scheduler.close()
     bench().scheduler.close()
-    assert RUNS.take_in(workspace) == 0
+    assert RUNS.ingest(workspace) == 0
     assert len(list(recorded_runs(workspace, num=10))) == 1

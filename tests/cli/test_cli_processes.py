@@ -380,7 +380,7 @@ def test_ctrl_c_ends_a_query_inside_of_native_code(workspace: Path) -> None:
         assert "Traceback" not in command.plain
 
 
-NATIVE = "from odfpy.cli.interruptions import listen; listen(); import hashlib; hashlib.pbkdf2_hmac('md5', b'', b'', 2**31 - 1)"
+NATIVE = "from odfpy.cli.interruptions import install_handlers; install_handlers(); import hashlib; hashlib.pbkdf2_hmac('md5', b'', b'', 2**31 - 1)"
 """A program that hears nothing before it is done."""
 
 

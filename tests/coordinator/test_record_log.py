@@ -22,14 +22,14 @@ def test_an_error_that_nobody_foresaw_costs_no_record(
 ):
     workspace = Workspace.init(tmp_path)
     failures = iter([RuntimeError("first"), RuntimeError("second")])
-    take_in = RecordedDataset.take_in
+    take_in = RecordedDataset.ingest
 
     def failing(dataset: RecordedDataset, workspace: Workspace) -> int:
         for failure in failures:
             raise failure
         return take_in(dataset, workspace)
 
-    monkeypatch.setattr(RecordedDataset, "take_in", failing)
+    monkeypatch.setattr(RecordedDataset, "ingest", failing)
     log = RecordLog(workspace, SEEN, interval=0.0)
     with caplog.at_level(logging.ERROR, "odfpy"):
         for what in ("one", "two"):
@@ -54,7 +54,7 @@ def test_a_file_that_another_process_takes_in_before_it_is_locked_gets_no_record
 
     def late(file: BinaryIO, how: int) -> None:
         monkeypatch.setattr(fcntl, "flock", flock)
-        SEEN.take_in(workspace)
+        SEEN.ingest(workspace)
         flock(file, how)
 
     log = RecordLog(workspace, SEEN, interval=0.0)
@@ -72,7 +72,7 @@ def test_after_a_long_time_files_are_taken_in_a_few_at_a_time(tmp_path: Path, mo
     for what in "abcde":
         (folder / f"{what}.ndjson").write_bytes(SEEN.line_of({"what": what}))
     monkeypatch.setattr(record_log, "_PORTION", 2 * (folder / "a.ndjson").stat().st_size)
-    assert SEEN.take_in(workspace) == 5
+    assert SEEN.ingest(workspace) == 5
     assert (found(workspace), list(folder.iterdir())) == (set("abcde"), [])
     assert len(list((workspace.storage.get("seen").folder / "data").iterdir())) == 3
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from odfpy.cli.datasets.listing import ago
 from odfpy.data.rows.text_table import NARROWEST, cells, lines_of
 from odfpy.data.timestamp import Timestamp
-from odfpy.visible import visible
+from odfpy.escaping import escape_controls
 
 ROWS = [["com.example.rates", "1200", "2024-03-01T12:00:00.123Z"], ["a", "7", ""]]
 
@@ -71,7 +71,7 @@ def test_wide_characters_take_two_cells_and_combining_ones_none() -> None:
 
 
 def test_control_characters_are_spelled_out() -> None:
-    assert visible("a\nb\tc\x1b[31mred\x7f\x9b") == "a\\nb\\tc\\x1b[31mred\\x7f\\x9b"
+    assert escape_controls("a\nb\tc\x1b[31mred\x7f\x9b") == "a\\nb\\tc\\x1b[31mred\\x7f\\x9b"
     assert "\x1b" not in table([["\x1b]0;title\x07", "1", ""]], width=80)
 
 
@@ -88,7 +88,7 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(data: st.DataObj
         assert all(cells(line) <= max(width, NARROWEST) for line in lines)
     for row in rows:
         for cell in row:
-            letters = "".join(visible(cell).split())
+            letters = "".join(escape_controls(cell).split())
             remaining = iter(shown)
             assert all(letter in remaining for letter in letters), "in their order"
 

@@ -10,7 +10,14 @@ import pytest
 from support.engine.requests import Source, queries, transform_request
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.checkpoint import FORMAT, KeptRows, kept_rows, manifest_after, read_manifest, write_checkpoint
+from odfpy.engine.checkpoint import (
+    FORMAT,
+    CheckpointFile,
+    load_checkpoint,
+    manifest_after,
+    read_manifest,
+    write_checkpoint,
+)
 
 ENGINE = "odfpy-spark/1 spark/4.3.0 java/25 settings/00000000"
 QUERY = "select event_time, count(*) as n from a group by event_time"
@@ -28,7 +35,7 @@ def first(tmp_path, source):
     request = transform_request(tmp_path, QUERY, source.input(0, 1, "2024-01-01"))
     rows = tmp_path / "rows"
     rows.write_bytes(b"rows that are kept")
-    manifest = manifest_after(request, ENGINE, [KeptRows(NAME, only_appends=True)])
+    manifest = manifest_after(request, ENGINE, [CheckpointFile(NAME, only_appends=True)])
     write_checkpoint(tmp_path / "checkpoint", manifest, {NAME: rows})
     return request
 
@@ -42,9 +49,9 @@ def second(tmp_path, source):
 
 @pytest.mark.usefixtures("first")
 def test_what_was_kept_comes_back(second, tmp_path):
-    path, rows = kept_rows(second, ENGINE, tmp_path).files[NAME]
+    path, rows = load_checkpoint(second, ENGINE, tmp_path).files[NAME]
     assert path.read_bytes() == b"rows that are kept"
-    assert rows == KeptRows(NAME, only_appends=True)
+    assert rows == CheckpointFile(NAME, only_appends=True)
 
 
 @pytest.mark.usefixtures("first")
@@ -58,14 +65,14 @@ def test_it_is_of_no_use_for_anything_else(second, tmp_path):
         replace(second, query_inputs=(replace(given, prev_watermark=Timestamp(0)),)),
         replace(second, query_inputs=(replace(given, prev_watermark=None),)),
     ]
-    assert [kept_rows(other, ENGINE, tmp_path) for other in others] == [None] * len(others)
-    assert kept_rows(second, ENGINE.replace("4.3.0", "4.4.0"), tmp_path) is None
+    assert [load_checkpoint(other, ENGINE, tmp_path) for other in others] == [None] * len(others)
+    assert load_checkpoint(second, ENGINE.replace("4.3.0", "4.4.0"), tmp_path) is None
 
 
 @pytest.mark.usefixtures("first")
 def test_the_version_that_the_author_asks_for_makes_no_difference(second, tmp_path):
     asked = replace(second, transform=replace(second.transform, version="1"))
-    assert kept_rows(asked, ENGINE, tmp_path) is not None
+    assert load_checkpoint(asked, ENGINE, tmp_path) is not None
 
 
 @pytest.mark.usefixtures("first")
@@ -73,7 +80,7 @@ def test_a_later_format_is_of_no_use(second, tmp_path):
     path = tmp_path / "checkpoint"
     manifest = replace(read_manifest(path), format=FORMAT + 1)
     write_checkpoint(path, manifest, {NAME: tmp_path / "rows"})
-    assert kept_rows(second, ENGINE, tmp_path) is None
+    assert load_checkpoint(second, ENGINE, tmp_path) is None
 
 
 @pytest.mark.usefixtures("first")
@@ -88,14 +95,14 @@ def test_a_checkpoint_of_an_earlier_format_is_read(number, second, tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("manifest.json", json.dumps(tree))
         archive.writestr(NAME, rows)
-    found = kept_rows(second, ENGINE, tmp_path)
+    found = load_checkpoint(second, ENGINE, tmp_path)
     assert (found.files[NAME][0].read_bytes(), found.arranged) == (rows, {})
 
 
 def test_what_is_in_the_arrangement_is_named_and_not_in_the_file(first, second, tmp_path):
-    rows = KeptRows(NAME, only_appends=False, count=100_000)
+    rows = CheckpointFile(NAME, only_appends=False, count=100_000)
     write_checkpoint(tmp_path / "checkpoint", manifest_after(first, ENGINE, [], [rows]), {})
-    found = kept_rows(second, ENGINE, tmp_path)
+    found = load_checkpoint(second, ENGINE, tmp_path)
     assert (found.files, found.arranged) == ({}, {NAME: rows})
 
 
@@ -105,15 +112,17 @@ def test_damage_anywhere_is_as_if_there_were_none_or_makes_no_difference(second,
     whole = path.read_bytes()
     for at in range(len(whole)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
-        found = kept_rows(second, ENGINE, tmp_path)
+        found = load_checkpoint(second, ENGINE, tmp_path)
         assert found is None or found.files[NAME][0].read_bytes() == b"rows that are kept"
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
-        assert kept_rows(second, ENGINE, tmp_path) is None
+        assert load_checkpoint(second, ENGINE, tmp_path) is None
 
 
 def test_a_checkpoint_is_a_zip_archive_without_compression(first, tmp_path):
     with zipfile.ZipFile(tmp_path / "checkpoint") as archive:
         assert archive.namelist() == ["manifest.json", NAME]
         assert {entry.compress_type for entry in archive.infolist()} == {zipfile.ZIP_STORED}
-    assert read_manifest(tmp_path / "checkpoint") == manifest_after(first, ENGINE, [KeptRows(NAME, only_appends=True)])
+    assert read_manifest(tmp_path / "checkpoint") == manifest_after(
+        first, ENGINE, [CheckpointFile(NAME, only_appends=True)]
+    )

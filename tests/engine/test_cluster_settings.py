@@ -11,7 +11,7 @@ from odfpy.coordinator.storage.config import Config
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.cluster import find_cluster
 from odfpy.engine.spark.process.cluster_check import check_folder, check_packages
-from odfpy.engine.spark.process.executor_view import look_around
+from odfpy.engine.spark.process.executor_view import describe_executor
 from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.worker.launch import scrubbed_environment
 from odfpy.errors import EngineUnavailable, UsageError
@@ -144,31 +144,31 @@ def test_a_file_of_properties_that_is_not_there(tmp_path: Path, master: str) -> 
 
 def test_an_executor_that_shares_the_folder(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("t")
-    seen = look_around(str(tmp_path), "t")
+    seen = describe_executor(str(tmp_path), "t")
     check_packages(seen, [seen])
     check_folder(tmp_path, [seen], {path.name for path in tmp_path.iterdir()})
 
 
 def test_an_executor_that_does_not_see_the_folder(tmp_path: Path) -> None:
     with pytest.raises(EngineUnavailable, match="does not see it") as caught:
-        check_folder(tmp_path, [look_around(str(tmp_path), "t")], set())
+        check_folder(tmp_path, [describe_executor(str(tmp_path), "t")], set())
     assert "engine.storage" in str(caught.value.hint)
 
 
 def test_an_executor_with_another_folder_of_that_name(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("of somebody else")
     with pytest.raises(EngineUnavailable, match="another folder of that name"):
-        check_folder(tmp_path, [look_around(str(tmp_path), "t")], {"token"})
+        check_folder(tmp_path, [describe_executor(str(tmp_path), "t")], {"token"})
 
 
 def test_an_executor_whose_files_do_not_arrive(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("t")
     with pytest.raises(EngineUnavailable, match="another folder of that name"):
-        check_folder(tmp_path, [look_around(str(tmp_path), "t")], {"token"})
+        check_folder(tmp_path, [describe_executor(str(tmp_path), "t")], {"token"})
 
 
 @pytest.mark.parametrize(("version", "message"), [("21.0.0", "has pyarrow 21.0.0"), (None, "has no pyarrow")])
 def test_an_executor_with_other_packages(version: str | None, message: str) -> None:
-    here = look_around(None, "")
+    here = describe_executor(None, "")
     with pytest.raises(EngineUnavailable, match=f"{message} .*and the engine has pyarrow {here['pyarrow']}"):
         check_packages(here, [here, {**here, "pyarrow": version}])

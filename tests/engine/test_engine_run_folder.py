@@ -82,9 +82,9 @@ def test_a_workspace_may_be_deeper_than_a_socket_address_is_long(tmp_path: Path)
 def test_a_holder_notices_that_its_folder_is_gone(run: RunFolder):
     lock = run.hold()
     assert lock is not None
-    assert not run.has_lost(lock)
+    assert not run.has_lost_lock(lock)
     run.path.rename(run.path.with_name("elsewhere"))
-    assert run.has_lost(lock)
+    assert run.has_lost_lock(lock)
     os.close(lock)
 
 

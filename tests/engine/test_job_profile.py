@@ -63,8 +63,8 @@ def test_it_arrives_as_it_was_sent():
 def test_what_arrives_is_part_of_the_stage_that_waits_for_it():
     job = measured()
     with profiling("work") as whole, stage("Spark"):
-        arrived(JobProfile.of(job)).take_in()
-        arrived(JobProfile.of(job)).take_in()
+        arrived(JobProfile.of(job)).add_to_current()
+        arrived(JobProfile.of(job)).add_to_current()
     found = whole.at("Spark", "job")
     assert found is not None
     assert (found.times, found.all_calls, found.all_jobs) == (2, 20, 4)
@@ -74,25 +74,25 @@ def test_what_arrives_is_part_of_the_stage_that_waits_for_it():
 
 def test_what_is_within_a_job_goes_into_the_job_that_is_measured_here():
     with profiling("job") as outside:
-        arrived(JobProfile.within(measured())).take_in()
+        arrived(JobProfile.within(measured())).add_to_current()
     assert list(outside.parts) == ["plan", "Spark job"]
     assert (outside.calls, outside.all_calls, outside.all_jobs) == (3, 10, 2)
 
 
 def test_nobody_has_to_want_it():
-    JobProfile.of(measured()).take_in()
+    JobProfile.of(measured()).add_to_current()
 
 
 def test_lines_that_go_deeper_than_they_may_do_no_harm():
     with profiling("work") as whole:
-        JobProfile("3 1 5 0 0 deep\n1 1 5 0 0 less").take_in()
+        JobProfile("3 1 5 0 0 deep\n1 1 5 0 0 less").add_to_current()
     assert [(depth, one.name) for depth, one in whole.walk()] == [(0, "work"), (1, "deep"), (2, "less")]
 
 
 @pytest.mark.parametrize("text", ["nonsense", "0 1 -5 0 0 less", "0 1 5 0 0 ", "\x00", "0 1 5 0", "1e9 1 1 1 1 name"])
 def test_what_makes_no_sense_is_passed_over(text: str):
     with profiling("work") as whole:
-        assert JobProfile(f"{text}\n0 1 2000000 0 0 job").take_in() == 2.0
+        assert JobProfile(f"{text}\n0 1 2000000 0 0 job").add_to_current() == 2.0
     assert list(whole.parts) == ["job"]
 
 

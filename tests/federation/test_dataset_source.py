@@ -18,7 +18,7 @@ from odfpy.federation.model.documents import LocalData
 from odfpy.federation.model.relations import relation_sql
 from odfpy.federation.sources.contract import Source
 from odfpy.federation.sources.dataset import DatasetSource
-from odfpy.federation.sources.opened import SourceContext, open_source
+from odfpy.federation.sources.opening import SourceContext, open_source
 from odfpy.testing.sources import TABLES, SourceContract
 
 MANIFEST = """\

@@ -19,7 +19,7 @@ from odfpy.errors import QueryCancelled
 from odfpy.federation.errors import SourceFailed
 from odfpy.federation.model.connections import FilesConnection
 from odfpy.federation.sources.files import FilesSource
-from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 
 COUNT = ('SELECT count("id") AS "n", sum("id") AS "s" FROM "t"', pa.schema([("n", pa.int64()), ("s", pa.int64())]))
 
@@ -54,7 +54,7 @@ def store(request: pytest.FixtureRequest) -> str:
 
 
 def put(url: str, data: bytes) -> None:
-    place = parse_place(url)
+    place = parse_bucket_url(url)
     bucket, key = open_bucket(place), place.folder.rstrip("/")
     bucket.demand(key, bucket.client.put, key, data)
 

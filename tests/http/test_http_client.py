@@ -192,7 +192,7 @@ def test_encoding_that_was_not_asked_for_is_refused(server: StaticServer, client
 
 
 def test_trickling_server_is_given_up(server: StaticServer, client: HttpClient, monkeypatch):
-    monkeypatch.setattr(limits, "limits_in_force", lambda: TransferLimits(least_speed=10**12, window=0))
+    monkeypatch.setattr(limits, "current_limits", lambda: TransferLimits(least_speed=10**12, window=0))
     with pytest.raises(FetchError, match=r"\d+ bytes in 0 s is below"):
         client.get(f"{server.url}/large")
 

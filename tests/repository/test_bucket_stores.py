@@ -34,9 +34,9 @@ from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, HashMismatch, TransferError
 from odfpy.repository.bucket.client import PART
 from odfpy.repository.bucket.errors import BucketNotFound, StoreRefuses, StoreUnreachable
-from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 from odfpy.repository.bucket.s3 import S3Client, _S3Upload
-from odfpy.repository.places.open import open_dataset
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.transfer.simple import transfer
 from odfpy.testing.object_store import ObjectStoreContract
 from odfpy.testing.ref_store import RefStoreContract
@@ -214,7 +214,7 @@ import sys
 from pathlib import Path
 from odfpy.chain.layout import DatasetLayout
 from odfpy.errors import ConcurrentUpdate
-from odfpy.repository.places.open import open_dataset
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.transfer.simple import transfer
 met = []
 def meet(done, total):  # the heads have been looked at, and files are on their way
@@ -334,7 +334,7 @@ def test_upload_that_somebody_has_ended_is_told_as_such(s3: str, monkeypatch: py
     monkeypatch.setattr(S3Client, "tries", 1)
     monkeypatch.setattr(S3Client, "call", ended)
     upload = _S3Upload(S3Client("bucket", lambda **_: SimpleNamespace(loop=None)), {"Key": "k", "UploadId": "u"}, {})
-    bucket = open_bucket(parse_place(f"{s3}data"))
+    bucket = open_bucket(parse_bucket_url(f"{s3}data"))
     with pytest.raises(StoreUnreachable, match="NoSuchUpload"):
         bucket.demand("k", upload.part, b"x")
 
@@ -398,7 +398,7 @@ def test_without_credentials_a_bucket_is_read_as_somebody_unknown(
     layout = dataset(s3)
     layout.refs.compare_and_swap(HEAD, None, FIRST)
     place = layout.refs.describe(HEAD).removesuffix("/refs/head")
-    bucket = open_bucket(parse_place(place))
+    bucket = open_bucket(parse_bucket_url(place))
     key = layout.refs.describe(HEAD).removeprefix(f"{s3}data/")
     bucket.ask(key, bucket.client.call, "put_object_acl", Key=key, ACL="public-read")  # type: ignore[attr-defined]
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
@@ -476,7 +476,7 @@ def test_a_dataset_is_pushed_to_a_bucket_and_cloned_from_it(
 
 
 def test_all_objects_below_a_key_are_listed_whatever_their_folders(store: str):
-    place = parse_place(f"{store}data/keys {next(_FOLDERS)}")
+    place = parse_bucket_url(f"{store}data/keys {next(_FOLDERS)}")
     bucket = open_bucket(place)
     keys = [f"{place.folder}{name}" for name in ("a/data", "a/deeper/data", "b")]
     for key in keys:
@@ -491,6 +491,6 @@ def test_all_objects_below_a_key_are_listed_whatever_their_folders(store: str):
 
 
 def test_keys_of_a_bucket_that_is_not_there(store: str):
-    bucket = open_bucket(parse_place(f"{store}nosuchbucket/x"))
+    bucket = open_bucket(parse_bucket_url(f"{store}nosuchbucket/x"))
     with pytest.raises(BucketNotFound):
         list(bucket.keys("x/"))

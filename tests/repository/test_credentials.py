@@ -15,8 +15,8 @@ from support.servers.static_server import StaticServer, send, static_server
 from odfpy.chain.layout import DatasetLayout
 from odfpy.errors import InvalidValue, MalformedManifest, OdfError, TransferError
 from odfpy.repository.credentials import VARIABLE, Credentials, authorization, check_token, server_of, token_for
+from odfpy.repository.locations.http import http_dataset
 from odfpy.repository.login import try_token
-from odfpy.repository.places.http import http_dataset
 from odfpy.repository.transfer.simple import transfer
 
 

@@ -41,7 +41,7 @@ from odfpy.errors import (
     TransferError,
 )
 from odfpy.repository import divergence
-from odfpy.repository.places.open import open_dataset
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.transfer.simple import ForeignDataset, transfer
 
 

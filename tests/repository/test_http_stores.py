@@ -13,7 +13,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, InvalidValue, ObjectNotFound, TransferError
-from odfpy.repository.places.http import http_dataset
+from odfpy.repository.locations.http import http_dataset
 
 LOCAL = DatasetLayout.local(KAMU / "cities")
 ABSENT = Multihash.of(b"nothing")

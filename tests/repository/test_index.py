@@ -18,8 +18,8 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import KeyPair
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError, UsageError
-from odfpy.repository.places.index import INDEX_FILE, IndexEntry, enter, has_index
-from odfpy.repository.places.listing import NotListable, holds_datasets, list_datasets
+from odfpy.repository.locations.index import INDEX_FILE, IndexEntry, enter, has_index
+from odfpy.repository.locations.listing import NotListable, holds_datasets, list_datasets
 
 
 @pytest.fixture
@@ -141,9 +141,9 @@ def test_writers_at_once_lose_nothing(repository: str, tmp_path: Path) -> None:
     if repository.startswith("file:"):
         assert set(index_of(tmp_path / "a b")) == {str(entry.name) for entry in entries}
     else:
-        from odfpy.repository.bucket.place import open_bucket, parse_place
+        from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 
-        bucket, key = open_bucket(parse_place(repository)), f"some/folder/{INDEX_FILE}"
+        bucket, key = open_bucket(parse_bucket_url(repository)), f"some/folder/{INDEX_FILE}"
         tree = json.loads(bucket.ask(key, bucket.client.content, key, 1 << 20).data)
         assert {one["name"] for one in tree["datasets"]} == {str(entry.name) for entry in entries}
 

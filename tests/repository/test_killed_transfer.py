@@ -19,12 +19,12 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.stores.object_store import LocalObjectStore
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
-from odfpy.repository.places.open import open_dataset
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.transfer.simple import transfer
 
 PULL = """
 import sys
-from odfpy.repository.places.open import open_dataset
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.transfer.simple import transfer
 transfer(open_dataset(sys.argv[1]), open_dataset(sys.argv[2]))
 """

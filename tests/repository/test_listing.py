@@ -19,8 +19,8 @@ from odfpy.chain.events import SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import NotFound
-from odfpy.repository.places.listing import ListedDataset, NotListable, list_datasets
-from odfpy.repository.places.open import open_dataset
+from odfpy.repository.locations.listing import ListedDataset, NotListable, list_datasets
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.transfer.simple import transfer
 
 
@@ -43,7 +43,7 @@ def make(url: str, *names: str) -> None:
 
 
 def _folder(url: str) -> Path:
-    from odfpy.repository.places.open import _local_path
+    from odfpy.repository.locations.open import _local_path
 
     return _local_path(url)
 
@@ -126,7 +126,7 @@ def test_damage_hides_what_a_dataset_says_and_no_other_dataset(repository: str):
 
 
 def test_only_so_much_of_a_history_is_read_for_a_description(repository: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("odfpy.repository.places.listing._MAX_BLOCKS", 2)
+    monkeypatch.setattr("odfpy.repository.locations.listing._MAX_BLOCKS", 2)
     layout = make_dataset(open_dataset(f"{repository}/long"), "metals")
     add_slice(layout, b"one")
     assert names(list_datasets(repository, "metals")) == []

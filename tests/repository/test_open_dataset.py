@@ -11,7 +11,7 @@ from support.chains.small_datasets import make_dataset
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.errors import InvalidValue
-from odfpy.repository.places.open import normalize_url, open_dataset
+from odfpy.repository.locations.open import normalize_url, open_dataset
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_misspelt_scheme_gets_a_suggestion():
 
 def test_opening_a_folder_loads_neither_network_nor_arrow():
     program = (
-        "import sys; from odfpy.repository import registry; from odfpy.repository.transfer import simple; from odfpy.repository.places import open; open.open_dataset('/nothing')\n"
+        "import sys; from odfpy.repository import registry; from odfpy.repository.transfer import simple; from odfpy.repository.locations import open; open.open_dataset('/nothing')\n"
         "print(*{'pyarrow', 'ssl', 'http.client', 'concurrent.futures', 'urllib.request'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -25,7 +25,7 @@ from odfpy.chain.signatures import (
 )
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import ObjectNotFound
-from odfpy.repository.places.http import http_dataset
+from odfpy.repository.locations.http import http_dataset
 from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import transfer
 

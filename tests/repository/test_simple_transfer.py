@@ -21,7 +21,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import ConcurrentUpdate, DatasetNotFound, OdfError, TransferError
 from odfpy.repository import objects
 from odfpy.repository.divergence import DatasetsDiverged
-from odfpy.repository.places.open import open_dataset
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import (
     ForeignDataset,

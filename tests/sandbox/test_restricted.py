@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.processes.sandbox_probe import SandboxProbe
 
-from odfpy.sandbox.check import what_there_is
+from odfpy.sandbox.check import describe_confinement
 from odfpy.sandbox.landlock import landlock_version
 from odfpy.sandbox.view import View, is_in, topmost, view_of_python
 
@@ -66,6 +66,6 @@ def test_python_can_be_seen_but_not_the_folder_that_somebody_works_in(tmp_path: 
 
 
 def test_what_this_system_allows_is_said_in_words(monkeypatch: pytest.MonkeyPatch):
-    assert what_there_is().startswith(("whole (namespaces", "files only (Landlock), since ", "none, since "))
+    assert describe_confinement().startswith(("whole (namespaces", "files only (Landlock), since ", "none, since "))
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    assert "since [Errno 2] No such file or directory: '/nowhere/python'" in what_there_is()
+    assert "since [Errno 2] No such file or directory: '/nowhere/python'" in describe_confinement()

@@ -90,7 +90,7 @@ def test_a_program_of_ours_finds_no_module_in_the_current_folder(traps: Path, pr
 
 def test_nor_does_what_the_package_starts(traps: Path) -> None:
     work = (
-        "from odfpy.sandbox.check import why_not_whole; why_not_whole()\n"
+        "from odfpy.sandbox.check import sandbox_obstacle; sandbox_obstacle()\n"
         "from odfpy.engine.datafusion.engine import DataFusionEngine\n"
         "from odfpy.engine.contract import SqlRequest\n"
         "from odfpy.engine.cancellation import CancellationToken\n"

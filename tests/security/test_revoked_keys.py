@@ -57,8 +57,8 @@ from odfpy.dataset.identity import KeyPair
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import OdfError
 from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.locations.http import http_dataset
 from odfpy.repository.peer_errors import PeerFailed
-from odfpy.repository.places.http import http_dataset
 from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
 from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import HistoryRewritten, transfer
@@ -462,7 +462,7 @@ def test_a_node_takes_no_head_of_a_key_that_has_expired_by_its_clock(node: Node,
 def test_an_operator_revokes_a_key_for_the_own_node(node: Node, there: DatasetLayout) -> None:
     send_dataset(there, node.url)
     me = UserKeys().own()
-    from odfpy.coordinator.revoke import say as say_of
+    from odfpy.coordinator.revoke import revoke_key as say_of
 
     say_of(node.workspace.storage, ALICE.actor, Reason.COMPROMISED, holder=None, me=me)
     add_info(there, "three")

@@ -111,10 +111,10 @@ def test_an_operator_is_told_before_he_serves(workspace: Workspace, monkeypatch:
     workspace.config.set(UNCONFINED, "true")
     assert "run without a full sandbox (engine.sandbox is off)" in str(warning(workspace))
     workspace.config.set("engine.sandbox", "best-effort")
-    check = SimpleNamespace(why_not_whole=lambda: "user namespaces are not allowed here")
+    check = SimpleNamespace(sandbox_obstacle=lambda: "user namespaces are not allowed here")
     monkeypatch.setitem(__import__("sys").modules, "odfpy.sandbox.check", check)
     assert "not allowed here" in str(engines.warning(workspace))
-    check.why_not_whole = lambda: None
+    check.sandbox_obstacle = lambda: None
     assert warning(workspace) is None
 
 

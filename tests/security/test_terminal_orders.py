@@ -22,8 +22,8 @@ from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.storage.results import Progress
 from odfpy.data.rows.text_table import lines_of
 from odfpy.errors import OdfError
+from odfpy.escaping import escape_controls, escape_controls_in_json, escape_controls_in_lines
 from odfpy.serving.http.logs import JsonFormatter
-from odfpy.visible import visible, visible_in_json, visible_lines
 
 CLI = Path(__file__).resolve().parents[2] / "odfpy" / "cli"
 ESCAPE, BELL, EIGHT_BIT, TURN, MARK = "\x1b]0;owned\x07", "\x07", "\x9b31m", "\u202e", "\u2066"
@@ -75,10 +75,13 @@ def seen(work: Callable[[], object]) -> str:
 
 
 def test_each_kind_of_order_is_spelled_out() -> None:
-    assert visible("a\x1b[2Jb\n\t\u202e\u200f\x9b\x7f\u2028é") == "a\\x1b[2Jb\\n\\t\\u202e\\u200f\\x9b\\x7f\\u2028é"
-    assert visible_lines("a\n\tb\r\x1b") == "a\n\tb\\r\\x1b"
+    assert (
+        escape_controls("a\x1b[2Jb\n\t\u202e\u200f\x9b\x7f\u2028é")
+        == "a\\x1b[2Jb\\n\\t\\u202e\\u200f\\x9b\\x7f\\u2028é"
+    )
+    assert escape_controls_in_lines("a\n\tb\r\x1b") == "a\n\tb\\r\\x1b"
     every = "".join(map(chr, range(0x110000)))
-    unseen = {char for char in every if visible(char) != char}
+    unseen = {char for char in every if escape_controls(char) != char}
     assert {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))} < unseen
     assert {"\u061c", "\u200e", "\u200f", "\u202a", "\u202e", "\u2066", "\u2069"} < unseen
     assert len(unseen) == 65 + 12 + 2
@@ -86,13 +89,13 @@ def test_each_kind_of_order_is_spelled_out() -> None:
 
 def test_json_means_what_it_meant() -> None:
     text = json.dumps({ORDERS: ORDERS}, ensure_ascii=False)
-    assert not BAD & set(visible_in_json(text))
-    assert json.loads(visible_in_json(text)) == {ORDERS: ORDERS}
+    assert not BAD & set(escape_controls_in_json(text))
+    assert json.loads(escape_controls_in_json(text)) == {ORDERS: ORDERS}
 
 
 WAYS: dict[str, Callable[[Output], object]] = {
     "text": lambda output: output.text(ORDERS),
-    "say": lambda output: output.say(ORDERS),
+    "info": lambda output: output.info(ORDERS),
     "detail": lambda output: output.detail(ORDERS),
     "error": lambda output: output.error(ORDERS, ORDERS, "E1"),
     "records": lambda output: output.records([{"a": ORDERS}], {ORDERS: "a"}),

@@ -24,9 +24,9 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.credentials import Credentials
 from odfpy.repository.exchange import send_dataset
+from odfpy.repository.locations.http import http_dataset
 from odfpy.repository.login import LoginRefused, try_token
 from odfpy.repository.peer_errors import AccessRefused
-from odfpy.repository.places.http import http_dataset
 from odfpy.repository.transfer.simple import transfer
 from odfpy.serving.callers.tokens import Scope, Tokens
 

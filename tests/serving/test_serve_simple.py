@@ -25,7 +25,7 @@ from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
 from odfpy.errors import DatasetNotFound, TransferError
 from odfpy.repository.credentials import VARIABLE
-from odfpy.repository.places.http import http_dataset
+from odfpy.repository.locations.http import http_dataset
 from odfpy.repository.transfer.simple import TransferOutcome, transfer
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, set_visibility, visibility_of

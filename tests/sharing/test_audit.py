@@ -14,7 +14,7 @@ import pytest
 
 from odfpy.coordinator.storage.results import PullResult
 from odfpy.coordinator.workspace import Workspace
-from odfpy.sharing.audit import AUDIT, DATASET, LEFT_OUT, AuditLog, accesses, take_in
+from odfpy.sharing.audit import AUDIT, DATASET, LEFT_OUT, AuditLog, accesses, ingest_records
 
 _KILLED = """
 import os, signal, sys, time
@@ -85,11 +85,11 @@ def test_what_a_killed_server_has_left_is_taken_in_once(workspace: Workspace) ->
     kept = shutil.copy(left, workspace.root / "kept")
     with left.open("ab") as file:
         file.write(b'{"id": "cut of')
-    assert take_in(workspace) == 2
+    assert ingest_records(workspace) == 2
     assert who(workspace) == [f"r{number}" for number in range(5)]
-    assert take_in(workspace) == 0
+    assert ingest_records(workspace) == 0
     shutil.copy(kept, again)  # as if it was killed behind the commit
-    assert take_in(workspace) == 1
+    assert ingest_records(workspace) == 1
     assert who(workspace) == [f"r{number}" for number in range(5)]
 
 
@@ -108,7 +108,7 @@ def test_a_file_that_is_being_written_is_left_alone(workspace: Workspace) -> Non
         if any((workspace.storage.odf / "audit").glob("*.ndjson")):
             break
         threading.Event().wait(0.1)
-    assert take_in(workspace) == 0
+    assert ingest_records(workspace) == 0
     log.stop()
     assert who(workspace) == ["first"]
 
@@ -121,11 +121,11 @@ def test_two_calls_that_hold_other_files_do_not_disturb_each_other(workspace: Wo
 
         def ingest(self, name: str, files: list[Path]) -> Iterator[PullResult]:
             _left_behind(workspace, "second")
-            assert take_in(workspace) == 1
+            assert ingest_records(workspace) == 1
             return workspace.ingest(name, files)
 
     _left_behind(workspace, "first")
-    assert take_in(TakenInMeanwhile()) == 1  # type: ignore[arg-type]
+    assert ingest_records(TakenInMeanwhile()) == 1  # type: ignore[arg-type]
     assert who(workspace) == ["first", "second"]
     assert not list((workspace.storage.odf / "audit").iterdir())
 

@@ -18,12 +18,12 @@ from deltalake import write_deltalake
 from support.servers.azure import azure_containers
 from support.servers.buckets import gcs_buckets, s3_buckets
 
-from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 from odfpy.sharing.checked import shared_files
 from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.model import SourceKind
-from odfpy.sharing.tables.opened import footer
 from odfpy.sharing.tables.opener import open_files
+from odfpy.sharing.tables.parquet_files import footer
 from odfpy.sharing.tables.remote import BucketFile, BucketFolder, store_url
 
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -77,7 +77,7 @@ def store(request: pytest.FixtureRequest) -> str:
 
 
 def put(url: str, data: bytes) -> None:
-    place = parse_place(url)
+    place = parse_bucket_url(url)
     bucket, key = open_bucket(place), place.folder.rstrip("/")
     bucket.demand(key, bucket.client.put, key, data)
 
@@ -147,7 +147,7 @@ def test_google_signs_with_a_key_that_is_here(gs: str, tmp_path: Path, monkeypat
     path.write_text(json.dumps({**account, "private_key": key.decode(), "private_key_id": "1"}))
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
     monkeypatch.delenv("STORAGE_EMULATOR_HOST")
-    bucket = open_bucket(parse_place(gs))
+    bucket = open_bucket(parse_bucket_url(gs))
     url = BucketFile("gs://data/x", 1, 0, "1", bucket, "folder/x").presigned(600)
     assert url is not None
     query = parse_qs(urlsplit(url).query)

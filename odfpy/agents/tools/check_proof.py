@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from odfpy.agents.limits import MAX_PROOF_LENGTH, cut
+from odfpy.agents.limits import MAX_PROOF_LENGTH, truncate
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, Tool, ToolAnswer
 from odfpy.agents.tools.query import ReadDataset
@@ -75,9 +75,10 @@ def _check(reader: Reader, asked: CheckArguments, control: CancellationToken) ->
     except MalformedAnswer as error:
         return found.model_copy(update={"problem": error.message})
     blocks = [
-        ReadDataset(dataset=one.alias, id=str(one.id), block=str(one.block_hash)) for one in request.datasets or ()
+        ReadDataset(dataset=dataset.alias, id=str(dataset.id), block=str(dataset.block_hash))
+        for dataset in request.datasets or ()
     ]
-    return found.model_copy(update={"ok": True, "sql": cut(request.query), "blocks": blocks})
+    return found.model_copy(update={"ok": True, "sql": truncate(request.query), "blocks": blocks})
 
 
 CHECK = Tool(

@@ -67,7 +67,7 @@ def _compare(reader: Reader, asked: CompareArguments, control: CancellationToken
 
 def _that_fit(changes: list[RowChange]) -> tuple[list[ChangedRow], bool]:
     """Return the changes that fit into an answer, and whether some were omitted."""
-    sides = [(list((one.old or {}).values()), list((one.new or {}).values())) for one in changes]
+    sides = [(list((change.old or {}).values()), list((change.new or {}).values())) for change in changes]
     shown = shown_rows([*old, *new] for old, new in sides)
     rows = []
     for one, (old, _), cells in zip(changes, sides, shown.rows, strict=False):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
 
-from odfpy.agents.limits import cut
+from odfpy.agents.limits import truncate
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer
 from odfpy.agents.tools.find import sql_name, text_or_none
@@ -142,13 +142,13 @@ def describe(reader: Reader, dataset: StoredDataset) -> DescribeAnswer:
         updated_at=text_or_none(entry.updated_at),
         seconds_since_update=None if entry.updated_at is None else (now.nanos - entry.updated_at.nanos) / 1e9,
         last_pull_failed=entry.failure is not None,
-        description=None if entry.description is None else cut(entry.description),
-        keywords=[cut(word, 100) for word in entry.keywords[:50]],
+        description=None if entry.description is None else truncate(entry.description),
+        keywords=[truncate(word, 100) for word in entry.keywords[:50]],
         license=None
         if license_ is None
         else License(short_name=license_.short_name, name=license_.name, website_url=license_.website_url),
         readme=_readme(dataset),
-        made_by=cut(_made_by(dataset)),
+        made_by=truncate(_made_by(dataset)),
         inputs=[reader.name_of(one) or str(one) for one in entry.inputs],
         signed_by=list(entry.signed_by),
         verification=_verification(entry),
@@ -174,7 +174,7 @@ def _readme(dataset: StoredDataset) -> str | None:
     event = dataset.state.attachments
     items = () if event is None else event.attachments.items
     found = next((item for item in items if item.path.rpartition("/")[2].lower().startswith("readme")), None)
-    return None if found is None else cut(found.content)
+    return None if found is None else truncate(found.content)
 
 
 def _made_by(dataset: StoredDataset) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from odfpy.agents.limits import cut
+from odfpy.agents.limits import truncate
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, Tool, ToolAnswer
 from odfpy.data.amounts import count_of
@@ -84,7 +84,7 @@ def _found(entry: CatalogEntry) -> FoundDataset:
         rows=entry.num_records,
         watermark=text_or_none(entry.watermark),
         updated_at=text_or_none(entry.updated_at),
-        description=None if entry.description is None else cut(entry.description, _MAX_DESCRIPTION_LENGTH),
+        description=None if entry.description is None else truncate(entry.description, _MAX_DESCRIPTION_LENGTH),
     )
 
 

@@ -87,7 +87,7 @@ def _block(hashed: HashedBlock, signed: BlockSigners) -> BlockOfHistory:
         event=type(event).__name__,
         new_rows=_rows_of(hashed),
         watermark=text_or_none(watermark),
-        signed_by=list(dict.fromkeys(one.name for one in signed.signers)),
+        signed_by=list(dict.fromkeys(signer.name for signer in signed.signers)),
     )
 
 

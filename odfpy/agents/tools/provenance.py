@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
 
-from odfpy.agents.limits import MAX_CELL_LENGTH, cut
+from odfpy.agents.limits import MAX_CELL_LENGTH, truncate
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer
 from odfpy.coordinator.provenance.guarded_rows import RowGuard
@@ -121,11 +121,11 @@ def _reads_all(reader: Reader, dataset: StoredDataset) -> bool:
 
 
 def _told(reader: Reader, found: Provenance) -> ProvenanceAnswer:
-    hidden = {key for one in found.datasets for key in one.hidden}
-    names = dict.fromkeys(hidden) | {one.id: reader.name_of(one.id) for one in found.datasets}
+    hidden = {key for dataset in found.datasets for key in dataset.hidden}
+    names = dict.fromkeys(hidden) | {dataset.id: reader.name_of(dataset.id) for dataset in found.datasets}
     shown = {key: name for key, name in names.items() if name is not None}
     return ProvenanceAnswer(
-        datasets=[_dataset(one, shown) for one in found.datasets if one.id in shown],
+        datasets=[_dataset(dataset, shown) for dataset in found.datasets if dataset.id in shown],
         hidden_datasets=len(names) - len(shown),
         replay=found.check.value,
     )
@@ -134,7 +134,7 @@ def _told(reader: Reader, found: Provenance) -> ProvenanceAnswer:
 def _dataset(one: TracedDataset, names: Mapping[DatasetId, str]) -> DatasetOnTheWay:
     replay = None
     if one.followed:
-        replay = one.check.value + (f": {cut(one.remark)}" if one.remark and _is_whole(one, names) else "")
+        replay = one.check.value + (f": {truncate(one.remark)}" if one.remark and _is_whole(one, names) else "")
     return DatasetOnTheWay(
         dataset=names[one.id],
         kind=one.kind.value,
@@ -162,12 +162,12 @@ def _row(row: TracedRow, origin: Origin | None, names: Mapping[DatasetId, str]) 
         ],
         came_from=None if origin is None else (origin.file or origin.source),
         came_with=None if origin is None else str(origin.block),
-        problem=None if row.problem is None or not is_whole else cut(row.problem),
+        problem=None if row.problem is None or not is_whole else truncate(row.problem),
     )
 
 
 def _short(value: Any) -> Any:
-    return cut(value, MAX_CELL_LENGTH) if isinstance(value, str) else value
+    return truncate(value, MAX_CELL_LENGTH) if isinstance(value, str) else value
 
 
 PROVENANCE = Tool(

@@ -117,13 +117,13 @@ def _query(reader: Reader, asked: QueryArguments, control: CancellationToken) ->
             no_proof = _why(error)
     names = page.answered.table.schema
     return QueryAnswer(
-        columns=[Column(name=one.name, type=str(one.type)) for one in names],
+        columns=[Column(name=name.name, type=str(name.type)) for name in names],
         rows=page.shown.rows,
         more=page.more,
         cut_cells=[CutCell(row=at, column=names[col].name, characters=n) for at, col, n in page.shown.cut_cells],
         blocks=[
-            ReadDataset(dataset=one.alias, id=str(one.id), block=str(one.block_hash))
-            for one in page.answered.request.datasets or ()
+            ReadDataset(dataset=dataset.alias, id=str(dataset.id), block=str(dataset.block_hash))
+            for dataset in page.answered.request.datasets or ()
         ],
         proof=proof,
         no_proof=no_proof,

@@ -120,14 +120,14 @@ def _id_in(key: str) -> str | None:
 
 def _recorded(records: Path) -> Iterator[_Candidate | Imported]:
     seen: set[int] = set()  # numbers, since ids of millions of files would take several times the memory
-    for one in exported_records(records):
-        if isinstance(one, tuple):
-            yield Imported(one[0], ImportOutcome.REFUSED, error=one[1])
+    for record in exported_records(records):
+        if isinstance(record, tuple):
+            yield Imported(record[0], ImportOutcome.REFUSED, error=record[1])
             continue
-        number = int.from_bytes(hashlib.blake2b(str(one.metadata.id).encode(), digest_size=8).digest(), "big")
+        number = int.from_bytes(hashlib.blake2b(str(record.metadata.id).encode(), digest_size=8).digest(), "big")
         if number not in seen:
             seen.add(number)
-            yield _Candidate(one.key, one.metadata.id, one.size, one)
+            yield _Candidate(record.key, record.metadata.id, record.size, record)
 
 
 # --- What is fetched -------------------------------------------------------------------------------------------------

@@ -113,9 +113,9 @@ class BucketObjects(ObjectSource):
         Raises:
             InvalidValue, TransferError: it is not the URL of a bucket, or the bucket cannot be used.
         """
-        from odfpy.repository.bucket.place import open_bucket, parse_place
+        from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 
-        place = parse_place(url)
+        place = parse_bucket_url(url)
         if place.scheme not in _SCHEMES:
             raise InvalidValue(
                 f"Not the address of a bucket: {url!r}", hint=f"It begins with one of: {', '.join(_SCHEMES)}"

@@ -12,7 +12,7 @@ from zlib import crc32
 from odfpy.archive.index.checked_file import FileInfo, IndexDamaged, damage_found
 from odfpy.archive.index.segment import SegmentInfo
 from odfpy.archive.index.segment_writer import PREFIX
-from odfpy.files import TEMPORARY, written_aside
+from odfpy.files import TEMPORARY, replaced_atomically
 
 FORMAT: Final = 1
 """Version of the file format."""
@@ -64,7 +64,7 @@ class Catalog:
         """
         segments = [asdict(segment) for segment in self.segments]
         text = json.dumps({"format": FORMAT, "seed": self.seed, "head": self.head, "segments": segments}).encode()
-        with written_aside(folder / FILE) as temporary:
+        with replaced_atomically(folder / FILE) as temporary:
             temporary.write_bytes(text + f"\n{crc32(text):08x}\n".encode())
 
     def sweep(self, folder: Path) -> None:

@@ -34,7 +34,7 @@ class Cursor:
     def is_possible(self) -> bool:
         """True if the values have the right types; those of a forged cursor may not."""
         numbers = (self.horizon, self.start)
-        return isinstance(self.id, str) and all(isinstance(one, int) and abs(one) < _BOUND for one in numbers)
+        return isinstance(self.id, str) and all(isinstance(number, int) and abs(number) < _BOUND for number in numbers)
 
     def text(self, archive: str, question: Question) -> str:
         """Return the cursor as text for URLs.

@@ -8,13 +8,13 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from odfpy.archive.index.adding import DEFAULT_SIZES, Sizes
 from odfpy.archive.index.browse import NameSummary, days, names
 from odfpy.archive.index.checked_file import IndexDamaged
 from odfpy.archive.index.cursor import Cursor
 from odfpy.archive.index.fingerprints import Fingerprints, combined, fingerprint, fingerprints
-from odfpy.archive.index.growth import DEFAULT_SIZES, Sizes
 from odfpy.archive.index.segment import Segment
-from odfpy.archive.index.upkeep import OpenIndex, forget, same_but_at_head, up_to_date
+from odfpy.archive.index.updating import OpenIndex, dataset_at_head, forget, updated_index
 from odfpy.archive.index.versions import FOREVER, Numbers
 from odfpy.archive.index.walk import Key, Stretch, greatest_of, stretches
 from odfpy.archive.question import Page, Question
@@ -64,7 +64,7 @@ class SearchIndex:
         """
         known = {} if before is None else {segment.name: segment for segment in before.segments}
         place = _seen_from(dataset)
-        return cls(dataset, progress, sizes, up_to_date(place, progress, sizes, known))
+        return cls(dataset, progress, sizes, updated_index(place, progress, sizes, known))
 
     @property
     def head(self) -> str | None:
@@ -159,7 +159,7 @@ class SearchIndex:
                 return ask()
             except IndexDamaged:
                 forget(self._index.folder)
-                self._index = up_to_date(_seen_from(self._dataset), self._progress, self._sizes, {})
+                self._index = updated_index(_seen_from(self._dataset), self._progress, self._sizes, {})
         raise InternalError(
             f"The search index in {self._index.folder} is damaged directly after it was written", hint="Check the disk."
         )
@@ -307,5 +307,5 @@ def _seen_from(dataset: StoredDataset) -> StoredDataset:
     """Return the dataset whose index is used: the current one, if the block is in its history."""
     if dataset.block is None:
         return dataset
-    whole = same_but_at_head(dataset)
+    whole = dataset_at_head(dataset)
     return dataset if whole.number_in_history(dataset.block) is None else whole

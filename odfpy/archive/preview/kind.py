@@ -63,7 +63,7 @@ class DetectedKind:
     encoding: str | None = None
 
 
-def told_from(head: bytes, path: str) -> DetectedKind:
+def detect_kind(head: bytes, path: str) -> DetectedKind:
     """Detect the kind of a file.
 
     Args:

@@ -89,7 +89,7 @@ def _draft(new: NewFile) -> Metadata:
     path = str(new.file.absolute()) if new.path is None else new.path
     words, reasons = translated(path, what=new.what, where=new.where, work_id=new.work_id)
     told = {reason.partition(":")[0] for reason in reasons}
-    reasons += [one for one in reasons_against_words(**words) if one.partition(" ")[0] not in told]
+    reasons += [word for word in reasons_against_words(**words) if word.partition(" ")[0] not in told]
     if new.start is not None:
         reasons += reasons_against_times(new.start, new.end)
     reasons += reasons_against_path(path)

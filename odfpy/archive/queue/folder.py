@@ -20,7 +20,7 @@ from typing import Any, Final
 from odfpy.archive.queue.usage import QueueLimits, QueueUsage, count_usage, require_room
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError
-from odfpy.files import TEMPORARY, make_folder, replace_file, still_named, sync_folder, try_lock
+from odfpy.files import TEMPORARY, is_same_file, make_folder, replace_file, sync_folder, try_lock
 
 _WORK: Final = ".work"
 _POISON: Final = "poison"
@@ -110,7 +110,7 @@ class QueueFolder:
 
     def _refused(self) -> list[str]:
         with suppress(FileNotFoundError):
-            return [one.name for one in (self.path / _POISON).iterdir()]
+            return [path.name for path in (self.path / _POISON).iterdir()]
         return []
 
     def _reason(self, name: str) -> Path:
@@ -184,7 +184,7 @@ class QueueFolder:
     def put_back(self, folder: Path) -> list[str]:
         """Put back all bundles in a folder, and return their names."""
         with suppress(FileNotFoundError):
-            return [self.return_bundle(one, one.name) for one in sorted(folder.iterdir())]
+            return [self.return_bundle(path, path.name) for path in sorted(folder.iterdir())]
         return []
 
     def return_bundle(self, bundle: Path, name: str) -> str:
@@ -209,7 +209,7 @@ class QueueFolder:
                 return name
 
 
-class Workplace:
+class UploaderFolder:
     """The folder of an uploader: its claimed bundles and their contents.
 
     Attributes:
@@ -289,7 +289,7 @@ def _locked(folder: Path) -> int | None:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if try_lock(descriptor) and still_named(descriptor, folder):
+    if try_lock(descriptor) and is_same_file(descriptor, folder):
         return descriptor
     os.close(descriptor)
     return None

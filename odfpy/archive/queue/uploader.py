@@ -1,7 +1,7 @@
 """The uploader, which moves files from a queue into an archive, many small files in one commit.
 
 1. the folder is watched, and scanned at the start and from time to time; names are queued for workers
-2. a worker claims bundles (`Workplace`), opens them, and gathers a batch
+2. a worker claims bundles (`UploaderFolder`), opens them, and gathers a batch
 3. it pushes the batch; while the archive is unreachable, it retries with increasing delays
 4. a bundle is deleted when the archive has its file; a rejected one moves to the poison folder
 
@@ -25,9 +25,9 @@ from typing import Final
 from odfpy.archive.archive import Archive
 from odfpy.archive.pushing import NewFile, Pushed, PushOutcome
 from odfpy.archive.queue.bundle import BundleRefused, opened_bundle
-from odfpy.archive.queue.folder import QueueFolder, Workplace
-from odfpy.archive.queue.waiting import Waiting
+from odfpy.archive.queue.folder import QueueFolder, UploaderFolder
 from odfpy.archive.queue.watch import FolderWatch
+from odfpy.archive.queue.work_queue import WorkQueue
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InternalError, OdfError, UsageError
 
@@ -147,7 +147,7 @@ class Uploader:
         self._limits = limits or UploadLimits()
         self._on_ingest = on_ingest
         self._on_refused = on_refused
-        self._waiting = Waiting()
+        self._waiting = WorkQueue()
         self._stopped = threading.Event()
         self._is_stopping = False
         self._watch: FolderWatch | None = None
@@ -175,11 +175,11 @@ class Uploader:
             OdfError: the archive cannot be opened.
         """
         archives = [self._open_archive() for _ in range(self._limits.workers)]
-        with closing(Workplace(self._queue)) as place:
+        with closing(UploaderFolder(self._queue)) as folder:
             try:
                 with FolderWatch(self._queue.path) as watch:
                     self._watch = watch
-                    with self._working(archives, place):
+                    with self._working(archives, folder):
                         self._listen(watch)
             except OSError as error:
                 raise self._queue.gone(error) from error
@@ -193,7 +193,7 @@ class Uploader:
 
     def _listen(self, watch: FolderWatch) -> None:
         limits = self._limits
-        period = limits.sweep if watch.is_told else min(limits.sweep, 1.0)
+        period = limits.sweep if watch.is_notified else min(limits.sweep, 1.0)
         is_cut = self._look()
         next_look = time.monotonic() + period
         while not self._is_stopping:
@@ -223,9 +223,9 @@ class Uploader:
     # --- Workers ---
 
     @contextmanager
-    def _working(self, archives: Sequence[Archive], place: Workplace) -> Iterator[None]:
+    def _working(self, archives: Sequence[Archive], folder: UploaderFolder) -> Iterator[None]:
         threads = [
-            threading.Thread(target=self._work, args=(archive, place), name=f"odf-uploader-{number}")
+            threading.Thread(target=self._work, args=(archive, folder), name=f"odf-uploader-{number}")
             for number, archive in enumerate(archives)
         ]
         for thread in threads:
@@ -238,23 +238,23 @@ class Uploader:
             for thread in threads:
                 thread.join()
 
-    def _work(self, archive: Archive, place: Workplace) -> None:
+    def _work(self, archive: Archive, folder: UploaderFolder) -> None:
         try:
             while (name := self._waiting.take()) is not None:
-                batch = self._gathered(name, place)
-                self._push(archive, batch, place)
+                batch = self._gathered(name, folder)
+                self._push(archive, batch, folder)
                 self._waiting.rest()
         except BaseException as error:  # noqa: BLE001  it is raised by `run`
             self._failure = error
             self.stop()
 
-    def _gathered(self, name: str | None, place: Workplace) -> list[_Item]:
+    def _gathered(self, name: str | None, folder: UploaderFolder) -> list[_Item]:
         """Gather a batch of opened bundles, beginning with one."""
         batch: list[_Item] = []
         deadline = time.monotonic() + self._limits.gather
         size = 0
         while name is not None:
-            item = self._opened(name, place)
+            item = self._opened(name, folder)
             if item is not None:
                 batch.append(item)
                 size += item.size
@@ -263,28 +263,28 @@ class Uploader:
             name = self._waiting.take_more(deadline)
         return batch
 
-    def _opened(self, name: str, place: Workplace) -> _Item | None:
+    def _opened(self, name: str, folder: UploaderFolder) -> _Item | None:
         """Claim a bundle and open it; None if it is claimed by others, delayed, or rejected."""
         bundle: Path | None = None
         try:
-            bundle = place.claim(name)
+            bundle = folder.claim(name)
             if bundle is None:
                 if os.path.lexists(self._queue.path / name):  # another one of that name is being pushed
                     self._waiting.put(name, self._limits.retry)
                 return None
-            content = place.path / f"content-{next(self._numbers)}"
+            content = folder.path / f"content-{next(self._numbers)}"
             with opened_bundle(bundle) as opened:
                 opened.extract(content)
                 return _Item(bundle, content, opened.metadata.new_file(content), opened.size)
         except OSError as error:
             if error.errno not in _DENIED:
                 self._notify(Ingest(Timestamp.now().millis, 0.0, (), self._queue.gone(error), self._limits.retry))
-                self._later(name, bundle, place, self._limits.retry)
+                self._later(name, bundle, folder, self._limits.retry)
                 return None
             refusal: OdfError = BundleRefused(f"{name} cannot be read: {error.strerror}")
         except OdfError as error:
             if not self._is_settled(self._queue.path / name if bundle is None else bundle):
-                self._later(name, bundle, place, SETTLED)
+                self._later(name, bundle, folder, SETTLED)
                 return None
             refusal = error
         self._refuse(bundle or self._queue.path / name, name, refusal)
@@ -305,15 +305,15 @@ class Uploader:
         del self._seen[identity]
         return True
 
-    def _later(self, name: str, bundle: Path | None, place: Workplace, delay: float) -> None:
+    def _later(self, name: str, bundle: Path | None, folder: UploaderFolder, delay: float) -> None:
         """Put a bundle back, with a delay before it is taken again."""
         self._waiting.put(name, delay)  # before it appears in the folder
         if bundle is not None:
-            place.give_back(bundle)
+            folder.give_back(bundle)
 
     # --- Pushes ---
 
-    def _push(self, archive: Archive, batch: list[_Item], place: Workplace) -> None:
+    def _push(self, archive: Archive, batch: list[_Item], folder: UploaderFolder) -> None:
         """Push a batch, with retries as needed."""
         most = len(batch)
         failures = 0
@@ -326,7 +326,7 @@ class Uploader:
             failures += 1
             if len(items) == 1:  # the archive may be unreachable, or fail on this very file: let others go first
                 items[0].content.unlink(missing_ok=True)
-                self._later(items[0].bundle.name, items[0].bundle, place, self._delay(failures))
+                self._later(items[0].bundle.name, items[0].bundle, folder, self._delay(failures))
             else:
                 batch, most = [*items, *batch], len(items) // 2
             self._waiting.rest()

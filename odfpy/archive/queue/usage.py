@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from odfpy.errors import OdfError
-from odfpy.files import written_aside
+from odfpy.files import replaced_atomically
 
 _REMEMBERED: Final = ".usage"
 _SHORT: Final = 1000
@@ -101,7 +101,7 @@ def _counted(queue: Path, folders: list[Path]) -> QueueUsage:
     found = count_usage(folders)
     tree = {"files": found.files, "size": found.size, "seconds": time.monotonic() - begun}
     if found.files >= _SHORT:
-        with suppress(OSError), written_aside(queue / _REMEMBERED) as aside:
+        with suppress(OSError), replaced_atomically(queue / _REMEMBERED) as aside:
             aside.write_text(json.dumps(tree))
     return found
 

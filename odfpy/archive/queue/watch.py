@@ -55,7 +55,7 @@ class FolderWatch:
                 os.close(descriptor)
 
     @property
-    def is_told(self) -> bool:
+    def is_notified(self) -> bool:
         """True if the system reports changes."""
         return self._inotify is not None
 

@@ -23,9 +23,9 @@ from odfpy.automation.notifications.channels import Channel, NotDelivered, Refus
 from odfpy.automation.notifications.notice import Notice
 from odfpy.automation.notifications.receivers import Receiver
 from odfpy.errors import UsageError
+from odfpy.escaping import escape_controls
 from odfpy.http.connection import hint, reason
 from odfpy.settings.sections import MailSection
-from odfpy.visible import visible
 
 TIMEOUT: Final = 30.0
 """Seconds to wait for a connection, or for the next bytes."""
@@ -188,6 +188,6 @@ def _answer(error: smtplib.SMTPException) -> str:
         case smtplib.SMTPResponseException():
             code, text = error.smtp_code, error.smtp_error
         case _:
-            return visible(str(error))
+            return escape_controls(str(error))
     words = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
-    return visible(f"{code} {words}")[:500]
+    return escape_controls(f"{code} {words}")[:500]

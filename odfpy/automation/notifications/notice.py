@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Final
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.visible import visible, visible_lines
+from odfpy.escaping import escape_controls, escape_controls_in_lines
 
 MAX_SUBJECT_LENGTH: Final = 200
 MAX_TEXT_LENGTH: Final = 10_000
@@ -54,8 +54,8 @@ class Notice:
     id: str = field(default_factory=lambda: secrets.token_hex(16))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "subject", _cut(visible(_sound(self.subject)), MAX_SUBJECT_LENGTH))
-        object.__setattr__(self, "text", _cut(visible_lines(_sound(self.text)), MAX_TEXT_LENGTH))
+        object.__setattr__(self, "subject", _cut(escape_controls(_sound(self.subject)), MAX_SUBJECT_LENGTH))
+        object.__setattr__(self, "text", _cut(escape_controls_in_lines(_sound(self.text)), MAX_TEXT_LENGTH))
 
     @property
     def minute(self) -> int:

@@ -77,7 +77,7 @@ class Notices:
         for id_ in due - self.receivers.ids():
             self._queue(id_).drop()  # the receiver was removed
         deadline = time.monotonic() + wait
-        for thread in [self._delivering(one, is_last=is_last) for one in receivers if one.id in due]:
+        for thread in [self._delivering(receiver, is_last=is_last) for receiver in receivers if receiver.id in due]:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def send(self, receiver: Receiver, notice: Notice) -> None:

@@ -48,7 +48,7 @@ class NoticeSender:
         self._over.set()
         self._thread.join()
 
-    def hear(self, kind: NoticeKind, dataset: str, sentence: str, row: Mapping[str, Any] | None = None) -> None:
+    def post(self, kind: NoticeKind, dataset: str, sentence: str, row: Mapping[str, Any] | None = None) -> None:
         """Post a notice; if it cannot be written, that is logged, and the scheduler continues.
 
         Args:

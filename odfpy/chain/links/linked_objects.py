@@ -117,7 +117,7 @@ def opened(store: ObjectStore, item: SliceOfBlock) -> Iterator[Path]:
         yield Path(file.name)
 
 
-class LinksInForce:
+class CurrentLinks:
     """Follows a chain, oldest block first: the columns that link to objects, as the schema in force has them."""
 
     def __init__(self, state: ChainState | None = None) -> None:
@@ -144,7 +144,7 @@ def linked_slices(blocks: Iterable[HashedBlock], base: ChainState | None = None)
         blocks: as they follow each other, oldest first.
         base: what the chain amounts to before the first of them; nothing by default.
     """
-    in_force = LinksInForce(base)
+    in_force = CurrentLinks(base)
     return (found for found in map(in_force.after, blocks) if found is not None)
 
 

@@ -23,8 +23,8 @@ from odfpy.files import (
     move_files,
     open_regular,
     replace_files,
+    replaced_atomically,
     sync_folder,
-    written_aside,
 )
 from odfpy.values import dataclass
 
@@ -345,11 +345,11 @@ class LocalObjectStore(ObjectStore):
 
     @contextmanager
     def _placing(self, name: Multihash) -> Iterator[Path]:
-        """Like `written_aside`, but the name is flushed to disk too."""
+        """Like `replaced_atomically`, but the name is flushed to disk too."""
         final = self._path(name)
         try:
             make_folder(self.folder)
-            with written_aside(final) as temporary:
+            with replaced_atomically(final) as temporary:
                 yield temporary
             sync_folder(self.folder)
         except OSError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, IntegrityError, InvalidValue, OdfError
-from odfpy.files import TEMPORARY, locked_folder, open_regular, put_aside, replace_file, sync_folder
+from odfpy.files import TEMPORARY, locked_folder, make_way_for, open_regular, replace_file, sync_folder
 
 HEAD = "head"
 # Names in `.sig` are those of files that lie beside references and say who has moved them.
@@ -171,7 +171,7 @@ class LocalRefStore(RefStore):
         try:
             with locked_folder(self.folder):
                 # Nothing is compared: what is damaged has no value. The dataset's lock keeps other writers away.
-                put_aside(path)
+                make_way_for(path)
                 replace_file(path, str(block).encode("ascii"))
         except OSError as error:
             raise OdfError(f"Cannot write {path}: {error.strerror}") from error

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from odfpy.errors import InvalidValue, OdfError
-from odfpy.files import MANY, TEMPORARY, make_folder, open_regular, replace_files, written_aside
+from odfpy.files import MANY, TEMPORARY, make_folder, open_regular, replace_files, replaced_atomically
 
 _PATH = re.compile(r"(refs|info)(/[A-Za-z0-9][A-Za-z0-9._-]{0,149}){1,2}")
 
@@ -109,7 +109,7 @@ class LocalSideFiles(SideFiles):
         try:
             make_folder(file.parent)
             # After a power loss a file may be gone, since the folder is not flushed, but what is there is whole.
-            with written_aside(file) as temporary, temporary.open("xb") as stream:
+            with replaced_atomically(file) as temporary, temporary.open("xb") as stream:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())

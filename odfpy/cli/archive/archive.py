@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.archive import files, imports, keeping, queue, reports, translate
-from odfpy.cli.archive.new_files import described
+from odfpy.cli.archive import files, imports, queue, reports, retention, translate
+from odfpy.cli.archive.files_to_push import files_to_push
 from odfpy.cli.archive.options import (
     ArchiveName,
     End,
@@ -43,7 +43,7 @@ command(app, "odf archive correct odf://logs/6309e115c2914d0f8622973422626954 --
 command(app, "odf archive withdraw odf://logs/6309e115c2914d0f8622973422626954 --why 'has passwords in it'")(
     files.withdraw
 )
-command(app, "odf archive expire --dry-run", "odf archive expire")(keeping.expire)
+command(app, "odf archive expire --dry-run", "odf archive expire")(retention.expire)
 command(
     app,
     "odf archive enqueue /var/log/nginx.log --what nginx --where web1 --start 2024-03-01",
@@ -64,8 +64,8 @@ command(app, "odf archive translate '.*/job-(?P<id>[0-9]+)\\.log$~job{id}' /var/
     translate.translate
 )
 command(app, "odf archive report", "odf archive report --status error --since 2d -o json")(reports.report)
-app.add_typer(keeping.hold, name="hold", epilog="odf archive hold list")
-app.add_typer(keeping.retention, name="retention", epilog="odf archive retention list")
+app.add_typer(retention.hold, name="hold", epilog="odf archive hold list")
+app.add_typer(retention.retention, name="retention", epilog="odf archive retention list")
 
 
 @command(app, "odf archive init logs")
@@ -78,7 +78,7 @@ def init(
 
     session = session_of(context)
     archive = init_archive(session.workspace, name)
-    session.output.say(f"Created the archive {archive.name}")
+    session.output.info(f"Created the archive {archive.name}")
 
 
 @command(
@@ -116,7 +116,9 @@ def push(
     if archive is None or "://" not in archive:
         session.wait_for_locks(wait)
     said = {"what": what, "where": where, "start": start, "end": end, "work_id": work_id, "path": path, "hash": hash_}
-    results = reports.push_and_report(session, opened, described(session, _files(names, recursive=recursive), **said))
+    results = reports.push_and_report(
+        session, opened, files_to_push(session, _files(names, recursive=recursive), **said)
+    )
     session.progress.clear()
     return print_pushed(results, output)
 
@@ -154,7 +156,7 @@ def print_pushed(results: list[Pushed], output: Output) -> int:
 
         there = len(results) - len(refused)
         verb = "is" if there == 1 else "are"
-        output.say(f"{there} of {count_of(len(results), 'file')} {verb} in the archive, {len(refused)} refused")
+        output.info(f"{there} of {count_of(len(results), 'file')} {verb} in the archive, {len(refused)} refused")
     return max((result.error.exit_code for result in refused if result.error), default=0)
 
 

@@ -12,11 +12,11 @@ from odfpy.cli.archive.options import (
     ArchiveName,
     Who,
     Why,
+    acting_user,
     archive_of,
     lines_or,
     local,
     record_at,
-    who_of,
 )
 from odfpy.cli.grammar import Form, session_of
 from odfpy.data.amounts import count_of
@@ -73,10 +73,10 @@ def _opened(session: Session, name: str | None, urls: Iterator[str]) -> tuple[Ar
         name: value of `--archive`.
         urls: the addresses; they may come from a pipe.
     """
-    from odfpy.archive.addresses import archive_in
+    from odfpy.archive.addresses import archive_of_address
 
     if name is None and (first := next(urls, None)) is not None:
-        name, urls = archive_in(first), chain([first], urls)
+        name, urls = archive_of_address(first), chain([first], urls)
     return archive_of(session, name), urls
 
 
@@ -133,8 +133,8 @@ def correct(
             "Nothing to correct", hint="Give at least one of --what, --where, --start, --end, --work-id, --path."
         )
     opened, ids = _local_ids(session, archive, urls)
-    changed = opened.change(ids, who=who_of(who), why=why, **values)
-    session.output.say(f"Corrected {len(changed)} of {count_of(len(ids), 'file')}")
+    changed = opened.change(ids, who=acting_user(who), why=why, **values)
+    session.output.info(f"Corrected {len(changed)} of {count_of(len(ids), 'file')}")
 
 
 def withdraw(
@@ -143,8 +143,8 @@ def withdraw(
     """Withdraw files: searches no longer find them, and `odf gc` may remove their bytes unless a rule keeps them."""
     session = session_of(context)
     opened, ids = _local_ids(session, archive, urls)
-    changed = opened.withdraw(ids, who=who_of(who), why=why)
-    session.output.say(f"Withdrew {len(changed)} of {count_of(len(ids), 'file')}")
+    changed = opened.withdraw(ids, who=acting_user(who), why=why)
+    session.output.info(f"Withdrew {len(changed)} of {count_of(len(ids), 'file')}")
 
 
 def _local_ids(session: Session, name: str | None, urls: list[str] | None) -> tuple[LocalArchive, list[str]]:

@@ -64,10 +64,10 @@ def archive_of(session: Session, name: str | None) -> Archive:
         session: the session of the command.
         name: value of `--archive`.
     """
-    from odfpy.archive.opening import is_url, opened
+    from odfpy.archive.opening import is_url, open_by_name
 
     here = "." if name is not None and is_url(name) else session.workspace
-    return opened(name, here, progress=session.progress)
+    return open_by_name(name, here, progress=session.progress)
 
 
 def local(archive: Archive) -> LocalArchive:
@@ -86,7 +86,7 @@ def local(archive: Archive) -> LocalArchive:
     return archive
 
 
-def where_of(session: Session, where: str | None) -> str:
+def origin_of(session: Session, where: str | None) -> str:
     """Return where files come from: the value of `--where`, or of the setting.
 
     Raises:
@@ -120,7 +120,7 @@ def required(text: str | None, option: str, hint: str | None = None) -> str:
     return text
 
 
-def who_of(who: str | None) -> str:
+def acting_user(who: str | None) -> str:
     """Return the name of the acting user: the value of `--who`, or the name of the system user.
 
     Raises:
@@ -143,9 +143,9 @@ def record_at(archive: Archive, url: str) -> FileRecord:
         NoSuchFile: there is no such file.
         UsageError: the URL leads to another archive.
     """
-    from odfpy.archive.addresses import id_in
+    from odfpy.archive.addresses import file_id_of
 
-    return archive.get(id_in(url, archive.name, archive.is_at))
+    return archive.get(file_id_of(url, archive.name, archive.is_at))
 
 
 # --- Forms of records ------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.archive.new_files import described
+from odfpy.cli.archive.files_to_push import files_to_push
 from odfpy.cli.archive.options import (
     ArchiveName,
     End,
@@ -63,7 +63,7 @@ def enqueue(
 
     session = session_of(context)
     said = {"what": what, "where": where, "start": start, "end": end, "work_id": work_id, "path": path}
-    new = described(session, names, **said)
+    new = files_to_push(session, names, **said)
     folder, config = _queue(session, queue)
     algorithm = _algorithm(config)
     failed = 0
@@ -109,8 +109,8 @@ def uploader(
         timeout=None if timeout is None else _seconds(timeout, "--timeout"),
     )
     folder, _ = _queue(session, queue)
-    opened = archive_of(session, archive)
-    record = reporter(session, opened, Pusher.UPLOADER)
+    target = archive_of(session, archive)
+    record = reporter(session, target, Pusher.UPLOADER)
 
     def on_ingest(ingest: Ingest) -> None:
         record(start=ingest.start, duration=ingest.duration, results=ingest.results, error=ingest.error)
@@ -125,17 +125,17 @@ def uploader(
 
     working = Uploader(folder, _opener(session, archive, limits), limits, on_ingest=on_ingest, on_refused=on_refused)
     with _heard(working.stop) as signals:
-        output.say(f"Uploading {folder.path} to {opened.name}; Ctrl-C stops it.")
+        output.info(f"Uploading {folder.path} to {target.name}; Ctrl-C stops it.")
         summary = working.run()
     return _ended(summary, signals, output)
 
 
 def _opener(session: Session, name: str | None, limits: UploadLimits) -> Callable[[], Archive]:
     """Return a function with which each worker opens the archive for itself."""
-    from odfpy.archive.opening import is_url, opened
+    from odfpy.archive.opening import is_url, open_by_name
 
     if name is not None and is_url(name):
-        return lambda: opened(name, ".")
+        return lambda: open_by_name(name, ".")
     root = session.workspace.root
     patience = limits.longest
 
@@ -144,7 +144,7 @@ def _opener(session: Session, name: str | None, limits: UploadLimits) -> Callabl
 
         workspace = Workspace.open(root)
         workspace.storage.lock_patience = patience  # other processes may push, too
-        return opened(name, workspace)
+        return open_by_name(name, workspace)
 
     return open_archive
 
@@ -158,17 +158,17 @@ def _print_pushed(result: Pushed, output: Output) -> None:
             f"{'Pushed' if result.outcome.value == 'pushed' else 'Already there:'} {record.path} to {result.url}"
         )
     else:
-        from odfpy.visible import visible_in_json
+        from odfpy.escaping import escape_controls_in_json
 
         tree = {"outcome": result.outcome.value, "url": result.url, "record": record.to_dict()}
-        output.text(visible_in_json(json.dumps(tree, ensure_ascii=False)))
+        output.text(escape_controls_in_json(json.dumps(tree, ensure_ascii=False)))
 
 
 def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
     """Print a summary and return the exit code."""
     from odfpy.data.amounts import count_of
 
-    output.say(
+    output.info(
         f"{count_of(summary.pushed, 'file')} pushed, {summary.known} already archived, {summary.refused} refused"
     )
     if signal.SIGINT in signals:
@@ -249,7 +249,7 @@ def _algorithm(config: Config) -> Any:
     from odfpy.settings.sections import ArchiveSection
 
     wanted = config.section(ArchiveSection).hash
-    return next(one for one in ALGORITHMS.values() if one.name == wanted)
+    return next(algorithm for algorithm in ALGORITHMS.values() if algorithm.name == wanted)
 
 
 def _seconds(text: str, option: str) -> float:

@@ -41,7 +41,7 @@ def report(
     count = whole_number(num, "-n", at_least=1) or 1
     found = list(reports(session.workspace, num=count, status=wanted, since=None if since is None else _time(since)))
     if not found and output.for_people:
-        output.say("No reports.")
+        output.info("No reports.")
         return
     columns: Columns = {
         "Start": lambda row: iso(row["start"]),

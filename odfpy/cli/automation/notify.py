@@ -57,10 +57,10 @@ def add(
     receiver = _notices(context).receivers.add(ChannelKind(channel), target, on=_kinds(on), datasets=dataset)
     output = session_of(context).output
     if receiver.secret is not None:
-        output.say("The receiver checks the header webhook-signature with this secret (standardwebhooks.com):")
+        output.info("The receiver checks the header webhook-signature with this secret (standardwebhooks.com):")
         output.text(receiver.secret)
     else:
-        output.say(f"Added the receiver {receiver.shown}; test it with `odf notify test {receiver.shown}`.")
+        output.info(f"Added the receiver {receiver.shown}; test it with `odf notify test {receiver.shown}`.")
 
 
 @command(app, "odf notify list", name="list")
@@ -69,7 +69,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     output = session_of(context).output_as(form)
     found = _notices(context).receivers.list()
     if not found and output.for_people:
-        output.say("No receivers; add one with `odf notify add mail ann@example.org`.")
+        output.info("No receivers; add one with `odf notify add mail ann@example.org`.")
         return
     records = [
         {
@@ -89,7 +89,7 @@ def delete(context: typer.Context, target: Target) -> None:
     receivers = _notices(context).receivers
     receiver = receivers.get(target)
     receivers.delete(receiver)
-    session_of(context).output.say(f"Deleted the receiver {receiver.shown}")
+    session_of(context).output.info(f"Deleted the receiver {receiver.shown}")
 
 
 @command(app, "odf notify test ann@example.org")
@@ -102,7 +102,7 @@ def test(context: typer.Context, target: Target) -> None:
     receiver = notices.receivers.get(target)
     text = "This is a test notification, sent by `odf notify test`. No action is needed."
     notices.send(receiver, Notice(kind=NoticeKind.TEST, subject="A test of notifications", text=text))
-    session.output.say(f"{receiver.shown} has accepted it")
+    session.output.info(f"{receiver.shown} has accepted it")
 
 
 def _kinds(text: str | None) -> list[NoticeKind]:

@@ -53,10 +53,10 @@ def run(
     with stopped_by_signals(lambda _: scheduler.stop()):
         scheduler.start()
         if not once:
-            output.say("The scheduler is running; Ctrl-C stops it.")
+            output.info("The scheduler is running; Ctrl-C stops it.")
         scheduler.join()
     if once and scheduler.has_worked and not failures:
-        output.say("Nothing is due; `odf schedule next` shows the next runs.")
+        output.info("Nothing is due; `odf schedule next` shows the next runs.")
     return 1 if once and any(failures.values()) else 0
 
 
@@ -68,16 +68,16 @@ def listener_of(output: Output) -> Listener:
     """
     from odfpy.automation.listener import Listener
     from odfpy.cli.automation.lines import line_of
-    from odfpy.visible import visible_in_json
+    from odfpy.escaping import escape_controls_in_json
 
     def print_run(row: Mapping[str, Any]) -> None:
         if row["outcome"] == "running":
             return
-        output.text(line_of(row) if output.for_people else visible_in_json(json.dumps(row, ensure_ascii=False)))
+        output.text(line_of(row) if output.for_people else escape_controls_in_json(json.dumps(row, ensure_ascii=False)))
         output.flush()
 
     def print_notice(kind: NoticeKind, _name: str, text: str, row: Mapping[str, Any] | None) -> None:
         if row is None:  # otherwise the line of the run reports it
-            output.say(f"{kind.value}: {text}")
+            output.info(f"{kind.value}: {text}")
 
-    return Listener(on_run=print_run, on_notice=print_notice, on_remark=output.say)
+    return Listener(on_run=print_run, on_notice=print_notice, on_remark=output.info)

@@ -42,7 +42,7 @@ def runs(
     chosen = RunFilter.of(session.workspace, name, only_failed=failed, since=start)
     found = last_runs(session.workspace, chosen, num=count)
     if not found and output.for_people:
-        output.say("No runs.")
+        output.info("No runs.")
         return
     columns = {"Name": "dataset", "Job": "job", "Outcome": "outcome", "Rows": "rows", "Seconds": "seconds"}
     output.records(found, {"At": _at, **columns, "Why": "reason", "Try": "attempt", "Error": _error})

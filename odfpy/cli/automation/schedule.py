@@ -116,7 +116,7 @@ def list_(context: typer.Context, names: Names = None, form: Form = None) -> Non
     storage = session.workspace.storage
     found = [line for one in (storage.match(names) if names else storage.datasets()) for line in _lines(one)]
     if not found and output.for_people:
-        output.say("No schedules; set one with `odf schedule set NAME --every 1h`.")
+        output.info("No schedules; set one with `odf schedule set NAME --every 1h`.")
         return
     columns = {"Name": "name", "Job": "job", "When": "when", "Promise": "maxAge", "State": "state"}
     output.records(found, columns)
@@ -150,11 +150,11 @@ def remove(context: typer.Context, name: Name, job: JobOption = None) -> None:
         schedule = schedule.with_job(chosen, None)
         if schedule.jobs or schedule.max_age is not None:
             _save(dataset, schedule)
-            session.output.say(f"{dataset.handle}: no {chosen.value} any more")
+            session.output.info(f"{dataset.handle}: no {chosen.value} any more")
             return
     if not drop_schedule(dataset):
         raise _no_schedule(dataset)
-    session.output.say(f"{dataset.handle} is no longer scheduled")
+    session.output.info(f"{dataset.handle} is no longer scheduled")
 
 
 @command(
@@ -186,7 +186,7 @@ def next_(
         {"name": one.dataset, "job": one.job, "at": one.at, "local": one.local, "when": one.trigger} for one in found
     ]
     if not trees and output.for_people:
-        output.say("No schedules, or all are paused; see `odf schedule list`.")
+        output.info("No schedules, or all are paused; see `odf schedule list`.")
         return
     output.records(trees, {"At": "at", "Local": "local", "Name": "name", "Job": "job", "When": "when"})
     _remark_if_nothing_runs(session)
@@ -202,7 +202,7 @@ def run(context: typer.Context, name: Name, job: JobOption = None, form: Form = 
     output = session.output_as(form)
     row = run_now(session.workspace, session.workspace.storage.get(name), _job(job))
     if output.for_people:
-        output.say(line_of(row))
+        output.info(line_of(row))
     else:
         output.tree(dict(row))
     return 1 if has_failed(row) else 0
@@ -293,9 +293,9 @@ def _save(dataset: StoredDataset, schedule: DatasetSchedule) -> None:
 
 def _say(session: Session, dataset: StoredDataset, schedule: DatasetSchedule) -> None:
     for job, trigger in schedule.jobs.items():
-        session.output.say(f"{dataset.handle}: {job.value} {trigger.in_words}{' (paused)' * schedule.is_paused}")
+        session.output.info(f"{dataset.handle}: {job.value} {trigger.in_words}{' (paused)' * schedule.is_paused}")
     if schedule.max_age is not None:
-        session.output.say(f"{dataset.handle}: late when its last rows are older than {schedule.max_age}")
+        session.output.info(f"{dataset.handle}: late when its last rows are older than {schedule.max_age}")
     _remark_if_nothing_runs(session)
 
 
@@ -303,7 +303,7 @@ def _remark_if_nothing_runs(session: Session) -> None:
     from odfpy.automation.lock import nothing_runs
 
     if nothing_runs(session.workspace.storage):
-        session.output.say("note: no scheduler is running; start `odf run`, or `odf serve --run`")
+        session.output.info("note: no scheduler is running; start `odf run`, or `odf serve --run`")
 
 
 def _set_paused(session: Session, names: list[str] | None, *, is_paused: bool) -> None:
@@ -316,9 +316,9 @@ def _set_paused(session: Session, names: list[str] | None, *, is_paused: bool) -
     for dataset, schedule in scheduled:
         if schedule.is_paused != is_paused:
             _save(dataset, replace(schedule, paused=True if is_paused else None))
-        session.output.say(f"{dataset.handle} {'is paused' if is_paused else 'is resumed'}")
+        session.output.info(f"{dataset.handle} {'is paused' if is_paused else 'is resumed'}")
     if len(scheduled) < len(datasets):
-        session.output.say(f"{count_of(len(datasets) - len(scheduled), 'dataset')} without a schedule")
+        session.output.info(f"{count_of(len(datasets) - len(scheduled), 'dataset')} without a schedule")
 
 
 def _lines(dataset: StoredDataset) -> list[dict[str, Any]]:

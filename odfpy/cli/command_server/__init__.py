@@ -1,10 +1,10 @@
 """The command server: a process that has imported what commands need, and forks itself for each command.
 
-    client      runs first in `odf`: let a server run the command, if there is one
-    standing    process attributes that cannot change after its start, and the server address for such processes
-    server      the process that waits for clients and forks
-    command     the process of one command, which replaces the client
-    starting    runs last in a command: start or stop a server, according to the setting
+    client            runs first in `odf`: let a server run the command, if there is one
+    process_identity  attributes of a process that cannot change after its start, and the address of its server
+    server            the process that waits for clients and forks
+    command           the process of one command, which replaces the client
+    starting          runs last in a command: start or stop a server, according to the setting
 
 A server belongs to one POSIX session (of a terminal or a script) and runs in it. So a process that it forks can
 join the client's process group: it has the same controlling terminal, and the kernel delivers Ctrl-C, Ctrl-Z and
@@ -12,7 +12,7 @@ hang-ups to it, like to any command.
 
 The protocol, over a Unix socket:
 
-1. The process: it exists, and has the same standing as the client.
+1. The process: it exists, and has the same identity as the client.
 2. The client: its descriptors and a `Request`. All signals are blocked until the command begins.
 3. The process: it has replaced the client. Sends a descriptor for forwarding signals.
 4. The client: the signals received so far. Only now does the command begin.

@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from odfpy.cli.command_server import standing
+from odfpy.cli.command_server import process_identity
 
 if TYPE_CHECKING:
     import socket
@@ -27,11 +27,17 @@ _BY_A_PROCESS: Final = 0
 _MAX_ENDING_LENGTH: Final = 16
 
 
-def run_elsewhere() -> None:
+def run_on_server() -> None:
     """Let a server run this command, and exit like it. Return if there is no server; nothing has started then."""
-    if not standing.is_private(standing.folder()):  # false for everybody who has not opted in to servers
+    if not process_identity.is_private(
+        process_identity.folder()
+    ):  # false for everybody who has not opted in to servers
         return
-    if not standing.is_common() or os.environ.get(SETTING, "").lower() == "false" or _SERVICES.intersection(sys.argv):
+    if (
+        not process_identity.is_common()
+        or os.environ.get(SETTING, "").lower() == "false"
+        or _SERVICES.intersection(sys.argv)
+    ):
         return
     ignored = {number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -62,7 +68,7 @@ class _Client:
         self._descriptors = request.descriptors()  # before any of our own is among them
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.settimeout(_PATIENCE_SECONDS)
-        self._connection.connect(standing.address())
+        self._connection.connect(process_identity.address())
         # A server that hangs must not hold our descriptors: readers of our output would wait for its end.
         if self._connection.recv(1) != request.READY:
             raise ConnectionRefusedError
@@ -83,16 +89,16 @@ class _Client:
             with suppress(OSError):
                 os.close(number)
         for number in _STOPS.intersection(self._come):
-            _suffer(number)
+            _raise_signal(number)
         while True:
             come = signal.sigwaitinfo({*self._heard, signal.SIGIO})
             if come.si_signo == signal.SIGIO:
-                _end_if_told(self._connection)
+                _exit_if_reported(self._connection)
             elif come.si_code <= _BY_A_PROCESS:
                 with suppress(ProcessLookupError):  # it has exited; the report arrives right away
                     signal.pidfd_send_signal(self._process, come.si_signo)
             if come.si_signo in _STOPS:
-                _suffer(come.si_signo)
+                _raise_signal(come.si_signo)
 
 
 def _notify_by_signal(connection: socket.socket) -> None:
@@ -112,7 +118,7 @@ def _take_waiting(heard: set[signal.Signals]) -> list[int]:
     return found
 
 
-def _end_if_told(connection: socket.socket) -> None:
+def _exit_if_reported(connection: socket.socket) -> None:
     try:
         told = connection.recv(_MAX_ENDING_LENGTH)
     except BlockingIOError:
@@ -122,11 +128,11 @@ def _end_if_told(connection: socket.socket) -> None:
         os._exit(code)
     if code != -signal.SIGKILL:
         signal.signal(-code, signal.SIG_DFL)
-    _suffer(-code)
+    _raise_signal(-code)
     os._exit(128 - code)
 
 
-def _suffer(number: int) -> None:
+def _raise_signal(number: int) -> None:
     """Let a signal terminate or stop this process as it terminated or stopped the command."""
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})

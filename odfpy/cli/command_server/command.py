@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from odfpy.cli import interruptions, lifetime
-from odfpy.cli.command_server import standing
+from odfpy.cli.command_server import process_identity
 from odfpy.cli.command_server.request import READY, Request, descriptors, receive
 
 _MAX_SIGNALS: Final = 256
@@ -27,12 +27,12 @@ _CREDENTIALS: Final = 12
 _STANDARD_ERROR: Final = 2
 
 
-def attend(connection: socket.socket, own_standing: tuple[str, str]) -> list[int]:
+def serve_client(connection: socket.socket, own_identity: tuple[str, str]) -> list[int]:
     """Serve one client. Returns only in the process of its command, with the signals that are blocked in it.
 
     Args:
         connection: connection to the client. All signals are blocked.
-        own_standing: standing of the server: of the kernel and of Python.
+        own_identity: identity of the server: of the kernel and of Python.
     """
     try:
         # The watching process is in the client's group, too, and a child of no process in this session. Otherwise the
@@ -41,7 +41,7 @@ def attend(connection: socket.socket, own_standing: tuple[str, str]) -> list[int
         if os.fork():
             os._exit(0)
         client = _peer(connection)
-        if own_standing[0] != standing.of_process(client):
+        if own_identity[0] != process_identity.of_process(client):
             os._exit(1)
         os.setpgid(0, os.getpgid(client))
         connection.sendall(READY)
@@ -49,12 +49,12 @@ def attend(connection: socket.socket, own_standing: tuple[str, str]) -> list[int
         if child := os.fork():  # while the client writes its request
             _watch(connection, child)
         request, folder, given = receive(connection)
-        if own_standing[1] != request["python"]:
+        if own_identity[1] != request["python"]:
             os._exit(1)
         os.fchdir(folder)
         connection = _take(given, request["numbers"], connection)
-        _become(request)
-        _wait_for_the_word(connection)
+        _take_over_process_state(request)
+        _wait_for_start(connection)
     except BaseException:  # noqa: BLE001 - nothing has begun, and the client does without us
         os._exit(1)
     return request["blocked"]
@@ -103,7 +103,7 @@ def _take(given: list[int], numbers: list[int], connection: socket.socket) -> so
     return socket.socket(fileno=away[0])
 
 
-def _become(request: Request) -> None:
+def _take_over_process_state(request: Request) -> None:
     os.umask(request["umask"])
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -150,7 +150,7 @@ def _dispose(number: int, *, is_ignored: bool) -> None:
         signal.signal(number, wanted)
 
 
-def _wait_for_the_word(connection: socket.socket) -> None:
+def _wait_for_start(connection: socket.socket) -> None:
     """Report that everything is ready, and wait for the command to begin.
 
     Signals that only the client has received so far are delivered here, too: once, even if both received them.
@@ -180,4 +180,4 @@ def begin(command: Callable[[], NoReturn], blocked: list[int]) -> NoReturn:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         command()
     except KeyboardInterrupt:  # before it had begun
-        lifetime.leave(interruptions.tell())
+        lifetime.exit_without_teardown(interruptions.report_interruption())

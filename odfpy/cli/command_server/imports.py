@@ -12,7 +12,7 @@ from typing import Final
 
 from odfpy.extras import do_without_pandas
 
-_ROOMS: Final = (
+_PACKAGES: Final = (
     "odfpy.chain",
     "odfpy.cli.datasets",
     "odfpy.cli.query",
@@ -59,8 +59,8 @@ _MODULES: Final = (
 def import_all() -> None:
     """Import what commands need."""
     do_without_pandas()
-    for room in _ROOMS:
-        for found in pkgutil.walk_packages(import_module(room).__path__, f"{room}."):
+    for package in _PACKAGES:
+        for found in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
             import_module(found.name)
     for name in _MODULES:
         import_module(name)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection
 from typing import Final, TypedDict
 
-from odfpy.cli.command_server import standing
+from odfpy.cli.command_server import process_identity
 
 READY: Final = b"r"
 """Sent by the process of a command when it waits for the client."""
@@ -22,7 +22,7 @@ class Request(TypedDict):
     """The description of a command."""
 
     python: str
-    """The Python part of its standing."""
+    """The Python part of its identity."""
     argv: list[str]
     orig_argv: list[str]
     environment: dict[str, str]
@@ -61,7 +61,7 @@ def describe(numbers: list[int], ignored: Collection[int], blocked: Collection[i
     umask = os.umask(0o077)
     os.umask(umask)
     return Request(
-        python=standing.of_python(),
+        python=process_identity.of_python(),
         argv=sys.argv,
         orig_argv=sys.orig_argv,
         environment=dict(os.environ),

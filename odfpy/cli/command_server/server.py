@@ -19,9 +19,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
-from odfpy.cli.command_server import standing
-from odfpy.cli.command_server.command import attend, begin
+from odfpy.cli.command_server import process_identity
+from odfpy.cli.command_server.command import begin, serve_client
 from odfpy.cli.command_server.imports import import_all
+from odfpy.files import is_same_file
 
 _LOOK_SECONDS: Final = 10.0
 _WAITING: Final = 16
@@ -37,21 +38,21 @@ def serve(command: Callable[[], NoReturn]) -> NoReturn:
     Args:
         command: runs the command of a process.
     """
-    address = standing.address()
-    if not _has_lock(address):  # or its standing differs from that of its starter
+    address = process_identity.address()
+    if not _has_lock(address):  # or its identity differs from that of its starter
         sys.exit("error: only odf can start a command server; see the setting commands.server")
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # inherited from the process that started it
     try:
-        own = (standing.of_process(os.getpid()), standing.of_python())
+        own = (process_identity.of_process(os.getpid()), process_identity.of_python())
         connection = _Server(Path(address), idle=float(sys.argv[2])).next_command()
     except BaseException:  # noqa: BLE001 - nobody to tell; the lock stays and marks the failure
         os._exit(1)
-    begin(command, attend(connection, own))
+    begin(command, serve_client(connection, own))
 
 
 def _has_lock(address: str) -> bool:
     with suppress(OSError):
-        return os.path.samestat(Path(f"{address}.lock").stat(), os.fstat(0))
+        return is_same_file(0, f"{address}.lock")
     return False
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odfpy.cli.command_server import WORD, standing
+from odfpy.cli.command_server import WORD, process_identity
 from odfpy.files import config_files, try_lock
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def follow_setting(session: Session) -> None:
     with suppress(OSError):  # the next command works without, too
         if idle is not None:
             start(idle)
-        elif standing.is_private(standing.folder()):
+        elif process_identity.is_private(process_identity.folder()):
             stop()
 
 
@@ -62,12 +62,12 @@ def start(idle: int) -> None:
     Raises:
         OSError: the system does not allow it.
     """
-    if not standing.is_common() or os.getsid(0) == os.getpid():  # a session that ends with this process
+    if not process_identity.is_common() or os.getsid(0) == os.getpid():  # a session that ends with this process
         return
-    Path(standing.folder()).mkdir(mode=0o700, exist_ok=True)
-    if not standing.is_private(standing.folder()):
+    Path(process_identity.folder()).mkdir(mode=0o700, exist_ok=True)
+    if not process_identity.is_private(process_identity.folder()):
         return
-    address = standing.address()
+    address = process_identity.address()
     with _locked(address, os.O_CREAT) as lock:
         if lock is not None and not _has_failed(address, lock):
             _launch(lock, idle)
@@ -92,7 +92,7 @@ def running() -> int | None:
         OSError: the system does not report it.
     """
     try:
-        with _locked(address := standing.address()) as lock:
+        with _locked(address := process_identity.address()) as lock:
             if lock is None:
                 return int(Path(f"{address}.lock").read_bytes() or 0) or None
     except FileNotFoundError:
@@ -140,11 +140,11 @@ def _has_failed(address: str, lock: int) -> bool:
 
 
 def _launch(lock: int, idle: int) -> None:
-    """Start the server in the same way as this program was started, so that it has the same standing."""
+    """Start the server in the same way as this program was started, so that it has the same identity."""
     os.posix_spawn(
         sys.executable,
-        [sys.executable, *standing.program(), WORD, str(idle)],
-        {**os.environ, **standing.QUIET},
+        [sys.executable, *process_identity.program(), WORD, str(idle)],
+        {**os.environ, **process_identity.QUIET},
         file_actions=[
             (os.POSIX_SPAWN_DUP2, lock, 0),
             (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),

@@ -103,15 +103,15 @@ def _references(
                 f"--delete takes exactly one {kind.value}", hint=f"odf {kind.value} NAME {kind.value.upper()} -d"
             )
         block_hash = session.workspace.branches.delete(name, kind, wanted)
-        output.say(f"Deleted {kind.value} {wanted}, which was at {block_hash}")
+        output.info(f"Deleted {kind.value} {wanted}, which was at {block_hash}")
         return 0
     if wanted is not None:
         made = session.workspace.branches.create(name, kind, wanted, block)
-        output.say(f"{made.name} is at block {_number(made)} ({made.target})")
+        output.info(f"{made.name} is at block {_number(made)} ({made.target})")
         return 0
     found = session.workspace.branches.all(name, kind)
     if not found and output.for_people:
-        output.say(f"No {kind.value}{'es' if kind is ReferenceKind.BRANCH else 's'}")
+        output.info(f"No {kind.value}{'es' if kind is ReferenceKind.BRANCH else 's'}")
         return 0
     columns = {"Name": "name", "Block": "sequenceNumber", "Time": "systemTime", "Hash": "blockHash"}
     output.records([_tree(item) for item in found], columns)

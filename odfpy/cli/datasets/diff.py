@@ -108,7 +108,7 @@ def _staged(session: Session, output: Output, name: str, branch: str, limit: int
         output.text()
         output.arrow(session.workspace.branches.staged_rows(found, limit))
         if found.num_records > limit:
-            output.say(f"{count_of(found.num_records - limit, 'more row')}; --rows shows more")
+            output.info(f"{count_of(found.num_records - limit, 'more row')}; --rows shows more")
     return bool(found.blocks)
 
 
@@ -120,7 +120,8 @@ def _staged_lines(found: BranchDiff) -> list[str]:
         lines.append(f"The head has advanced by {count_of(len(found.head_blocks), 'block')}")
     lines.append(f"It would add {count_of(found.num_records, 'record')} in {count_of(len(found.blocks), 'block')}:")
     lines += [
-        f"  block {one.block.sequence_number} {one.hash} {type(one.block.event).__name__}" for one in found.blocks
+        f"  block {block.block.sequence_number} {block.hash} {type(block.block.event).__name__}"
+        for block in found.blocks
     ]
     if found.keys is not None:
         lines.append(f"By key: {found.keys.new} new, {found.keys.changed} changed, {found.keys.gone} gone")
@@ -138,11 +139,11 @@ def _staged_tree(found: BranchDiff) -> dict[str, Any]:
         "baseNumber": found.base_number,
         "blocks": [
             {
-                "blockHash": str(one.hash),
-                "sequenceNumber": one.block.sequence_number,
-                "event": type(one.block.event).__name__,
+                "blockHash": str(block.hash),
+                "sequenceNumber": block.block.sequence_number,
+                "event": type(block.block.event).__name__,
             }
-            for one in found.blocks
+            for block in found.blocks
         ],
         "headBlocks": len(found.head_blocks),
         "records": found.num_records,
@@ -199,7 +200,7 @@ def _show(output: Output, what: tuple[str, str, str], found: Comparison, counted
     columns = [*found.key, *(column for column in found.columns if column not in found.key)]
     output.rows(["", *columns], [[_sign(one), *(_both(one, column) for column in columns)] for one in shown])
     if counted.left:
-        output.say(f"{count_of(counted.left, 'more row')}; --rows shows more")
+        output.info(f"{count_of(counted.left, 'more row')}; --rows shows more")
 
 
 def _sign(one: RowChange) -> str:

@@ -43,7 +43,7 @@ def _agreed(session: Session, consequences: list[str], question: str, yes: bool)
     """Show the consequences and return whether the user confirms."""
     if not yes:
         for line in consequences:
-            session.output.say(line)
+            session.output.info(line)
     return session.confirm(question, yes=yes)
 
 
@@ -99,7 +99,7 @@ def gc(
         age = Duration.parse(older_than) if older_than is not None else None
         reports = maintenance.gc_repository(repo, names or (), older_than=age, dry_run=dry_run, progress=progress)
     else:
-        from odfpy.archive.keeping.releasing import released_objects
+        from odfpy.archive.retention.releasing import released_objects
 
         reports = maintenance.gc(
             names or (),
@@ -131,7 +131,7 @@ def _print_all_garbage(session: Session, output: Output, reports: Iterable[GcRep
     session.progress.clear()
     if output.for_people:
         nothing = "Nothing removed" if max(codes) else "Nothing to remove"
-        output.say(f"{format_size(size)} {'would be freed' if dry_run else 'freed'}" if size else nothing)
+        output.info(f"{format_size(size)} {'would be freed' if dry_run else 'freed'}" if size else nothing)
     elif output.form is not Format.NDJSON:
         output.tree(trees)
     return max(codes)
@@ -212,9 +212,9 @@ def _print_compacted(results: list[CompactResult], output: Output, dry_run: bool
         output.tree([_compact_tree(result) for result in results])
         return
     for line in _compact_lines(results, "would become" if dry_run else "is now"):
-        output.say(line)
+        output.info(line)
     if any(result.changes for result in results) and not dry_run:
-        output.say("`odf gc` removes the old data files.")
+        output.info("`odf gc` removes the old data files.")
 
 
 def _compact_options(records: str | None, size: str | None, keep_metadata_only: bool) -> CompactOptions:
@@ -295,7 +295,7 @@ def reset(
         result = workspace.maintenance.reset(str(result.handle.id), str(result.new_head))
     if output.for_people:
         for line in _reset_lines(result, "has lost"):
-            output.say(line)
+            output.info(line)
     else:
         output.tree(_reset_tree(result))
     return 0
@@ -355,13 +355,13 @@ def delete(
     workspace = session.workspace
     doomed = workspace.datasets.plan_delete(names or (), all=all_, recursive=recursive, force=force)
     if not doomed:
-        session.output.say("No datasets")
+        session.output.info("No datasets")
         return 0
     if not session.confirm(f"Delete {', '.join(map(str, doomed))}, with all data?", yes=yes):
         session.output.error("not deleted")
         return 1
     for handle in workspace.datasets.delete([str(handle.id) for handle in doomed], force=force):
-        session.output.say(f"Deleted {handle}")
+        session.output.info(f"Deleted {handle}")
     return 0
 
 
@@ -376,5 +376,5 @@ def rename(
     session = session_of(context)
     session.wait_for_locks(wait)
     workspace = session.workspace
-    old = name if workspace.storage.has_lost_its_name(name) else workspace.datasets.handle(name)
-    session.output.say(f"{old} is now {workspace.datasets.rename(name, new_name)}")
+    old = name if workspace.storage.has_no_name(name) else workspace.datasets.handle(name)
+    session.output.info(f"{old} is now {workspace.datasets.rename(name, new_name)}")

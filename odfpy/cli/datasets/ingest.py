@@ -204,9 +204,9 @@ def _check_options(given: set[str]) -> None:
 
 def _follow(session: Session, request: PullRequest, output: Output, measured: CommandProfile | None) -> int:
     following = session.workspace.updates.follow(request, progress=session.progress)
-    output.say("Following; Ctrl-C ends it")
+    output.info("Following; Ctrl-C ends it")
     code = report(following.run(), output, session.progress, profile=measured)
-    output.say("No longer following")
+    output.info("No longer following")
     return code
 
 
@@ -273,9 +273,9 @@ def ingest(
         )
     folder, pattern = _folder_and_pattern(watch)
     results = session.workspace.updates.watch(request, folder, pattern=pattern, progress=session.progress)
-    output.say(f"Watching {watch} for {name}; Ctrl-C ends it")
+    output.info(f"Watching {watch} for {name}; Ctrl-C ends it")
     code = report(results, output, session.progress, profile=measured)
-    output.say("No longer watching")
+    output.info("No longer watching")
     return code
 
 

@@ -80,9 +80,9 @@ def lineage(
             output.text(line)
     else:
         output.tree(_tree(tree))
-    circle = session.workspace.graph.circle_below(name)
-    if circle is not None:
-        raise circle
+    cycle = session.workspace.graph.cycle_above(name)
+    if cycle is not None:
+        raise cycle
 
 
 def _lines(top: LineageNode) -> Iterator[str]:

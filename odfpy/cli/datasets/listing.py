@@ -48,7 +48,7 @@ def list_(
     output = session.output_as(form)
     found, damaged = session.workspace.datasets.survey(names or ())
     if not found and not damaged and output.for_people:
-        output.say("No datasets; add some with `odf add`.")
+        output.info("No datasets; add some with `odf add`.")
         return 0
     columns = _WIDE if wide else _NARROW
     records = [_tree(summary) for summary in found]

@@ -33,8 +33,8 @@ from odfpy.coordinator.reading.history import block_tree, signature_trees
 from odfpy.data.amounts import format_size
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import UsageError
+from odfpy.escaping import escape_controls
 from odfpy.repository.transfer.clock import ahead
-from odfpy.visible import visible
 
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
@@ -106,7 +106,7 @@ def _signed(signed: BlockSigners) -> Iterable[str]:
     if signed.error is not None:
         yield paint(f"signed NOT VALID: {signed.error.message}", "red", sys.stdout)
     elif signed.signers:
-        yield f"signed by {', '.join(one.name for one in signed.signers)}"
+        yield f"signed by {', '.join(signer.name for signer in signed.signers)}"
 
 
 def _print_block(output: Output, hashed: HashedBlock, signed: BlockSigners) -> None:
@@ -117,7 +117,7 @@ def _print_block(output: Output, hashed: HashedBlock, signed: BlockSigners) -> N
         output.text(line)
     output.text(f"event {type(block.event).__name__}")
     for line in _details(block.event):
-        output.text(f"      {visible(line)}")
+        output.text(f"      {escape_controls(line)}")
     output.text()
 
 
@@ -135,7 +135,7 @@ def _print_lines(session: Session, name: str, blocks: Iterable[HashedBlock]) -> 
         number = paint(f"{block.sequence_number:>{width}} {str(hashed.hash)[:_SHORT_HASH]}", "yellow", sys.stdout)
         names = pointing.get(str(hashed.hash))
         after = paint(f"  ({', '.join(names)})", "cyan", sys.stdout) if names else ""
-        what = next((f" {visible(line)}" for line in _details(block.event)), "")
+        what = next((f" {escape_controls(line)}" for line in _details(block.event)), "")
         output.text(f"{number} {str(block.system_time)[:19]} {type(block.event).__name__}{what}{after}")
 
 

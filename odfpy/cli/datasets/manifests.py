@@ -69,7 +69,7 @@ def new(
         return
     target = Path(file or f"{name}.yaml")
     _write(target, text)
-    output.say(f"Wrote {target}; edit it, then run `odf add {target}`")
+    output.info(f"Wrote {target}; edit it, then run `odf add {target}`")
 
 
 def _new_from(place: str, name: str | None, file: str | None, folder: Path, output: Output) -> None:
@@ -94,8 +94,8 @@ def _new_from(place: str, name: str | None, file: str | None, folder: Path, outp
     else:
         output.arrow(found.rows)
         for remark in _remarks(found.findings):
-            output.say(f"note: {remark}")
-        output.say(f"Wrote {target}; read it, then run `odf add {target}`, `odf pull {found.name}`")
+            output.info(f"note: {remark}")
+        output.info(f"Wrote {target}; read it, then run `odf add {target}`, `odf pull {found.name}`")
 
 
 def _remarks(findings: dict[str, Any]) -> Iterator[str]:
@@ -191,11 +191,11 @@ def _print(result: AddResult, output: Output, *, dry_run: bool) -> None:
     from odfpy.coordinator.storage.results import AddOutcome
 
     would = "would be " if dry_run else ""
-    output.say(f"{result.handle}: {result.kind.value.lower()} dataset {would}{result.outcome.value}")
+    output.info(f"{result.handle}: {result.kind.value.lower()} dataset {would}{result.outcome.value}")
     if result.outcome is AddOutcome.KEPT:
-        output.say("  note: the manifest differs from the dataset; --replace applies it:")
+        output.info("  note: the manifest differs from the dataset; --replace applies it:")
     for line in result.changes:
         colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
-        output.say(f"    {paint(line, colour, sys.stderr)}")
+        output.info(f"    {paint(line, colour, sys.stderr)}")
     for note in result.notes:
-        output.say(f"  note: {note}")
+        output.info(f"  note: {note}")

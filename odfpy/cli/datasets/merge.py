@@ -45,7 +45,7 @@ def merge(
         if ff_only:
             raise UsageError("--drop cannot be combined with --ff-only", hint="Omit one of them.")
         block = session.workspace.branches.delete(name, ReferenceKind.BRANCH, branch)
-        output.say(f"Dropped {branch}, which was at {block}")
+        output.info(f"Dropped {branch}, which was at {block}")
         return
     result = session.workspace.branches.merge(name, branch, fast_forward_only=ff_only)
     if not output.for_people:
@@ -53,9 +53,9 @@ def merge(
         return
     again = ", rebased on the head" if result.applied_again else ""
     what = f"{count_of(result.num_records, 'record')} in {count_of(result.num_blocks, 'block')}{again}"
-    output.say(f"{result.handle}: {what if result.num_blocks else 'no blocks that the head lacked'}")
+    output.info(f"{result.handle}: {what if result.num_blocks else 'no blocks that the head lacked'}")
     for note in result.notes:
-        output.say(f"  note: {note}")
+        output.info(f"  note: {note}")
 
 
 def _merge_tree(result: MergeResult) -> dict[str, Any]:

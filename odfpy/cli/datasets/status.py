@@ -41,7 +41,7 @@ def status(
         output.records([_tree(name, remark) for name, remark in remarks], columns)
     if output.for_people:
         fine = sum(not one.remarks for one in found)
-        output.say(f"{count_of(len(found), 'dataset')}, {fine} with nothing to do")
+        output.info(f"{count_of(len(found), 'dataset')}, {fine} with nothing to do")
     if nothing_runs(session.workspace.storage):
         output.warn("there are schedules, but no scheduler is running: start `odf run`, or `odf serve --run`")
     return 1 if any(not remark.condition.is_a_choice for _, remark in remarks) else 0
@@ -54,9 +54,9 @@ def _with_failing_jobs(workspace: Workspace, statuses: Iterable[DatasetStatus]) 
 
     failing = failing_jobs(workspace)
     names = {
-        str(one.handle): rows
-        for one in (workspace.storage.datasets() if failing else ())
-        if (rows := failing.get(str(one.handle.id)))
+        str(dataset.handle): rows
+        for dataset in (workspace.storage.datasets() if failing else ())
+        if (rows := failing.get(str(dataset.handle.id)))
     }
     for status in statuses:
         remarks = tuple(

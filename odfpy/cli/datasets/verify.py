@@ -92,7 +92,7 @@ def verify(
         if not output.for_people and output.form is not Format.NDJSON:
             output.tree([_tree(report) for report in done])
     if not done and output.for_people:
-        output.say(NO_DATASETS)
+        output.info(NO_DATASETS)
     if output.for_people:
         outcomes = ["verified" for report in done if report.ok] + ["not valid" for report in done if not report.ok]
         print_counts(outcomes, output)
@@ -160,18 +160,25 @@ def _place(finding: Finding) -> list[str]:
 def _differences(comparison: BatchComparison) -> Iterator[str]:
     """Yield the first differences, by key where there is one."""
     answer = comparison.answer
-    for one in answer.differences[:_SHOWN]:
-        times = f" ({one.count} times)" if one.count > 1 else ""
-        match one.kind.value:
+    for difference in answer.differences[:_SHOWN]:
+        times = f" ({difference.count} times)" if difference.count > 1 else ""
+        match difference.kind.value:
             case "missing":
-                yield f"missing:  {one.expected}{times}"
+                yield f"missing:  {difference.expected}{times}"
             case "extra":
-                yield f"too many: {one.found}{times}"
+                yield f"too many: {difference.found}{times}"
             case _:
-                found, expected = (json.loads(text or "{}") for text in (one.found, one.expected))
-                changed = (f"{name} is {_json(found[name])}, not {_json(expected[name])}" for name in one.columns)
-                yield f"differs:  {one.key} {'; '.join(changed)}"
-    more = answer.missing + answer.extra + answer.differing - sum(one.count for one in answer.differences[:_SHOWN])
+                found, expected = (json.loads(text or "{}") for text in (difference.found, difference.expected))
+                changed = (
+                    f"{name} is {_json(found[name])}, not {_json(expected[name])}" for name in difference.columns
+                )
+                yield f"differs:  {difference.key} {'; '.join(changed)}"
+    more = (
+        answer.missing
+        + answer.extra
+        + answer.differing
+        - sum(difference.count for difference in answer.differences[:_SHOWN])
+    )
     if more > 0:
         yield f"and {more} more; -o json lists up to {comparison.most} differences"
 
@@ -192,14 +199,14 @@ def _comparison_tree(comparison: BatchComparison) -> dict[str, Any]:
         "listedAtMost": comparison.most,
         "differences": [
             {
-                "kind": one.kind.value,
-                "key": json.loads(one.key),
-                "expected": json.loads(one.expected) if one.expected else None,
-                "found": json.loads(one.found) if one.found else None,
-                "columns": list(one.columns),
-                "count": one.count,
+                "kind": difference.kind.value,
+                "key": json.loads(difference.key),
+                "expected": json.loads(difference.expected) if difference.expected else None,
+                "found": json.loads(difference.found) if difference.found else None,
+                "columns": list(difference.columns),
+                "count": difference.count,
             }
-            for one in answer.differences
+            for difference in answer.differences
         ],
     }
 

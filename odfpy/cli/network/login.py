@@ -52,9 +52,11 @@ def login(
     credentials = Credentials()
     credentials.save(server, text)
     what = f", as {known.name} with the scope {known.scope}" if known else "; the server did not confirm it"
-    session.output.say(f"The token for {server} is in {credentials.path}{what}")
+    session.output.info(f"The token for {server} is in {credentials.path}{what}")
     if server.startswith("http://"):
-        session.output.say("warning: over http, others on the network can read it; use https if the server supports it")
+        session.output.info(
+            "warning: over http, others on the network can read it; use https if the server supports it"
+        )
 
 
 @command(commands, "odf logout https://data.example.com", "odf logout --all")
@@ -74,9 +76,9 @@ def logout(
     for server in servers:
         if not credentials.forget(server):
             raise UsageError(f"No token is kept for {server}", hint=_describe_token(credentials.servers()))
-        session.output.say(f"Deleted the token for {server}")
+        session.output.info(f"Deleted the token for {server}")
     if not servers:
-        session.output.say("No tokens are kept.")
+        session.output.info("No tokens are kept.")
 
 
 def _describe_token(servers: tuple[str, ...]) -> str:

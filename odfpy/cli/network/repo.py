@@ -40,7 +40,7 @@ def add(
     """Add a named repository."""
     session = session_of(context)
     repository = session.workspace.remotes.repositories.add(name, url)
-    session.output.say(f"Added {repository.name}: {repository.public_url}")
+    session.output.info(f"Added {repository.name}: {repository.public_url}")
 
 
 @command(app, "odf repo list", name="list")
@@ -50,7 +50,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     output = session.output_as(form)
     found = session.workspace.remotes.repositories.list()
     if not found and output.for_people:
-        output.say("No repositories; add one with `odf repo add NAME URL`.")
+        output.info("No repositories; add one with `odf repo add NAME URL`.")
         return
     output.records([{"name": str(item.name), "url": item.public_url} for item in found], {"Name": "name", "URL": "url"})
 
@@ -65,7 +65,7 @@ def delete(context: typer.Context, name: KnownRepository, yes: Yes = False) -> i
         session.output.error("not forgotten")
         return 1
     registry.delete(name)
-    session.output.say(f"Forgot {repository.name}; its datasets stay")
+    session.output.info(f"Forgot {repository.name}; its datasets stay")
     return 0
 
 
@@ -73,7 +73,7 @@ def delete(context: typer.Context, name: KnownRepository, yes: Yes = False) -> i
 def forget(
     context: typer.Context,
     name: Name,
-    place: Annotated[str, typer.Argument(help="The repository, as `odf show` prints it.", metavar="REPOSITORY")],
+    repository: Annotated[str, typer.Argument(help="The repository, as `odf show` prints it.", metavar="REPOSITORY")],
     pull: Annotated[bool, typer.Option("--pull", help="Forget only that it is pulled from there.")] = False,
     push: Annotated[bool, typer.Option("--push", help="Forget only that it is pushed there.")] = False,
 ) -> None:
@@ -82,7 +82,7 @@ def forget(
     aliases = session.workspace.remotes.aliases(name)
     kinds: tuple[AliasKind, ...] = ("pull", "push")
     wanted = [kind for kind in kinds if pull == push or kind == ("pull" if pull else "push")]
-    known = aliases.kinds_of(place)
+    known = aliases.kinds_of(repository)
     for kind in [kind for kind in wanted if kind in known] or wanted[:1]:  # raises the error that lists alternatives
-        aliases.remove(kind, place)
-        session.output.say(f"Forgot that {name} is {'pulled from' if kind == 'pull' else 'pushed to'} {place}")
+        aliases.remove(kind, repository)
+        session.output.info(f"Forgot that {name} is {'pulled from' if kind == 'pull' else 'pushed to'} {repository}")

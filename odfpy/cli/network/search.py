@@ -55,7 +55,7 @@ def search(
     if records or not output.for_people:
         output.records(records, {**columns, "Watermark": "watermark"})
     elif not problems:
-        output.say(
+        output.info(
             f"No dataset has {text!r} in its name, description or keywords."
             if text
             else "The repository has no datasets."

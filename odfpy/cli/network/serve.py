@@ -70,6 +70,7 @@ def serve(
     workspaces = _workspaces(session, also or [])
     with needs_extra("serve", "Servers"):
         from odfpy.serving.callers.engines import warning
+        from odfpy.serving.http.listen_address import ListenAddress
         from odfpy.serving.http.tls import Tls
         from odfpy.serving.notifications.runs import logged_runs
         from odfpy.serving.server import serve as run
@@ -95,16 +96,14 @@ def serve(
             output.warn("without --tls-cert and --tls-key, others on the network can read tokens and data")
         if unconfined is not None:
             output.warn(unconfined)
-        output.say(f"Web interface: {url}/ui, API: {url}/docs. Ctrl-C stops the server.")
+        output.info(f"Web interface: {url}/ui, API: {url}/docs. Ctrl-C stops the server.")
         output.flush()
 
     quiet = output.verbosity.value < 0
     run(
         workspaces,
-        host=host,
-        port=number,
-        tls=tls,
-        settings=settings,
+        ListenAddress(host, number, tls),
+        settings,
         flight_port=flight,
         quiet=quiet,
         mounted_apps=mounted_apps,
@@ -165,4 +164,4 @@ def set_visibility(
     wanted = Visibility.parse(visibility)
     for dataset in session.workspace.storage.match([name]):
         decide(dataset.folder, wanted)
-        session.output.say(f"{dataset.handle} is {wanted.value}")
+        session.output.info(f"{dataset.handle} is {wanted.value}")

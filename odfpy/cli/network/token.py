@@ -34,7 +34,7 @@ def new(
     session = session_of(context)
     lifetime = Duration.parse(expires) if expires is not None else None
     text = Tokens(session.workspace.odf).new(name, Scope.parse(scope), lifetime)
-    session.output.say("Anyone who has this token can use it; it cannot be shown again:")
+    session.output.info("Anyone who has this token can use it; it cannot be shown again:")
     session.output.text(text)
 
 
@@ -48,7 +48,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     output = session.output_as(form)
     tokens, now = Tokens(session.workspace.odf).list(), Timestamp.now()
     if not tokens and output.for_people:
-        output.say("No tokens; create one with `odf token new NAME`.")
+        output.info("No tokens; create one with `odf token new NAME`.")
         return
     records = [
         {
@@ -73,4 +73,4 @@ def revoke(
 
     session = session_of(context)
     token = Tokens(session.workspace.odf).revoke(name)
-    session.output.say(f"Revoked {token.name}")
+    session.output.info(f"Revoked {token.name}")

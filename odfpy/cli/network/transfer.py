@@ -49,20 +49,20 @@ def clone(
     form: Form = None,
 ) -> int:
     """Copy a dataset into a new workspace."""
-    from odfpy.coordinator.clone import clone, how_to_go_on, place_of
+    from odfpy.coordinator.clone import clone, dataset_url, resume_command
     from odfpy.coordinator.requests import PullRequest
 
     session = session_of(context)
     output = session.output_as(form)
-    url = place_of(place, Path(session.folder))
+    url = dataset_url(place, Path(session.folder))
     target = Path(folder or url.rpartition("/")[2])
     request = PullRequest.of([url], as_name=as_, recursive=recursive, allow_future=allow_future, files=files)
     results = clone(request, target, progress=session.progress)
     code = report(results, output, session.progress)
     if code == 0:
-        output.say(f"Created the workspace {target}")
+        output.info(f"Created the workspace {target}")
     elif target.joinpath(".odf").exists():
-        output.say(f"Received data is kept; to continue: {how_to_go_on(url, target)}")
+        output.info(f"Received data is kept; to continue: {resume_command(url, target)}")
     return code
 
 

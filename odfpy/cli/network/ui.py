@@ -33,6 +33,7 @@ def ui(
     number = port_number(port, "--port")
     with needs_extra("serve", "Servers"):
         from odfpy.serving.callers.sessions import SignInTickets
+        from odfpy.serving.http.listen_address import ListenAddress
         from odfpy.serving.server import serve
         from odfpy.serving.settings import ServeSettings
     output, tickets = session.output, SignInTickets()
@@ -40,7 +41,7 @@ def ui(
 
         def print_link(url: str, _flight: str | None) -> None:
             output.text(f"{url}/ui/open?ticket={tickets.issue(token)}")
-            output.say(
+            output.info(
                 "The link works once, within a minute, and signs you in. Ctrl-C stops the server and the session."
             )
             output.flush()
@@ -49,9 +50,8 @@ def ui(
 
         serve(
             [session.workspace],
-            host="127.0.0.1",
-            port=number,
-            settings=ServeSettings.configured(session.workspace.config, grace=2),
+            ListenAddress("127.0.0.1", number),
+            ServeSettings.configured(session.workspace.config, grace=2),
             quiet=True,
             tickets=tickets,
             on_listening=print_link,

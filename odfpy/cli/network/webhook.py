@@ -21,7 +21,7 @@ def add(context: typer.Context, name: Name, url: Url) -> None:
     """Add a webhook, and print the secret that signs its calls."""
     webhook = _webhooks(context, name).add(url)
     output = session_of(context).output
-    output.say("The receiver checks the header webhook-signature with this secret (standardwebhooks.com):")
+    output.info("The receiver checks the header webhook-signature with this secret (standardwebhooks.com):")
     output.text(webhook.secret)
 
 
@@ -32,7 +32,7 @@ def list_(context: typer.Context, name: Name, form: Form = None) -> None:
     webhooks = _webhooks(context, name)
     found = webhooks.list()
     if not found and output.for_people:
-        output.say("No webhooks; add one with `odf webhook add NAME URL`.")
+        output.info("No webhooks; add one with `odf webhook add NAME URL`.")
         return
     records = [{"url": item.shown_url, "lastHead": webhooks.last_told(item)} for item in found]
     output.records(records, {"URL": "url", "Last head sent": "lastHead"})
@@ -42,7 +42,7 @@ def list_(context: typer.Context, name: Name, form: Form = None) -> None:
 def delete(context: typer.Context, name: Name, url: Url) -> None:
     """Delete a webhook."""
     _webhooks(context, name).delete(url)
-    session_of(context).output.say(f"{name} no longer calls it")
+    session_of(context).output.info(f"{name} no longer calls it")
 
 
 def _webhooks(context: typer.Context, name: str) -> Webhooks:

@@ -241,6 +241,6 @@ def _print(what: str, done: Exported, output: Output, *, name: str | None = None
         return
     files = f" in {count_of(done.num_files, 'file')}" if done.num_files != 1 else ""
     shown = "standard output" if name == _STDOUT else done.to
-    output.say(f"{what}: {shown}, {count_of(done.num_rows, 'row')}{files}, {format_size(done.size)}")
+    output.info(f"{what}: {shown}, {count_of(done.num_rows, 'row')}{files}, {format_size(done.size)}")
     for one in done.manifest.get("inputs", ()):
-        output.say(f"  of {one['alias']} at block {one['sequenceNumber']} {one['blockHash']}")
+        output.info(f"  of {one['alias']} at block {one['sequenceNumber']} {one['blockHash']}")

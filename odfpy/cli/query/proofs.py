@@ -64,7 +64,7 @@ def commit_answer(session: Session, query: str | None, showing: DisplayOptions, 
     document = CommittedAnswer.parse(answer.tree(answer_key(workspace.root)))
     replace_file(Path(file), (json.dumps(document.tree(), ensure_ascii=False, indent=1) + "\n").encode())
     output.arrow(answer.table)
-    output.say(f"{file}: {count_of(answer.table.num_rows, 'row')}, signed by {document.proof.verification_method}")
+    output.info(f"{file}: {count_of(answer.table.num_rows, 'row')}, signed by {document.proof.verification_method}")
 
 
 @command(

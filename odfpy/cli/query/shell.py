@@ -186,17 +186,17 @@ class Shell:
             case "\\timing" | "\\pager" | "\\plot":
                 name = command[1:]
                 setattr(showing, name, _flag(argument, getattr(showing, name)))
-                self.output.say(f"{name} is {'on' if getattr(showing, name) else 'off'}")
+                self.output.info(f"{name} is {'on' if getattr(showing, name) else 'off'}")
             case "\\format":
                 self.output.form = Format.parse(argument) if argument else self.output.form
-                self.output.say(f"format is {self.output.form.value}")
+                self.output.info(f"format is {self.output.form.value}")
             case "\\limit":
                 if argument:
                     showing.limit = None if argument == "off" else whole_number(argument, "\\limit")
-                self.output.say(f"limit is {'off' if showing.limit is None else showing.limit}")
+                self.output.info(f"limit is {'off' if showing.limit is None else showing.limit}")
             case "\\engine":
                 showing.engine = dialect_named(argument).name if argument else showing.engine
-                self.output.say(f"engine is {showing.engine or 'spark'}")
+                self.output.info(f"engine is {showing.engine or 'spark'}")
             case _:
                 raise UsageError(
                     f"There is no command {command}", hint=did_you_mean(command, COMMANDS, otherwise="\\? lists them.")

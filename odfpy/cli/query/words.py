@@ -86,7 +86,7 @@ class WordCompleter:
             return tables
         qualifier, dot, _ = word.rpartition(".")
         columns = [f"{qualifier}{dot}{name}" for name in map(self._written, self._columns_of(f"{before} {word}"))]
-        keywords = KEYWORDS if word[:1].isupper() else [one.lower() for one in KEYWORDS]
+        keywords = KEYWORDS if word[:1].isupper() else [keyword.lower() for keyword in KEYWORDS]
         return [*tables, *columns, *(keywords if word else ())]
 
     def _datasets(self) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
-from odfpy.cli.relay.opened import relay_of, who, written
+from odfpy.cli.relay.opening import relay_of, who, written
 from odfpy.errors import UsageError
 
 certificates = group("Certificates of users and peers: issue, list, revoke, rotate.")
@@ -34,7 +34,7 @@ def new(
         issued = relay.identity.authority.issue(owner.name, _days(days), fields=_fields(field), hosts=host or ())
         with written(issued, owner.name, to) as path:
             relay.store.certificates.add(issued.facts, (owner.KIND, owner.name.lower()), who(), "cert new")
-    session_of(context).output.say(f"Wrote {path} and its key: anyone who has both can act as {owner.name}")
+    session_of(context).output.info(f"Wrote {path} and its key: anyone who has both can act as {owner.name}")
 
 
 @command(certificates, "odf relay cert trust ca.pem", name="trust")
@@ -53,7 +53,7 @@ def trust(
             relay.store.applies.remark(lines, who=who(), action="cert trust")
     for line in lines:
         output.text(line)
-    output.say("A running relay trusts it after a restart" if new else f"{file} is already trusted")
+    output.info("A running relay trusts it after a restart" if new else f"{file} is already trusted")
 
 
 @command(certificates, "odf relay cert list", "odf relay cert list ann", name="list")
@@ -70,7 +70,7 @@ def list_(
         owner = None if name is None else relay.known(name)
         found = relay.store.certificates.all(None if owner is None else (owner.KIND, owner.name.lower()))
     if not found and output.for_people:
-        output.say("No certificates; issue one with `odf relay cert new NAME`.")
+        output.info("No certificates; issue one with `odf relay cert new NAME`.")
         return
     now = Timestamp.now()
     records = [
@@ -107,7 +107,7 @@ def revoke(
     with relay_of(context) as relay:
         found = relay.store.certificates.beginning(fingerprint)
         relay.store.certificates.revoke([found.facts.fingerprint], who(), reason=reason)
-    session_of(context).output.say(f"Revoked {found.facts.fingerprint[:16]} of {found.owner[1]}")
+    session_of(context).output.info(f"Revoked {found.facts.fingerprint[:16]} of {found.owner[1]}")
 
 
 @command(certificates, "odf relay cert rotate ann --overlap 7d", name="rotate")
@@ -134,7 +134,7 @@ def rotate(
         with written(issued, owner.name, to) as path:
             relay.store.certificates.add(issued.facts, key, who(), "cert rotate", revoking=old, from_when=end)
     count = f"{len(old)} from before {'ends' if len(old) == 1 else 'end'} at {end}"
-    session_of(context).output.say(f"Wrote {path} and its key; {count}")
+    session_of(context).output.info(f"Wrote {path} and its key; {count}")
 
 
 def _days(text: str) -> int:

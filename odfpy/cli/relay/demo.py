@@ -14,7 +14,7 @@ import typer
 from odfpy.cli.grammar import port_number, session_of
 from odfpy.errors import UsageError
 from odfpy.extras import needs_extra
-from odfpy.stopping import wait_for_the_end
+from odfpy.stopping import wait_for_stop_signal
 
 if TYPE_CHECKING:
     from odfpy.federation.demo.running import RunningWeb
@@ -51,12 +51,12 @@ def demo(
     output = session_of(context).output
     with _interrupted_by_sigterm():
         found = web_folder(Path(folder))
-        output.say("Starting five relays, each in a separate process ...")
+        output.info("Starting five relays, each in a separate process ...")
         with running_web(found, port_base=number) as web:
             output.text(_told(web))
-            output.say("Ctrl-C stops all of them.")
+            output.info("Ctrl-C stops all of them.")
             output.flush()
-            wait_for_the_end(lambda: output.detail("ending"))
+            wait_for_stop_signal(lambda: output.detail("ending"))
 
 
 @contextmanager

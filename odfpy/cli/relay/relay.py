@@ -10,7 +10,7 @@ import typer
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
 from odfpy.cli.relay.certificates import certificates
 from odfpy.cli.relay.demo import demo
-from odfpy.cli.relay.opened import OpenedRelay, relay_of, who
+from odfpy.cli.relay.opening import OpenedRelay, relay_of, who
 from odfpy.cli.relay.serve import serve
 from odfpy.cli.relay.users import users
 from odfpy.data.amounts import count_of
@@ -56,9 +56,9 @@ def init(
     else:
         identity = RelayIdentity.make(odf, name, host or ())
     written = write_examples(Path(folder))
-    session.output.say(f"The relay {identity.name} has the fingerprint {identity.fingerprint}")
+    session.output.info(f"The relay {identity.name} has the fingerprint {identity.fingerprint}")
     if written:
-        session.output.say(f"Initial documents are in {folder}: `odf relay apply -f {folder}`")
+        session.output.info(f"Initial documents are in {folder}: `odf relay apply -f {folder}`")
 
 
 @command(app, "odf relay apply -f web --dry-run", "odf relay apply -f web --prune")
@@ -81,9 +81,9 @@ def apply(
     for step in prepared.steps:
         output.text(str(step))
     if not prepared.steps:
-        output.say(f"Everything is as {', '.join(file)} declares it")
+        output.info(f"Everything is as {', '.join(file)} declares it")
     elif dry_run:
-        output.say(f"{count_of(len(prepared.steps), 'change')}; nothing was changed")
+        output.info(f"{count_of(len(prepared.steps), 'change')}; nothing was changed")
 
 
 @command(app, "odf relay status", "odf relay status --check")
@@ -127,7 +127,7 @@ def log(
     with relay_of(context) as relay:
         found = relay.store.applies.log(whole_number(num, "--num") or 0)
     if not found and output.for_people:
-        output.say("No changes yet; `odf relay apply -f web` applies documents.")
+        output.info("No changes yet; `odf relay apply -f web` applies documents.")
         return
     records = [
         {
@@ -148,17 +148,17 @@ def _checked(relay: OpenedRelay, data: LocalData) -> dict[str, Any]:
     from odfpy.errors import OdfError
     from odfpy.federation.errors import SourceFailed
     from odfpy.federation.model.relations import relation_sql
-    from odfpy.federation.sources.opened import SourceContext, open_source
+    from odfpy.federation.sources.opening import SourceContext, open_source
 
     troubles = []
     try:
         source = open_source(data, SourceContext(relay.workspace.queries.service, relay.workspace.odf))
-        for one in data.data_sources:
+        for data_source in data.data_sources:
             try:
-                source.schema(relation_sql(data, one))
+                source.schema(relation_sql(data, data_source))
             except OdfError as error:
                 words = error.detail if isinstance(error, SourceFailed) else error.message
-                troubles.append(f"{one.name}: {words}")
+                troubles.append(f"{data_source.name}: {words}")
         source.close()
     except SourceFailed as error:
         troubles.append(error.detail or error.message)

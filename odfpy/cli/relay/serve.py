@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import port_number, session_of
-from odfpy.cli.relay.opened import relay_of
+from odfpy.cli.relay.opening import relay_of
 from odfpy.errors import UsageError
-from odfpy.stopping import wait_for_the_end
+from odfpy.stopping import wait_for_stop_signal
 
 _EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - to distinguish them from reachable addresses
 
@@ -44,6 +44,6 @@ def serve(
         with running as server:
             set_up_logging(quiet=session.output.verbosity.value < 0)
             session.output.text(f"The relay {relay.identity.name} answers at {server.location}")
-            session.output.say("Ctrl-C ends it.")
+            session.output.info("Ctrl-C ends it.")
             session.output.flush()
-            wait_for_the_end(lambda: session.output.detail("ending"))
+            wait_for_stop_signal(lambda: session.output.detail("ending"))

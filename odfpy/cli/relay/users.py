@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of
-from odfpy.cli.relay.opened import relay_of, who
-from odfpy.cli.sharing.opened import attributes_of
+from odfpy.cli.relay.opening import relay_of, who
+from odfpy.cli.sharing.opening import attributes_of
 
 if TYPE_CHECKING:
     from odfpy.federation.model.relay_objects import RelayObjects
@@ -40,7 +40,7 @@ def add(context: typer.Context, name: Name, attribute: Attribute = None) -> None
         except ValueError as error:
             raise InvalidValue("An attribute has control characters, or is empty") from error
         relay.store.applies.apply([addition(user)], based_on=state.revision, who=who(), action="user add")
-    session_of(context).output.say(f"Added {name}; `odf relay cert new {name}` issues a certificate")
+    session_of(context).output.info(f"Added {name}; `odf relay cert new {name}` issues a certificate")
 
 
 @command(users, "odf relay user list", name="list")
@@ -52,17 +52,19 @@ def list_(context: typer.Context, form: Form = None) -> None:
     with relay_of(context) as relay:
         web, known = relay.store.applies.state().web, relay.store.certificates.all()
     if not web.users and output.for_people:
-        output.say("No users; add one with `odf relay user add NAME`, or declare some.")
+        output.info("No users; add one with `odf relay user add NAME`, or declare some.")
         return
     now = Timestamp.now()
     records = [
         {
-            "name": one.name,
-            "attributes": dict(one.attributes),
-            "certificates": sum(cert.owner == (one.KIND, one.name.lower()) and cert.is_good_at(now) for cert in known),
-            "permissions": len(one.permissions),
+            "name": user.name,
+            "attributes": dict(user.attributes),
+            "certificates": sum(
+                cert.owner == (user.KIND, user.name.lower()) and cert.is_good_at(now) for cert in known
+            ),
+            "permissions": len(user.permissions),
         }
-        for one in web.users.values()
+        for user in web.users.values()
     ]
     columns = {"Name": "name", "Attributes": "attributes", "Certificates": "certificates", "Permissions": "permissions"}
     output.records(records, columns)
@@ -96,7 +98,7 @@ def remove(context: typer.Context, name: Name) -> None:
         if not isinstance(one, User):
             raise WebObjectNotFound(f"{one.name} is a peer", hint="Remove its document, and apply with --prune.")
         relay.store.applies.apply([removal(one)], based_on=state.revision, who=who(), action="user remove")
-    session_of(context).output.say(f"Removed {one.name}")
+    session_of(context).output.info(f"Removed {one.name}")
 
 
 def _seen(web: RelayObjects, one: Any) -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ def print_kept(output: Output, found: Verification) -> None:
     for one in found.missing:
         output.warn(f"the rows of {one.relay} are missing: {one.why}")
     relays = ", ".join(sorted({one.relay for one in found.signed})) or "nobody"
-    output.say(f"Kept {_rows(found.rows)} as {found.name}, signed by {relays}: odf web verify {found.name}")
+    output.info(f"Kept {_rows(found.rows)} as {found.name}, signed by {relays}: odf web verify {found.name}")
 
 
 def _rows(count: int) -> str:

@@ -86,7 +86,7 @@ def sql(
             begun = web.later.start(query, options)
             output.text(begun.query)
             _warn(output, begun.asked.missing)
-            output.say(f"Parts to fetch until {begun.expires}: {len(begun.parts)}. See: odf web status {begun.query}")
+            output.info(f"Parts to fetch until {begun.expires}: {len(begun.parts)}. See: odf web status {begun.query}")
             return
         if into is not None:
             print_kept(output, web.sql_into(query, session.workspace, into, options))
@@ -118,27 +118,27 @@ def status(
                 for one in web.later.all()
             ]
             if not records and output.for_people:
-                output.say("The relay has no stored queries of yours; `odf web sql SQL --later` creates one.")
+                output.info("The relay has no stored queries of yours; `odf web sql SQL --later` creates one.")
                 return
             output.records(records, {"Query": "query", "When": "at", "Until": "expires", "SQL": "sql"})
             return
         found = web.later.find(query)
     parts = [
         {
-            "fragment": one.fragment,
-            "relay": one.relay,
-            "state": one.state,
-            "rows": one.rows,
-            "bytes": one.bytes,
-            "files": len(one.files),
-            "why": one.why,
+            "fragment": part.fragment,
+            "relay": part.relay,
+            "state": part.state,
+            "rows": part.rows,
+            "bytes": part.bytes,
+            "files": len(part.files),
+            "why": part.why,
         }
-        for one in found.parts
+        for part in found.parts
     ]
     columns = {"Part": "fragment", "Relay": "relay", "State": "state", "Rows": "rows", "Bytes": "bytes", "Why": "why"}
     output.records(parts, columns)
     _warn(output, found.asked.missing)
-    output.say(f"{found.state}: {found.asked.sql}")
+    output.info(f"{found.state}: {found.asked.sql}")
 
 
 @command(app, "odf web fetch 5f2c8a9e -o csv --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem")
@@ -189,8 +189,8 @@ def cancel(
     output = session_of(context).output
     with closing(_connected(relay, cert, key, ca)) as web:
         found = web.later.cancel(query)
-    stopped = sum(one.state == "cancelled" for one in found.parts)
-    output.say(f"Cancelled {stopped} of {len(found.parts)} parts; the others had already ended")
+    stopped = sum(part.state == "cancelled" for part in found.parts)
+    output.info(f"Cancelled {stopped} of {len(found.parts)} parts; the others had already ended")
 
 
 @command(app, "odf web entities --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem")

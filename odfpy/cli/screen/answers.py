@@ -90,9 +90,9 @@ class DisplayOptions:
                 with through_pager(enabled=self.pager):
                     output.rows(answer.schema.names, found)
         if rows.is_cut:
-            output.say(f"These are the first {most} rows; `odf export` writes all of them to a file")
+            output.info(f"These are the first {most} rows; `odf export` writes all of them to a file")
         if self.timing:
-            output.say(f"({count_of(rows.count, 'row')}, {seconds:.3f} s)")
+            output.info(f"({count_of(rows.count, 'row')}, {seconds:.3f} s)")
 
     def _most(self, output: Output) -> int | None:
         bounds = [self.limit]
@@ -112,7 +112,7 @@ class DisplayOptions:
         chart = chart_of(pa.Table.from_batches(rows.batches(), answer.schema))
         if self.png is not None:
             write_png(chart, Path(self.png))
-            output.say(f"Wrote {self.png}")
+            output.info(f"Wrote {self.png}")
         else:
             output.drawing(draw(chart))
 

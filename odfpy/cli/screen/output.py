@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from odfpy.cli.screen.terminal import VisibleStream, paint, put
 from odfpy.errors import OdfError, UsageError, member_named
-from odfpy.visible import visible_in_json
+from odfpy.escaping import escape_controls_in_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,10 +95,10 @@ class Output:
 
                 VisibleStream(sys.stdout).write(dump(tree))
             case Format.JSON:
-                self.text(visible_in_json(json.dumps(tree, indent=2, ensure_ascii=False)))
+                self.text(escape_controls_in_json(json.dumps(tree, indent=2, ensure_ascii=False)))
             case Format.NDJSON:
                 for item in _records(tree):
-                    self.text(visible_in_json(_json(item)))
+                    self.text(escape_controls_in_json(_json(item)))
             case Format.CSV:
                 items = _records(tree)
                 keys = list(dict.fromkeys(key for item in items for key in item))
@@ -141,7 +141,7 @@ class Output:
             before = "["
             for row in rows:
                 item = json.dumps(dict(zip(columns, map(plain, row), strict=True)), indent=2, ensure_ascii=False)
-                put(sys.stdout, before + visible_in_json("\n" + item).replace("\n", "\n  "))
+                put(sys.stdout, before + escape_controls_in_json("\n" + item).replace("\n", "\n  "))
                 before = ","
             self.text("[]" if before == "[" else "\n]")
         else:
@@ -160,7 +160,7 @@ class Output:
 
     # --- Everything else ---
 
-    def say(self, line: str) -> None:
+    def info(self, line: str) -> None:
         """Print a remark, unless --quiet is given."""
         if self.verbosity is not Verbosity.QUIET:
             _remark(f"{line}\n")

@@ -16,9 +16,9 @@ from odfpy.cli.screen.terminal import paint
 from odfpy.cli.screen.ticks import Ticks, number_text, number_ticks, one_day, time_ticks
 from odfpy.data.rows.text_table import cells
 from odfpy.errors import NothingToPlot, OdfError
+from odfpy.escaping import escape_controls
 from odfpy.extras import needs_extra
-from odfpy.files import written_aside
-from odfpy.visible import visible
+from odfpy.files import replaced_atomically
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,7 +119,9 @@ def _values(table: pa.Table, row: int) -> tuple[tuple[str, str], ...]:
     is_shown = [_is_number(field.type) for field in table.schema]
     is_shown[0] = is_shown[0] or not _is_flag(table.schema[0].type)
     pairs = zip(table.schema.names, columns_of(only), is_shown, strict=True)
-    return tuple((visible(name), visible(cell(plain(value)))) for name, (value,), shown in pairs if shown)
+    return tuple(
+        (escape_controls(name), escape_controls(cell(plain(value)))) for name, (value,), shown in pairs if shown
+    )
 
 
 def _chart_of(table: pa.Table) -> Chart:
@@ -156,7 +158,7 @@ def _bars(across: str, column: pa.Array, numbers: Sequence[tuple[str, Sequence[f
     from odfpy.data.rows.plain_values import columns_of, plain
 
     (values,) = columns_of(pa.table({across: column.slice(0, MAX_BARS)}))
-    names = tuple(visible(cell(plain(value))) or "(none)" for value in values)
+    names = tuple(escape_controls(cell(plain(value))) or "(none)" for value in values)
     series = tuple(_series(name, range(len(names)), high[: len(names)]) for name, high in numbers)
     return Chart(across, series, names)
 
@@ -221,13 +223,13 @@ def draw(chart: Chart) -> str:
         colour = _COLOURS[number % len(_COLOURS)] if is_coloured else None
         xs, ys = zip(*series.points, strict=True) if series.points else ((), ())
         draw_as = plotext.plot if len(xs) > 1 else plotext.scatter
-        draw_as(xs, ys, label=visible(series.name), color=colour)
+        draw_as(xs, ys, label=escape_controls(series.name), color=colour)
     heights = [y for series in chart.series for _, y in series.points]
     up = number_ticks(min(heights), max(heights), _ROOM_UP)
     plotext.yticks([at for at, _ in up], [label for _, label in up])
     across = chart.ticks(size.columns - max(len(label) for _, label in up) - 2)
     plotext.xticks([at for at, _ in across], [label for _, label in across])
-    plotext.xlabel(visible(chart.label))
+    plotext.xlabel(escape_controls(chart.label))
     text = str(plotext.build())
     text = text if is_coloured else str(plotext.uncolorize(text))
     return "\n".join(line.rstrip() for line in text.splitlines())
@@ -248,7 +250,9 @@ def _drawn_bars(chart: Chart, width: int, *, is_coloured: bool) -> str:
     lines = []
     if len(chart.series) > 1:
         lines.append(
-            "  ".join(_painted(f"█ {visible(one.name)}", at, is_coloured) for at, one in enumerate(chart.series))
+            "  ".join(
+                _painted(f"█ {escape_controls(one.name)}", at, is_coloured) for at, one in enumerate(chart.series)
+            )
         )
     for row, name in enumerate(chart.names):
         for at, high in enumerate(highs):
@@ -288,7 +292,7 @@ def write_png(chart: Chart, path: Path) -> None:
         figure = Figure(figsize=(9, 5), layout="constrained")
         _fill(figure.subplots(), chart)
         try:
-            with written_aside(path) as temporary:
+            with replaced_atomically(path) as temporary:
                 figure.savefig(temporary, format="png", dpi=120)
         except OSError as error:
             raise OdfError(f"Cannot write {path}: {error.strerror or error}") from error

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from odfpy.cli.screen.terminal import paint, put
+from odfpy.escaping import escape_controls
 from odfpy.stages import StageTime, profiling, stage
-from odfpy.visible import visible
 
 _IMPORTS: Final = "imports"
 _MIN_SECONDS: Final = 0.0005
@@ -143,7 +143,7 @@ def _print(whole: StageTime, *, deeper: bool) -> None:
     from odfpy.data.rows.text_table import lines_of
 
     columns, rows = table_of(whole, deeper=deeper)
-    put(sys.stderr, f"\nProfile of {visible(whole.name)}\n")
+    put(sys.stderr, f"\nProfile of {escape_controls(whole.name)}\n")
     for line in lines_of(
         columns, rows, right=range(1, len(columns)), heading=lambda text: paint(text, "bold", sys.stderr)
     ):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.cli.screen.output import Output
 from odfpy.data.amounts import format_size
-from odfpy.visible import visible
+from odfpy.escaping import escape_controls
 
 if TYPE_CHECKING:
     from odfpy.coordinator.storage.results import Progress
@@ -70,7 +70,7 @@ class ProgressLine:
             return
         import shutil
 
-        text = visible(text)[: shutil.get_terminal_size().columns - 1]
+        text = escape_controls(text)[: shutil.get_terminal_size().columns - 1]
         if text != self._text:
             sys.stderr.write(f"\r{text.ljust(len(self._text))}{'' if text else chr(13)}")
             sys.stderr.flush()

@@ -67,7 +67,7 @@ def report(
             if result.error is not None:
                 codes.add(result.error.exit_code)
                 if result.num_blocks and output.for_people:
-                    output.say(f"  committed before that: {_committed(result)}")
+                    output.info(f"  committed before that: {_committed(result)}")
             elif output.for_people:
                 _print(result, output, told)
             if output.form is Format.NDJSON:
@@ -75,7 +75,7 @@ def report(
             else:
                 trees.append(_tree(result))
         if not outcomes and if_none and output.for_people:
-            output.say(if_none)
+            output.info(if_none)
         errors.flush()
         if output.for_people:
             print_counts(outcomes, output)
@@ -139,16 +139,16 @@ def print_counts(outcomes: Sequence[str], output: Output) -> None:
         output: where to print.
     """
     if len(outcomes) > 1:
-        output.say(", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items()))
+        output.info(", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items()))
 
 
 def _print(result: PullResult, output: Output, told: set[str]) -> None:
     """Print a result; notes already `told` for another dataset are skipped."""
-    output.say(_line(result))
-    print_warnings(result.warnings, output.say, output.detail)
+    output.info(_line(result))
+    print_warnings(result.warnings, output.info, output.detail)
     for note in result.notes:
         if note not in told:
-            output.say(f"  note: {note}")
+            output.info(f"  note: {note}")
             told.add(note)
     if result.lane is not None:
         output.detail(f"  lane {result.lane}")

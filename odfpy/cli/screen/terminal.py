@@ -11,7 +11,7 @@ import re
 import sys
 from typing import Final, TextIO
 
-from odfpy.visible import visible_lines
+from odfpy.escaping import escape_controls_in_lines
 
 _MARK: Final = f"\ue000{os.urandom(12).hex()}:"
 _MARKED: Final = re.compile(f"{_MARK}([0-9]+)m")
@@ -25,7 +25,7 @@ def put(stream: TextIO, text: str) -> None:
     the outcome of the work. If nobody reads them any more, the command ends as with any other broken pipe.
     """
     try:
-        stream.write(_MARKED.sub("\x1b[\\1m", visible_lines(text)))
+        stream.write(_MARKED.sub("\x1b[\\1m", escape_controls_in_lines(text)))
     except BrokenPipeError:
         raise
     except OSError:

@@ -22,19 +22,19 @@ def audit(
 ) -> None:
     """Show the audit log of Delta Sharing, newest first."""
     from odfpy.query.dialects import dialect_named
-    from odfpy.sharing.audit import accesses, take_in
+    from odfpy.sharing.audit import accesses, ingest_records
 
     session = session_of(context)
     literal = dialect_named("datafusion").literal
     conditions = [f"who = {literal(who)}"] if who else []
     conditions += [f"path = {literal(path)}"] if path else []
     conditions += ["NOT granted"] if refused else []
-    take_in(session.workspace)
+    ingest_records(session.workspace)
     count = whole_number(num, "-n", at_least=1) or 1
     found = list(accesses(session.workspace, num=count, condition=" AND ".join(conditions) or None))
     output = session.output_as(form)
     if not found and output.for_people:
-        output.say("No accesses are recorded.")
+        output.info("No accesses are recorded.")
         return
     for one in found:
         one["at"] = one["at"].isoformat(timespec="seconds").replace("+00:00", "Z")

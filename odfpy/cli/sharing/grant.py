@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, split_words, whole_number
-from odfpy.cli.sharing.opened import sharing_of, shows_nothing
+from odfpy.cli.sharing.opening import empty_tables_warning, sharing_of
 
 app = group("Grants: who may read which columns and rows of shared tables.")
 
@@ -45,9 +45,9 @@ def add(
     grant = sharing.grants.add(name, where, columns=wanted, rows=rows)
     limits = [f"columns {', '.join(grant.columns)}" if grant.columns else "", f"rows with {rows}" if rows else ""]
     what = " and ".join(filter(None, limits))
-    session_of(context).output.say(f"Grant {grant.id}: {grant.principal} reads {grant.path}{what and f', {what}'}")
+    session_of(context).output.info(f"Grant {grant.id}: {grant.principal} reads {grant.path}{what and f', {what}'}")
     if unfit:
-        session_of(context).output.warn(shows_nothing(unfit))
+        session_of(context).output.warn(empty_tables_warning(unfit))
 
 
 @command(app, "odf grant list", "odf grant list acme", name="list")
@@ -62,7 +62,7 @@ def list_(
     output = session_of(context).output_as(form)
     found = sharing_of(context).grants.all(name)
     if not found and output.for_people:
-        output.say("No grants; add one with `odf grant add NAME PATH`.")
+        output.info("No grants; add one with `odf grant add NAME PATH`.")
         return
     records = [
         {
@@ -84,4 +84,4 @@ def remove(
 ) -> None:
     """Remove a grant, from the next request on; URLs of its files become invalid, too."""
     grant = sharing_of(context).grants.remove(whole_number(number, "N") or 0)
-    session_of(context).output.say(f"grant {grant.id} revoked")
+    session_of(context).output.info(f"grant {grant.id} revoked")

@@ -10,7 +10,7 @@ import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, split_words
 from odfpy.cli.passwords import piped_password, typed_password
-from odfpy.cli.sharing.opened import attributes_of, sharing_of
+from odfpy.cli.sharing.opening import attributes_of, sharing_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,11 +78,11 @@ def set_password(
         raise UsageError("--stdin cannot be combined with --remove")
     passwords, output = sharing_of(context).passwords, session_of(context).output
     if remove:
-        output.say(f"{passwords.remove(name).name} no longer has a password")
+        output.info(f"{passwords.remove(name).name} no longer has a password")
         return
     found = sharing_of(context).principals.get(name, _kind_of(context))
     password = piped_password() if stdin else typed_password(f"New password for {found.name}: ", again=True)
-    output.say(f"{passwords.set(name, password).name} has a new password")
+    output.info(f"{passwords.set(name, password).name} has a new password")
 
 
 @command(user, "odf user admin ann on", name="admin")
@@ -93,7 +93,7 @@ def set_admin(
     if state not in {"on", "off"}:
         raise UsageError(f"Must be on or off, not {state!r}", hint=f"`odf user admin {name} on`, or off.")
     found = sharing_of(context).principals.change(name, _kind_of(context), is_admin=state == "on")
-    session_of(context).output.say(f"{found.name} is {'an admin' if found.is_admin else 'no admin'}")
+    session_of(context).output.info(f"{found.name} is {'an admin' if found.is_admin else 'no admin'}")
 
 
 @command(recipient, "odf recipient list", name="list")
@@ -104,7 +104,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     sharing, output = sharing_of(context), session_of(context).output_as(form)
     found = sharing.principals.all(kind)
     if not found and output.for_people:
-        output.say(f"No {kind.value}s; add one with `odf {kind.value} add NAME`.")
+        output.info(f"No {kind.value}s; add one with `odf {kind.value} add NAME`.")
         return
     records = [
         {
@@ -179,7 +179,7 @@ def link_recipient(
     lifetime = Duration.parse(expires) if expires is not None else None
     secret = sharing_of(context).principals.new_activation(name, Duration.parse(good_for), lifetime)
     output = session_of(context).output
-    output.say(f"The first person who opens this link gets the profile file of {name}:")
+    output.info(f"The first person who opens this link gets the profile file of {name}:")
     output.text(f"{endpoint}/activate/{secret}")
 
 
@@ -193,35 +193,35 @@ def revoke_recipient(
     from odfpy.cli.grammar import whole_number
 
     count = sharing_of(context).principals.revoke(name, whole_number(token, "--token"))
-    session_of(context).output.say(f"{name}: revoked {count} token{'' if count == 1 else 's'}")
+    session_of(context).output.info(f"{name}: revoked {count} token{'' if count == 1 else 's'}")
 
 
 @command(recipient, "odf recipient disable acme", name="disable")
 def disable(context: typer.Context, name: Name) -> None:
     """Disable a recipient or user, from the next request on; `enable` undoes it."""
     sharing_of(context).principals.change(name, is_disabled=True)
-    session_of(context).output.say(f"{name} is disabled")
+    session_of(context).output.info(f"{name} is disabled")
 
 
 @command(recipient, "odf recipient enable acme", name="enable")
 def enable(context: typer.Context, name: Name) -> None:
     """Enable a user or recipient who was disabled."""
     sharing_of(context).principals.change(name, is_disabled=False)
-    session_of(context).output.say(f"{name} is enabled")
+    session_of(context).output.info(f"{name} is enabled")
 
 
 @command(recipient, "odf recipient set acme --attribute country=FR", name="set")
 def set_attributes(context: typer.Context, name: Name, attribute: Attribute = None) -> None:
     """Replace the attributes of a recipient or user."""
     sharing_of(context).principals.change(name, attributes=attributes_of(attribute) or {})
-    session_of(context).output.say(f"{name} has {len(attribute or [])} attributes")
+    session_of(context).output.info(f"{name} has {len(attribute or [])} attributes")
 
 
 @command(recipient, "odf recipient remove acme", name="remove")
 def remove_recipient(context: typer.Context, name: Name) -> None:
     """Remove a recipient or user with tokens and grants."""
     found = sharing_of(context).principals.remove(name)
-    session_of(context).output.say(f"Removed the {found.kind.value} {found.name}")
+    session_of(context).output.info(f"Removed the {found.kind.value} {found.name}")
 
 
 @command(groups, "odf group add partners", name="add")
@@ -242,7 +242,7 @@ def add_group(context: typer.Context, name: GroupName, members: Annotated[
         sharing.principals.add(PrincipalKind.GROUP, name)
     for member in wanted:
         sharing.principals.join(name, member)
-    session_of(context).output.say(f"{name}: {', '.join(sharing.principals.members(name)) or 'nobody'}")
+    session_of(context).output.info(f"{name}: {', '.join(sharing.principals.members(name)) or 'nobody'}")
 
 
 @command(groups, "odf group list", name="list")
@@ -253,7 +253,7 @@ def list_groups(context: typer.Context, form: Form = None) -> None:
     sharing, output = sharing_of(context), session_of(context).output_as(form)
     found = sharing.principals.all(PrincipalKind.GROUP)
     if not found and output.for_people:
-        output.say("No groups; add one with `odf group add NAME`.")
+        output.info("No groups; add one with `odf group add NAME`.")
         return
     records = [{"name": one.name, "members": sharing.principals.members(one.name)} for one in found]
     output.records(records, {"Group": "name", "Members": "members"})
@@ -271,7 +271,7 @@ def remove_group(context: typer.Context, name: GroupName, members: Annotated[
         principals.leave(name, member)
     if members is None:
         principals.remove(name, PrincipalKind.GROUP)
-    session_of(context).output.say(f"Removed {members or name}")
+    session_of(context).output.info(f"Removed {members or name}")
 
 
 # --- What they have in common ----------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ class _ProfileRequest:
         if overlap is not None:
             principals.end_older(self.name, token.id, overlap)
         if self.to is not None:
-            output.say(
+            output.info(
                 f"Wrote {self.to}: anyone who has it can read what {self.name} is granted. It cannot be created again."
             )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from odfpy.cli.grammar import Form, command, complete_names, group, session_of
-from odfpy.cli.sharing.opened import read_file, sharing_of, shows_nothing
+from odfpy.cli.sharing.opening import empty_tables_warning, read_file, sharing_of
 from odfpy.data.amounts import count_of
 from odfpy.errors import UsageError
 
@@ -85,7 +85,7 @@ def add(
         sharing.shares.add_schema(where)
     else:
         sharing.shares.add_share(path, comment)
-    session_of(context).output.say(f"Added the {where.what} {where}; `odf grant add` grants access to it")
+    session_of(context).output.info(f"Added the {where.what} {where}; `odf grant add` grants access to it")
 
 
 @command(share, "odf share list", name="list")
@@ -94,7 +94,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     sharing, output = sharing_of(context), session_of(context).output_as(form)
     found, tables = sharing.shares.shares(), sharing.shares.tables()
     if not found and output.for_people:
-        output.say("No shares; add one with `odf share add NAME`.")
+        output.info("No shares; add one with `odf share add NAME`.")
         return
     counts = {one.id: sum(table.share_id == one.id for table in tables) for one in found}
     records = [{"name": one.name, "tables": counts[one.id], "comment": one.comment, "id": one.id} for one in found]
@@ -113,7 +113,7 @@ def show(
     tables = sharing_of(context).shares.tables(SharePath.parse(path))
     output = session_of(context).output_as(form)
     if not tables and output.for_people:
-        output.say(f"No tables in {path}; add one with `odf share add SHARE.SCHEMA.TABLE DATASET`.")
+        output.info(f"No tables in {path}; add one with `odf share add SHARE.SCHEMA.TABLE DATASET`.")
         return
     records = [{"table": str(table.path), "id": table.id, **_behind(context, table)} for table in tables]
     output.records(records, {"Table": "table", "Of": "source", "Shows": "shown", "At": "at", "Comment": "comment"})
@@ -126,7 +126,7 @@ def remove(context: typer.Context, path: Path) -> None:
 
     where = SharePath.parse(path)
     sharing_of(context).shares.remove(where)
-    session_of(context).output.say(f"Removed the {where.what} {where}")
+    session_of(context).output.info(f"Removed the {where.what} {where}")
 
 
 @command(share, "odf share apply -f shares.yaml --dry-run", "odf share apply -f shares.yaml --prune")
@@ -160,13 +160,13 @@ def apply(
             step.take()
         session.output.text(f"{step.sign} {step.text}")
         if step.unfit:
-            session.output.warn(shows_nothing(step.unfit))
+            session.output.warn(empty_tables_warning(step.unfit))
     if undeclared:
         session.output.warn(_stay_in_force(undeclared))
     if not found:
-        session.output.say(f"Everything is as {file} declares it")
+        session.output.info(f"Everything is as {file} declares it")
     elif dry_run:
-        session.output.say(f"{count_of(len(found), 'change')}; nothing was changed")
+        session.output.info(f"{count_of(len(found), 'change')}; nothing was changed")
 
 
 @command(schema, "odf schema add sales.eu", name="add")
@@ -176,7 +176,7 @@ def add_schema(context: typer.Context, path: Path) -> None:
 
     where = SharePath.parse(path)
     sharing_of(context).shares.add_schema(where)
-    session_of(context).output.say(f"Added the schema {where}")
+    session_of(context).output.info(f"Added the schema {where}")
 
 
 @command(schema, "odf schema list sales", name="list")
@@ -199,7 +199,7 @@ def remove_schema(context: typer.Context, path: Path) -> None:
     if where.what != "schema":
         raise UsageError(f"{path} is a {where.what}, not a schema", hint="Write SHARE.SCHEMA.")
     sharing_of(context).shares.remove(where)
-    session_of(context).output.say(f"Removed the schema {where}")
+    session_of(context).output.info(f"Removed the schema {where}")
 
 
 def _stay_in_force(grants: list[str]) -> str:

@@ -94,7 +94,7 @@ def _change(session: Session, dataset: str | None, key: str, value: str | None, 
     config.set(key, value, for_user=user)
     item = config.item(key)
     now = "not set" if item.value is None else f"{_text(item.shown)} ({item.origin})"
-    session.output.say(f"{item.setting.key} is now {now}")
+    session.output.info(f"{item.setting.key} is now {now}")
 
 
 def _text(value: object) -> str:

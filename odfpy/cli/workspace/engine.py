@@ -27,7 +27,7 @@ def prepare(context: typer.Context) -> None:
     """Create the start-up cache now, for images and new machines; otherwise the first idle engine does so."""
     session = session_of(context)
     path, is_new = session.workspace.engines.prepare()
-    session.output.say(f"Created the start-up cache {path}" if is_new else f"The start-up cache exists: {path}")
+    session.output.info(f"Created the start-up cache {path}" if is_new else f"The start-up cache exists: {path}")
 
 
 @command(app, "odf engine stop", "odf engine stop --force")
@@ -38,4 +38,4 @@ def stop(
     """Stop the engine if it is running."""
     session = session_of(context)
     stopped = session.workspace.engines.stop(force=force)
-    session.output.say("The engine has stopped" if stopped else "No engine is running")
+    session.output.info("The engine has stopped" if stopped else "No engine is running")

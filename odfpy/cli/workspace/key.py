@@ -71,7 +71,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     records = [{**record, **_end_of(record["key"], keys)} for record in records]
     output = session_of(context).output_as(form)
     if not records and output.for_people:
-        output.say("No keys; yours is created with the first commit, or by `odf key show`.")
+        output.info("No keys; yours is created with the first commit, or by `odf key show`.")
         return
     output.records(records, {"Name": "name", "Key": "key", **({"Ended": _ended} if any(map(_ended, records)) else {})})
 
@@ -87,7 +87,7 @@ def trust(
     from odfpy.dataset.identity import ActorId
 
     item = UserKeys().trust(name, ActorId.parse(key))
-    session_of(context).output.say(f"{item.name} is {item.key}")
+    session_of(context).output.info(f"{item.name} is {item.key}")
 
 
 @command(app, "odf key untrust alice")
@@ -96,7 +96,7 @@ def untrust(context: typer.Context, name: KnownName) -> None:
     from odfpy.coordinator.storage.keys import UserKeys
 
     item = UserKeys().untrust(name)
-    session_of(context).output.say(f"Forgot {item.name} ({item.key})")
+    session_of(context).output.info(f"Forgot {item.name} ({item.key})")
 
 
 def _end_of(key: str, keys: UserKeys) -> dict[str, str]:
@@ -142,7 +142,7 @@ def revoke(
     if not session.confirm(f"Revoke the key {name} permanently: {effect}?", yes=yes):
         return
     done = _say(session, name, why, dataset, None)
-    session.output.say(f"Revoked {done.key} ({why.value})")
+    session.output.info(f"Revoked {done.key} ({why.value})")
     _print_where(session, done)
 
 
@@ -165,7 +165,7 @@ def expire(
     if not session.confirm(f"Let the key {name} expire at {end}? This cannot be postponed later.", yes=yes):
         return
     done = _say(session, name, Reason.RETIRED, dataset, end)
-    session.output.say(f"{done.key} expires at {end}")
+    session.output.info(f"{done.key} expires at {end}")
     _print_where(session, done)
 
 
@@ -181,7 +181,7 @@ def _time(text: str) -> Timestamp:
 
 
 def _say(session: Session, name: str, reason: Reason, dataset: str | None, expires: Timestamp | None) -> Revoked:
-    from odfpy.coordinator.revoke import say
+    from odfpy.coordinator.revoke import revoke_key
     from odfpy.coordinator.storage.keys import ME, OWNER, UserKeys
     from odfpy.dataset.identity import ActorId
 
@@ -202,17 +202,17 @@ def _say(session: Session, name: str, reason: Reason, dataset: str | None, expir
     except WorkspaceNotFound:
         storage = None
     me = keys.own()
-    done = say(storage, key, reason, holder=holder, me=me, expires=expires, only=only)
+    done = revoke_key(storage, key, reason, holder=holder, me=me, expires=expires, only=only)
     if expires is None and only is None and key == me.actor:
         keys.put_away()
-        session.output.say(f"`{ME}` is a new key from now on: {keys.own().actor}")
+        session.output.info(f"`{ME}` is a new key from now on: {keys.own().actor}")
     return done
 
 
 def _print_where(session: Session, done: Revoked) -> None:
     output = session.output
     if done.datasets:
-        names = ", ".join(str(one.handle) for one in done.datasets)
-        output.say(f"Written beside {names}; `odf push` publishes it")
+        names = ", ".join(str(dataset.handle) for dataset in done.datasets)
+        output.info(f"Written beside {names}; `odf push` publishes it")
     if not done.by_itself:
-        output.say("The key itself has not signed this: others accept it only for datasets whose own key is here")
+        output.info("The key itself has not signed this: others accept it only for datasets whose own key is here")

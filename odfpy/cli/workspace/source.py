@@ -29,7 +29,7 @@ def list_(context: typer.Context, names: Names = None, form: Form = None) -> Non
         output.tree([tree_of(one) for one in found])
         return
     if not found:
-        output.say("No sources.")
+        output.info("No sources.")
     for one in found:
         output.text("\n".join(lines_of(one)))
 
@@ -50,7 +50,7 @@ def trust(
         output.error("not approved")
         return 1
     workspace.sources.trust(name)
-    output.say(f"{found[0].handle}: approved")
+    output.info(f"{found[0].handle}: approved")
     return 0
 
 
@@ -59,7 +59,7 @@ def untrust(context: typer.Context, name: Name) -> None:
     """Remove the approval of the sources of a dataset."""
     session = session_of(context)
     was_approved = session.workspace.sources.untrust(name)
-    session.output.say(
+    session.output.info(
         f"{name}: its sources are no longer approved here" + ("" if was_approved else ", and none might")
     )
 
@@ -84,7 +84,7 @@ def asking(session: Session, results: Iterable[PullResult], request: PullRequest
     for result in held:
         if isinstance(result.error, SourceNotApproved):
             session.progress.clear()
-            session.output.say(f"{result.error.message}.")
+            session.output.info(f"{result.error.message}.")
             if _ask(session, session.workspace.sources.all([result.name]), yes=False):
                 session.workspace.sources.trust(result.name)
                 trusted = True
@@ -97,8 +97,8 @@ def asking(session: Session, results: Iterable[PullResult], request: PullRequest
 
 def _ask(session: Session, sources: Iterable[KnownSource], *, yes: bool) -> bool:
     """Show the actions of sources and ask for approval."""
-    for one in sources:
-        session.output.say("\n".join(lines_of(one)))
+    for source in sources:
+        session.output.info("\n".join(lines_of(source)))
     return session.confirm("Approve this source in this workspace?", yes=yes)
 
 

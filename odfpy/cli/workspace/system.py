@@ -32,7 +32,7 @@ def init(
 
     session = session_of(context)
     workspace = Workspace.init(folder or session.folder)
-    session.output.say(f"Created a workspace in {workspace.root}")
+    session.output.info(f"Created a workspace in {workspace.root}")
 
 
 @command(commands, "odf version", "odf version -o json")

@@ -75,7 +75,7 @@ def merge(storage: Storage, dataset: StoredDataset, branch: str, *, fast_forward
         found = diff(dataset, branch)
     if found.blocks:
         after = validate(found.blocks, dataset.chain.state(found.base))
-        Lineage(storage).refuse_circle(dataset, after)
+        Lineage(storage).refuse_cycle(dataset, after)
         dataset.sign_head(found.blocks[-1])  # before the head moves, so that it is never unsigned
         dataset.layout.refs.compare_and_swap(HEAD, found.head, found.tip)
     # Last: until the head has moved, only the branch protects its blocks from `odf gc`.

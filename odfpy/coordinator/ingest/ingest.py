@@ -111,7 +111,7 @@ def _push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
     return chosen
 
 
-def rows_told(progress: Callable[[Progress], None], dataset: str, file: str) -> AbstractContextManager[None]:
+def reporting_rows(progress: Callable[[Progress], None], dataset: str, file: str) -> AbstractContextManager[None]:
     """Report how many rows of a file have been read, while it is ingested.
 
     Args:
@@ -119,9 +119,9 @@ def rows_told(progress: Callable[[Progress], None], dataset: str, file: str) -> 
         dataset: name of the dataset.
         file: name of the file.
     """
-    from odfpy.ingest.read.progress import telling_rows
+    from odfpy.ingest.read.progress import rows_reported_to
 
-    return telling_rows(lambda rows: progress(Progress(dataset, f"ingesting {file}", rows, None, "rows")))
+    return rows_reported_to(lambda rows: progress(Progress(dataset, f"ingesting {file}", rows, None, "rows")))
 
 
 def ingest_file(

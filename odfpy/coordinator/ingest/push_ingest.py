@@ -21,7 +21,7 @@ from odfpy.chain.read_steps import (
     ReadParquet,
     ReadStep,
 )
-from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source, rows_told
+from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source, reporting_rows
 from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.ingest.watermarks import with_idle_watermark
 from odfpy.coordinator.storage.references import staging
@@ -92,7 +92,7 @@ def ingest(
             # Each file is a commit, so the dataset is reloaded: the next file is merged with the rows of this one.
             with (
                 stage(str(dataset.handle), is_subject=True) as profile,
-                rows_told(progress, str(dataset.handle), name),
+                reporting_rows(progress, str(dataset.handle), name),
             ):
                 try:
                     result = ingest_file(dataset.reloaded(), source, taken, engines, folder, request.overrides)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def ingest_made_rows(
+def commit_rows(
     dataset: StoredDataset,
     source: AddPushSource,
     rows: pa.Table,

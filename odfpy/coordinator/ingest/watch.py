@@ -19,7 +19,7 @@ from pathlib import Path
 
 from odfpy.chain.events import AddData, AddPushSource
 from odfpy.chain.sources import MergeAppend, MergeChangelogStream
-from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source, rows_told
+from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source, reporting_rows
 from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.ingest.push_ingest import with_format
 from odfpy.coordinator.ingest.watched_folder import FileStamp, WatchedFolder, files_in, is_being_written
@@ -106,7 +106,7 @@ class FolderWatcher:
         started = time.monotonic()
         try:
             result = self._take_in(stamp, seen)
-            seen.take_in(stamp)
+            seen.mark_ingested(stamp)
         except _ELSEWHERE as error:
             seen.postpone(stamp, time.monotonic() + RETRY)
             result = self._failed(error)
@@ -118,7 +118,7 @@ class FolderWatcher:
     def _take_in(self, stamp: FileStamp, seen: WatchedFolder) -> PullResult:
         with self.storage.get(self.request.ref).writing() as dataset, self.storage.scratch() as scratch:
             source = self._source(dataset)
-            if seen.was_taken_in_before(stamp) and isinstance(source.merge, MergeAppend | MergeChangelogStream):
+            if seen.was_ingested_before(stamp) and isinstance(source.merge, MergeAppend | MergeChangelogStream):
                 raise IngestError(
                     f"{stamp.name} has changed since it was ingested, and its rows would be duplicated",
                     hint="Put new rows into new files, or use a merge strategy with a key. Files of several folders"
@@ -129,7 +129,7 @@ class FolderWatcher:
             state = stamp.as_state(source.source_name)
             event_time = self.request.event_time or Timestamp.now()
             file = SourceFile(path, str(path), event_time, state, is_dated=self.request.event_time is not None)
-            with rows_told(self.progress, str(dataset.handle), stamp.name):
+            with reporting_rows(self.progress, str(dataset.handle), stamp.name):
                 return ingest_file(dataset, source, file, self.engines, scratch, self.request.overrides)
 
     def _advance_idle_watermark(self) -> PullResult | None:

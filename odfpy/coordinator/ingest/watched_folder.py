@@ -63,7 +63,7 @@ class WatchedFolder:
         self._refused: dict[str, FileStamp] = {}
         self._since: dict[FileStamp, float] = {}
         for stamp in taken_in:
-            self.take_in(stamp)
+            self.mark_ingested(stamp)
 
     def ready(self, found: Iterable[FileStamp], now: float) -> list[FileStamp]:
         """Return new files that have not changed for long enough, in the order of their names.
@@ -80,11 +80,11 @@ class WatchedFolder:
         """Return whether some of the files have not been ingested, for whatever reason."""
         return any(stamp not in self._taken_in.get(stamp.name, ()) for stamp in found)
 
-    def was_taken_in_before(self, stamp: FileStamp) -> bool:
+    def was_ingested_before(self, stamp: FileStamp) -> bool:
         """Return whether the file, with other content, has been ingested before."""
         return stamp.name in self._taken_in
 
-    def take_in(self, stamp: FileStamp) -> None:
+    def mark_ingested(self, stamp: FileStamp) -> None:
         """Remember that a file has been ingested."""
         self._taken_in.setdefault(stamp.name, set()).add(stamp)
 

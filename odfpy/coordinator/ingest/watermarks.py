@@ -44,14 +44,14 @@ def require_own_watermark(dataset: StoredDataset) -> None:
     Raises:
         UsageError: its watermark follows from its inputs, or comes with the blocks of the original.
     """
-    from odfpy.coordinator.transfer.known_places import KnownPlaces
+    from odfpy.coordinator.transfer.known_remotes import KnownRemotes
 
     if dataset.state.kind is DatasetKind.DERIVATIVE:
         raise UsageError(
             f"{dataset.handle} is derivative: its watermark follows from its inputs",
             hint=f"`odf inspect lineage {dataset.handle}` shows which input holds it back.",
         )
-    origin = next(iter(KnownPlaces.aliases(dataset).shown("pull")), None)
+    origin = next(iter(KnownRemotes.aliases(dataset).shown("pull")), None)
     if origin is not None:
         raise UsageError(
             f"{dataset.handle} is a copy of {origin}: it has the watermark of the original",

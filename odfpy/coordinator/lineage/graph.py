@@ -20,13 +20,13 @@ class DependencyCycle(UsageError, code="E102"):
     """Datasets would be derived from themselves."""
 
 
-class CircleInWorkspace(DependencyCycle, code="E103"):
+class CycleInWorkspace(DependencyCycle, code="E103"):
     """Existing datasets are derived from themselves; the request is not the cause."""
 
     exit_code = 1
 
 
-def circle_error(names: Sequence[str], *, hint: str, error: type[DependencyCycle] = DependencyCycle) -> DependencyCycle:
+def cycle_error(names: Sequence[str], *, hint: str, error: type[DependencyCycle] = DependencyCycle) -> DependencyCycle:
     """Return the error for a circle.
 
     Args:
@@ -49,7 +49,7 @@ class DependencyOrder(Generic[Node]):
     def __init__(self, inputs_of: Callable[[Node], Iterable[Node]], nodes: Iterable[Node] = ()) -> None:
         self.nodes: list[Node] = []
         self._inputs_of = inputs_of
-        self._circles: dict[Node, frozenset[Node]] = {}
+        self._cycles: dict[Node, frozenset[Node]] = {}
         self._seen: dict[Node, int] = {}
         self.extend(nodes)
 
@@ -59,16 +59,16 @@ class DependencyOrder(Generic[Node]):
             if node not in self._seen:
                 self._explore(node)
 
-    def circle_of(self, node: Node) -> frozenset[Node]:
+    def cycle_of(self, node: Node) -> frozenset[Node]:
         """Return all nodes that depend on a node and that it depends on; none if it does not depend on itself."""
         self.extend([node])
-        return self._circles.get(node, frozenset())
+        return self._cycles.get(node, frozenset())
 
     def way_round(self, node: Node) -> tuple[Node, ...]:
         """Return the shortest path from a node back to itself, with the node at both ends; empty if there is none."""
-        circle = self.circle_of(node)
+        cycle = self.cycle_of(node)
         came_from: dict[Node, Node] = {}
-        waiting = [node] if circle else []
+        waiting = [node] if cycle else []
         for at in waiting:
             for item in self._inputs_of(at):
                 if item == node:
@@ -76,7 +76,7 @@ class DependencyOrder(Generic[Node]):
                     while way[-1] != node:
                         way.append(came_from[way[-1]])
                     return tuple(reversed(way))
-                if item in circle and item not in came_from:
+                if item in cycle and item not in came_from:
                     came_from[item] = at
                     waiting.append(item)
         return ()
@@ -114,5 +114,5 @@ class DependencyOrder(Generic[Node]):
             members.append(open_nodes.popitem()[0])
         self.nodes += reversed(members)
         if len(members) > 1 or node in self._inputs_of(node):
-            circle = frozenset(members)
-            self._circles.update(dict.fromkeys(members, circle))
+            cycle = frozenset(members)
+            self._cycles.update(dict.fromkeys(members, cycle))

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from odfpy.chain.events import AddData, ExecuteTransform
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.lineage.circles import Before, circle_among, closes_circle
-from odfpy.coordinator.lineage.graph import DependencyCycle, DependencyOrder, circle_error
+from odfpy.coordinator.lineage.cycles import Before, cycle_error_of, path_of_cycle
+from odfpy.coordinator.lineage.graph import DependencyCycle, DependencyOrder, cycle_error
 from odfpy.coordinator.lineage.lineage_tree import LineageTrees
 from odfpy.coordinator.storage.results import DatasetHandle, LineageNode
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
@@ -24,13 +24,13 @@ from odfpy.errors import ObjectNotFound, OdfError
 class Lineage:
     """The graph of a workspace's datasets, as of its creation.
 
-    It may have cycles: operations continue with the datasets outside of them, and ask `circle_of` about the others.
+    It may have cycles: operations continue with the datasets outside of them, and ask `cycle_of` about the others.
     """
 
     def __init__(self, storage: Storage) -> None:
         self._datasets = {dataset.handle.id: dataset for dataset in storage.datasets()}
         self._inputs: dict[DatasetId, list[DatasetId]] = {}
-        self._circles = DependencyOrder(self.inputs_of)
+        self._cycles = DependencyOrder(self.inputs_of)
         self._before: dict[DatasetId, Before] = {}
         self._trees = LineageTrees(self.inputs_of, self._node)
 
@@ -75,17 +75,17 @@ class Lineage:
         ordered = DependencyOrder(self.inputs_of, wanted).nodes
         return [wanted.get(item, self._datasets[item]) for item in ordered if with_inputs or item in wanted]
 
-    def circle_of(self, dataset_id: DatasetId) -> DependencyCycle | None:
+    def cycle_of(self, dataset_id: DatasetId) -> DependencyCycle | None:
         """Return an error that shows the cycle of a dataset, and how to fix it; None if there is none."""
-        way = self._circles.way_round(dataset_id)
-        return circle_among([self._datasets[item] for item in way], self.inputs_of, self._before) if way else None
+        way = self._cycles.way_round(dataset_id)
+        return cycle_error_of([self._datasets[item] for item in way], self.inputs_of, self._before) if way else None
 
-    def circle_below(self, dataset_id: DatasetId) -> DependencyCycle | None:
+    def cycle_above(self, dataset_id: DatasetId) -> DependencyCycle | None:
         """Return the same for the first circle that a dataset is in, or is derived from."""
-        circles = map(self.circle_of, DependencyOrder(self.inputs_of, [dataset_id]).nodes)
-        return next(filter(None, circles), None)
+        cycles = map(self.cycle_of, DependencyOrder(self.inputs_of, [dataset_id]).nodes)
+        return next(filter(None, cycles), None)
 
-    def refuse_circle(self, dataset: StoredDataset, after: ChainState) -> None:
+    def refuse_cycle(self, dataset: StoredDataset, after: ChainState) -> None:
         """Check that a dataset does not become derived from itself; where it already is, a change may repair that.
 
         Args:
@@ -96,10 +96,10 @@ class Lineage:
             DependencyCycle: the change would close a cycle.
         """
         inputs = [item for item in inputs_in(after) if item in self._datasets]
-        way = closes_circle(dataset.handle.id, inputs, self.inputs_of)
-        if way and not self._circles.circle_of(dataset.handle.id):
+        way = path_of_cycle(dataset.handle.id, inputs, self.inputs_of)
+        if way and not self._cycles.cycle_of(dataset.handle.id):
             names = [str(self._datasets[item].handle) for item in way]
-            raise circle_error(names, hint=f"First change the inputs of {names[1]}, or delete it.")
+            raise cycle_error(names, hint=f"First change the inputs of {names[1]}, or delete it.")
 
     def tree(self, dataset_id: DatasetId) -> LineageNode:
         """Return a dataset over everything it is derived from, with watermarks."""

@@ -32,27 +32,27 @@ class LineageTrees(Generic[Node]):
         """Return a dataset over everything that it is derived from."""
         order = DependencyOrder(lambda node: () if node in self._made else self._inputs_of(node), [top])
         for node in order.nodes:
-            if node not in self._made and not order.circle_of(node):
+            if node not in self._made and not order.cycle_of(node):
                 self._made[node] = self._make(node, [self._at(item, order) for item in self._inputs_of(node)])
         return self._at(top, order)
 
     def _at(self, node: Node, order: DependencyOrder[Node]) -> LineageNode:
-        return self._made[node] if node in self._made else self._around(node, order.circle_of(node))
+        return self._made[node] if node in self._made else self._around(node, order.cycle_of(node))
 
-    def _around(self, start: Node, circle: frozenset[Node]) -> LineageNode:
+    def _around(self, start: Node, cycle: frozenset[Node]) -> LineageNode:
         """Return the tree of a dataset in a cycle; the trees of inputs outside of the cycle already exist."""
         above: dict[Node, Node | None] = {start: None}
         waiting = [start]
         for node in waiting:
             for item in self._inputs_of(node):
-                if item in circle and item not in above:
+                if item in cycle and item not in above:
                     above[item] = node
                     waiting.append(item)
         trees: dict[Node, LineageNode] = {}
         for node in reversed(waiting):
             inputs = []
             for item in self._inputs_of(node):
-                if item not in circle:
+                if item not in cycle:
                     inputs.append(self._made[item])
                 elif above[item] == node:
                     inputs.append(trees[item])

@@ -113,7 +113,9 @@ class BatchVerifier:
             if request is None:
                 return None
             run, output = request.run, request.output
-            reads = [path for one in run.query_inputs for path in (one.schema_file, *one.data_paths)]
+            reads = [
+                path for query_input in run.query_inputs for path in (query_input.schema_file, *query_input.data_paths)
+            ]
             reads += [output.schema_file, *output.data_paths]
             folder = Path(run.new_data_path).parent
             self._is_used = True

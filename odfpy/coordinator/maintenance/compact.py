@@ -27,7 +27,7 @@ from odfpy.chain.events import AddData, DataSlice, SourceState
 from odfpy.chain.link_summary import SUMMARY, LinkedObjects
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.ingest.folder_memory import keeping_names
+from odfpy.coordinator.ingest.ingested_files import keeping_names
 from odfpy.coordinator.ingest.watched_folder import STATE_KIND
 from odfpy.coordinator.storage.results import DatasetHandle, Progress, ProgressSink
 from odfpy.coordinator.storage.rewriting import (
@@ -111,7 +111,7 @@ class BlockGroup:
     @property
     def events(self) -> list[AddData]:
         """Return the events of the blocks, if there are several."""
-        return [one.block.event for one in self.blocks if isinstance(one.block.event, AddData)]
+        return [block.block.event for block in self.blocks if isinstance(block.block.event, AddData)]
 
     @property
     def slices(self) -> list[DataSlice]:
@@ -258,7 +258,7 @@ def plan_compaction(storage: Storage, dataset: StoredDataset, options: CompactOp
         groups = groups_of(blocks, options)
         after = (sum(group.num_after for group in groups), sum(bool(group.slices) for group in groups))
         num_kept = _num_kept(groups)
-    dropped = {one.hash for one in blocks[num_kept:]}
+    dropped = {block.hash for block in blocks[num_kept:]}
     return CompactResult(
         handle=dataset.handle,
         old_head=blocks[-1].hash,

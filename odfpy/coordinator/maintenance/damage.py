@@ -53,7 +53,7 @@ def damage_of(store: ObjectStore, name: Multihash, what: str, size: int | None =
 
 
 @contextmanager
-def unreadable_told(dataset: StoredDataset, findings: list[Finding]) -> Iterator[None]:
+def unreadable_as_finding(dataset: StoredDataset, findings: list[Finding]) -> Iterator[None]:
     """Turn errors about an unreadable folder of a dataset into a finding, so that other datasets are still verified.
 
     Args:
@@ -77,7 +77,7 @@ def unreadable_told(dataset: StoredDataset, findings: list[Finding]) -> Iterator
 
 
 @contextmanager
-def damage_told(dataset: StoredDataset) -> Iterator[None]:
+def explain_damage(dataset: StoredDataset) -> Iterator[None]:
     """Explain whether a file that could not be sent is damaged here, and how to repair it.
 
     The receiver only knows that the content is wrong.

@@ -19,7 +19,7 @@ from odfpy.chain.new_blocks import validate
 from odfpy.chain.signatures import path_of
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.codec.yaml import load_documents
-from odfpy.coordinator.maintenance.damage import damage_of, unreadable_told
+from odfpy.coordinator.maintenance.damage import damage_of, unreadable_as_finding
 from odfpy.coordinator.maintenance.last_verification import last_verification
 from odfpy.coordinator.maintenance.reachable import UnusedPath, foreign, reachable_blocks, unreferenced_objects
 from odfpy.coordinator.maintenance.report import Finding, LostHistory, Severity, VerifyReport
@@ -46,7 +46,7 @@ def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
     useless: list[UnusedPath] = []
     findings: list[Finding] = []
     following: tuple[LostHistory, ...] = ()
-    with unreadable_told(dataset, findings):
+    with unreadable_as_finding(dataset, findings):
         useless += _unreferenced(dataset)
         following = _following(dataset, report.head, useless)
         for found in (_references(dataset), _foreign(dataset), _rotten(dataset, useless), _local(dataset)):

@@ -31,7 +31,7 @@ _MAX_LENGTH: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFinding:
+class RecordedFinding:
     """A finding of a verification, with the fields of `Finding`; long texts are cut."""
 
     severity: Severity
@@ -45,7 +45,7 @@ class KeptFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptCounts:
+class RecordedCounts:
     """The extent of a verification.
 
     Attributes:
@@ -65,7 +65,7 @@ class KeptCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptLinks:
+class RecordedLinks:
     """The files that rows link to, with the fields of `LinkedFiles`."""
 
     here: I64
@@ -96,9 +96,9 @@ class LastVerification:
     warnings: I64
     transforms_replayed: I64
     integrity_only: bool
-    counts: KeptCounts | None = None
-    findings: tuple[KeptFinding, ...] | None = None
-    linked: KeptLinks | None = None
+    counts: RecordedCounts | None = None
+    findings: tuple[RecordedFinding, ...] | None = None
+    linked: RecordedLinks | None = None
 
     @property
     def ok(self) -> bool:
@@ -106,7 +106,7 @@ class LastVerification:
         return not self.errors
 
 
-def remember_verification(dataset: StoredDataset, report: VerifyReport, *, integrity_only: bool) -> None:
+def record_verification(dataset: StoredDataset, report: VerifyReport, *, integrity_only: bool) -> None:
     """Record the result of a verification of a whole dataset; a failure to write the record is ignored.
 
     Args:
@@ -137,9 +137,9 @@ def remember_verification(dataset: StoredDataset, report: VerifyReport, *, integ
         save_document(_path(dataset), _KIND, found)
 
 
-def _counts(report: VerifyReport) -> KeptCounts:
+def _counts(report: VerifyReport) -> RecordedCounts:
     signatures = report.signatures or SignatureReport()
-    return KeptCounts(
+    return RecordedCounts(
         blocks=report.blocks,
         slices=report.slices,
         checkpoints=report.checkpoints,
@@ -150,14 +150,14 @@ def _counts(report: VerifyReport) -> KeptCounts:
     )
 
 
-def _links(linked: LinkedFiles | None) -> KeptLinks | None:
-    return None if linked is None else KeptLinks(linked.here, linked.here_bytes, linked.elsewhere, linked.removed)
+def _links(linked: LinkedFiles | None) -> RecordedLinks | None:
+    return None if linked is None else RecordedLinks(linked.here, linked.here_bytes, linked.elsewhere, linked.removed)
 
 
-def _kept(findings: Sequence[Finding]) -> tuple[KeptFinding, ...]:
+def _kept(findings: Sequence[Finding]) -> tuple[RecordedFinding, ...]:
     ordered = sorted(findings, key=lambda one: one.severity is not Severity.ERROR)
     return tuple(
-        KeptFinding(
+        RecordedFinding(
             severity=one.severity,
             check=one.check,
             message=_cut(one.message),

@@ -27,7 +27,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.object_links import link_columns, unread_links
 from odfpy.errors import InvalidValue, OdfError
 from odfpy.files import TEMPORARY
-from odfpy.repository.partial_objects import PART, forgotten_parts
+from odfpy.repository.partial_objects import PART, stale_parts
 from odfpy.values import dataclass
 
 OBJECT_FOLDERS = ("blocks", "data", "checkpoints")
@@ -125,7 +125,7 @@ class Garbage(Enum):
     TEMPORARY = "temporary"
     CHECKPOINT = "superseded checkpoint"
     CACHE = "cache"
-    LET_GO = "removal recorded"
+    RELEASED = "removal recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def unreferenced_objects(folder: Path, found: Reached) -> Iterator[UnusedPath]:
 def temporary(folder: Path) -> Iterator[UnusedPath]:
     """Yield left-overs of killed writers in a dataset; only a writer at work could need them."""
     # A partial object is retained for long: an interrupted push continues with it.
-    for path in (*sorted(folder.rglob(f"{TEMPORARY}*")), *forgotten_parts(folder / "data")):
+    for path in (*sorted(folder.rglob(f"{TEMPORARY}*")), *stale_parts(folder / "data")):
         # Settings are written without the dataset's lock.
         if path.parent.name != "info" or is_left_since(time.time() - _MINUTE, path):
             yield UnusedPath(path, size_of(path), Garbage.TEMPORARY)

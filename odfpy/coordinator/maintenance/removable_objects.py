@@ -59,7 +59,7 @@ def removable_objects(dataset: StoredDataset, known: Reached, may_remove: Remova
         for name in sorted(set(may_remove(dataset, some)).intersection(some)):
             path = store.file_of(name) if isinstance(store, LocalObjectStore) else None
             if path is not None:
-                yield UnusedPath(path, path.stat().st_size, Garbage.LET_GO, name)
+                yield UnusedPath(path, path.stat().st_size, Garbage.RELEASED, name)
 
 
 def _unneeded(dataset: StoredDataset, known: Reached) -> Names:

@@ -29,11 +29,11 @@ from odfpy.coordinator.transfer.transfers import Transfers
 from odfpy.data.hash_set import HashSet
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ObjectNotFound, OdfError, TransferError
-from odfpy.files import put_aside
+from odfpy.files import make_way_for
 from odfpy.http.url import without_user
 from odfpy.repository.divergence import read_block
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.objects import ObjectKind, ObjectOfBlock, StreamMonitor, objects_of_blocks
-from odfpy.repository.places.open import open_dataset
 from odfpy.repository.reference_transfer import ReferenceNotThere
 from odfpy.repository.registry import resolve_remote
 from odfpy.repository.transfer.linked import LinkedCopy
@@ -56,7 +56,7 @@ class Repair:
     progress: ProgressSink
     repaired: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    _places: list[tuple[str, DatasetLayout]] = field(default_factory=list)
+    _remotes: list[tuple[str, DatasetLayout]] = field(default_factory=list)
 
     def run(self) -> None:
         """Check the references and everything that they reach, and fetch what is missing or damaged."""
@@ -71,16 +71,16 @@ class Repair:
         Args:
             found: the findings of a verification after the repair.
         """
-        if found and not self._places and not self.findings:
+        if found and not self._remotes and not self.findings:
             self._tell(
                 "Nothing to repair from: the dataset was neither pulled from nor pushed to a repository", OdfError
             )
         return self.findings
 
     def _repair(self) -> None:
-        self._places = list(self._open_places())
+        self._remotes = list(self._open_remotes())
         layout = self.dataset.layout
-        references = ReferenceRepair(self.dataset, self._places)
+        references = ReferenceRepair(self.dataset, self._remotes)
         seen: set[Multihash] = set()
         for name in dict.fromkeys((HEAD, *layout.refs.names())):
             try:
@@ -108,14 +108,14 @@ class Repair:
             wanted.add(check.due(blocks, check.needed(blocks), choice))
         damaged = [item.name for item, _ in check.damaged]
         for name in (*damaged, *wanted):
-            self._fetch(layout.data, name, lambda place, name=name: self._copy_linked(place, name))  # type: ignore[misc]
+            self._fetch(layout.data, name, lambda remote, name=name: self._copy_linked(remote, name))  # type: ignore[misc]
 
-    def _copy_linked(self, place: DatasetLayout, name: Multihash) -> None:
+    def _copy_linked(self, remote: DatasetLayout, name: Multihash) -> None:
         item = ObjectOfBlock(ObjectKind.DATA_SLICE, name, UNKNOWN, name)
         copying = LinkedCopy(self.dataset.layout.data, StreamMonitor(0, self._tell_bytes))
-        copying.copy([item], place.data)
+        copying.copy([item], remote.data)
         if len(copying.missing):
-            raise ObjectNotFound(f"Missing object: {place.data.describe(name)}")
+            raise ObjectNotFound(f"Missing object: {remote.data.describe(name)}")
 
     def _tell_bytes(self, done: int, total: int) -> None:
         self.progress(Progress(str(self.dataset.handle), "looking for damage", done, total, "bytes"))
@@ -126,9 +126,9 @@ class Repair:
         blocks = [] if head is None else self._blocks(head, seen)
         for item in objects_of_blocks(blocks):
             self._object(item)
-        self.repaired += restored_signatures(self.dataset, blocks, self._places)
+        self.repaired += restored_signatures(self.dataset, blocks, self._remotes)
 
-    def _open_places(self) -> list[tuple[str, DatasetLayout]]:
+    def _open_remotes(self) -> list[tuple[str, DatasetLayout]]:
         aliases = self.transfers.aliases(self.dataset)
         places = dict.fromkeys([*aliases.list("pull"), *aliases.list("push")])
         found = []
@@ -144,12 +144,12 @@ class Repair:
         """Report tags that were pushed and are missing here: deleted or lost, which only the user knows."""
         here = set(self.dataset.layout.refs.names())
         pushed_to = self.transfers.aliases(self.dataset).shown("push")
-        for place, layout in (known for known in self._places if known[0] in pushed_to):
+        for remote, layout in (known for known in self._remotes if known[0] in pushed_to):
             with suppress(OdfError):  # not all remotes can be listed
                 found = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]
                 for name in found[:_MAX_TAGS]:
                     self._tell(
-                        f"{place} has {name}, which does not exist here",
+                        f"{remote} has {name}, which does not exist here",
                         ReferenceNotThere,
                         f"If it was lost: odf tag {self.dataset.handle} {name.name} {layout.refs.get(name.reference)}",
                     )
@@ -161,7 +161,7 @@ class Repair:
         name: Multihash | None = head
         while name is not None and name not in seen:
             if damage_of(store, name, "block") is not None:
-                self._fetch(store, name, lambda place, name=name: self._copy_block(place, name))  # type: ignore[misc]
+                self._fetch(store, name, lambda remote, name=name: self._copy_block(remote, name))  # type: ignore[misc]
             hashed = self.dataset.chain.block(name)
             seen.add(name)
             blocks.append(hashed)
@@ -175,27 +175,27 @@ class Repair:
         if damage_of(store, item.name, what, item.size) is None:
             return
 
-        def copy(place: DatasetLayout) -> None:
-            with item.kind.store(place).open(item.name) as stream:
+        def copy(remote: DatasetLayout) -> None:
+            with item.kind.store(remote).open(item.name) as stream:
                 store.insert_stream(stream, item.name, size=item.size)
 
         self._fetch(store, item.name, copy)
 
-    def _copy_block(self, place: DatasetLayout, name: Multihash) -> None:
-        data = read_block(place.blocks, name).data
+    def _copy_block(self, remote: DatasetLayout, name: Multihash) -> None:
+        data = read_block(remote.blocks, name).data
         self.dataset.layout.blocks.insert_stream(io.BytesIO(data), name, size=len(data))
 
     def _fetch(self, store: ObjectStore, name: Multihash, copy: Callable[[DatasetLayout], None]) -> None:
         file = store.describe(name)
-        for place, layout in self._places:
+        for remote, layout in self._remotes:
             try:
-                put_aside(Path(file))
+                make_way_for(Path(file))
                 copy(layout)
             except ObjectNotFound:
-                self._tell(f"{place} does not have it either", ObjectNotFound, file=file)
+                self._tell(f"{remote} does not have it either", ObjectNotFound, file=file)
             except (OdfError, OSError) as error:
                 cause = type(error) if isinstance(error, OdfError) else TransferError
-                self._tell(f"{place}: {error}", cause, getattr(error, "hint", None), file)
+                self._tell(f"{remote}: {error}", cause, getattr(error, "hint", None), file)
             else:
                 self.repaired.append(file)
                 return

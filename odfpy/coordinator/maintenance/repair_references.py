@@ -35,10 +35,10 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import IntegrityError, OdfError
-from odfpy.files import put_aside
+from odfpy.files import make_way_for
 from odfpy.repository.divergence import read_block
 
-Places = Sequence[tuple[str, DatasetLayout]]
+Remotes = Sequence[tuple[str, DatasetLayout]]
 """The remotes that have the dataset, by name."""
 
 
@@ -50,7 +50,7 @@ class ReferenceRepair:
     """The repair of references of a dataset, whose lock the caller holds."""
 
     dataset: StoredDataset
-    places: Places
+    remotes: Remotes
 
     def restored(self, name: str) -> bool:
         """Return whether a reference that was damaged or dangling points to a block again.
@@ -78,9 +78,9 @@ class ReferenceRepair:
     def _candidates(self, name: str) -> Iterator[Multihash]:
         if name == HEAD:
             yield from self._signed_head()
-        for _, place in self.places:
+        for _, remote in self.remotes:
             with suppress(OdfError):
-                block = place.refs.get(name)
+                block = remote.refs.get(name)
                 if block is not None:
                     yield block
 
@@ -96,7 +96,7 @@ class ReferenceRepair:
                     yield block.hash
 
     def _is_somewhere(self, block: Multihash) -> bool:
-        for layout in (self.dataset.layout, *(place for _, place in self.places)):
+        for layout in (self.dataset.layout, *(remote for _, remote in self.remotes)):
             with suppress(OdfError):
                 read_block(layout.blocks, block)
                 return True
@@ -141,13 +141,13 @@ def _is_tag(name: str) -> bool:
 # --- Signatures ------------------------------------------------------------------------------------------------------
 
 
-def restored_signatures(dataset: StoredDataset, blocks: Sequence[HashedBlock], places: Places) -> Iterator[str]:
+def restored_signatures(dataset: StoredDataset, blocks: Sequence[HashedBlock], remotes: Remotes) -> Iterator[str]:
     """Fetch signatures of blocks whose signatures here are damaged or missing; yield the files.
 
     Args:
         dataset: the dataset, whose lock the caller holds.
         blocks: blocks of the dataset.
-        places: the other places.
+        remotes: the other places.
 
     Raises:
         OdfError: a file cannot be written.
@@ -155,18 +155,18 @@ def restored_signatures(dataset: StoredDataset, blocks: Sequence[HashedBlock], p
     side, dataset_id = dataset.layout.side, dataset.handle.id
     if side is None:
         return
-    wanted = [one for one in blocks if not _is_good(side, dataset_id, one)]
-    head = next((one for one in blocks if one.hash == dataset.layout.refs.get(HEAD)), None)
-    for _, place in places:
-        if place.side is None or not _says_signed(place.side):
+    wanted = [block for block in blocks if not _is_good(side, dataset_id, block)]
+    head = next((block for block in blocks if block.hash == dataset.layout.refs.get(HEAD)), None)
+    for _, remote in remotes:
+        if remote.side is None or not _says_signed(remote.side):
             continue
-        found = _good_ones(place.side, dataset_id, wanted) if wanted else []
+        found = _good_ones(remote.side, dataset_id, wanted) if wanted else []
         for hashed, signed in found:
             yield _write(dataset.folder, side, path_of(hashed.hash), encode(signed, BLOCK_SIGNATURES))
             wanted.remove(hashed)
         if head is not None and not _is_good_head(side, dataset_id, head):
             with suppress(OdfError):
-                of_head = read_head_signatures(place.side, dataset_id, head)
+                of_head = read_head_signatures(remote.side, dataset_id, head)
                 if of_head is not None:
                     yield _write(dataset.folder, side, HEAD_PATH, encode(of_head, HEAD_SIGNATURES))
 
@@ -210,7 +210,7 @@ def _good_ones(
 
 def _write(folder: Path, side: SideFiles, path: str, data: bytes) -> str:
     try:
-        put_aside(folder / path)
+        make_way_for(folder / path)
     except OSError as error:
         raise OdfError(f"Cannot write {folder / path}: {error.strerror}") from error
     side.write(path, data)

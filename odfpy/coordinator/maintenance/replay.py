@@ -95,7 +95,7 @@ def replay_all(this: Verification, storage: Storage, engine_for: EngineFor, *, f
         for number, (hashed, after) in enumerate(zip(this.blocks, this.states, strict=True)):
             event = hashed.block.event
             if isinstance(event, ExecuteTransform):
-                this.tell("replaying", number)
+                this.report("replaying", number)
                 this.replayed += 1
                 checkpoint = kept.checkpoint if from_start else _recorded_checkpoint(this, state)
                 before = ReplayState(checkpoint, kept.arrangement)

@@ -31,9 +31,9 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.names import DatasetAlias, DatasetPattern, is_pattern
 from odfpy.errors import ConcurrentUpdate, DatasetNotFound, OdfError, UsageError
 from odfpy.http.url import without_user
+from odfpy.repository.locations.listing import ListedDataset, list_datasets
+from odfpy.repository.locations.open import is_writable, open_dataset
 from odfpy.repository.objects import run_all
-from odfpy.repository.places.listing import ListedDataset, list_datasets
-from odfpy.repository.places.open import is_writable, open_dataset
 
 GOOD_WHILE = Duration.parse("2w")
 """Default minimum age of garbage; no running push has started earlier."""

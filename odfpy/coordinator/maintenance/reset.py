@@ -67,7 +67,7 @@ def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetRes
     after = validate(kept)
     if after.dataset_id != dataset.handle.id:
         raise IntegrityError(f"{dataset.handle}: the block {wanted} belongs to another dataset, {after.dataset_id}")
-    Lineage(storage).refuse_circle(dataset, after)
+    Lineage(storage).refuse_cycle(dataset, after)
     slice_files(dataset.layout.data, slices_of(kept))  # the slices may be gone, unless the head's history has them
     dropped = blocks.keys() - {hashed.hash for hashed in kept}
     return ResetResult(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from odfpy.coordinator.storage.storage import Storage, lost_name_of
+from odfpy.coordinator.storage.storage import Storage, last_known_name
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.dataset.names import DatasetAlias, DatasetPattern, is_pattern
 from odfpy.errors import AlreadyExists, OdfError
@@ -27,12 +27,12 @@ def restore_names(storage: Storage, refs: Sequence[str] | None) -> dict[DatasetI
     done: dict[DatasetId, tuple[str, ...]] = {}
     for damaged in storage.scan()[1]:
         folder = storage.odf / "datasets" / damaged.name
-        alias = lost_name_of(folder)
+        alias = last_known_name(folder)
         with suppress(OdfError):  # what is not a dataset at all is reported when datasets are listed
             dataset_id = DatasetId.parse(f"{DID_ODF_PREFIX}{damaged.name}")
             if alias is not None and (refs is None or any(_means(ref, dataset_id, alias) for ref in refs)):
                 with storage.editing(), suppress(AlreadyExists):
-                    storage.name_again(dataset_id, alias)
+                    storage.restore_name(dataset_id, alias)
                     done[dataset_id] = (str(folder / "info" / "alias"),)
     return done
 

@@ -81,6 +81,6 @@ class Verification:
         found = (finding for finding in self.findings if finding.severity is Severity.ERROR)
         return bool(self.states) and all(finding.check in (CHECKPOINT, SIGNATURE) for finding in found)
 
-    def tell(self, action: str, number: int) -> None:
+    def report(self, action: str, number: int) -> None:
         """Report the progress."""
         self.progress(Progress(str(self.dataset.handle), action, number, len(self.blocks), "blocks"))

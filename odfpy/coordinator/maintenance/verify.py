@@ -30,7 +30,7 @@ from odfpy.chain.state import ChainState
 from odfpy.chain.stores.object_store import ObjectStore
 from odfpy.coordinator.lineage.graph import DependencyCycle
 from odfpy.coordinator.maintenance.batch import BatchVerifier, finding_of, moments
-from odfpy.coordinator.maintenance.damage import damage_of, unreadable_told
+from odfpy.coordinator.maintenance.damage import damage_of, unreadable_as_finding
 from odfpy.coordinator.maintenance.replay import remark_on_histories, replay_all
 from odfpy.coordinator.maintenance.report import Finding, LinkedFiles, Severity, VerifyReport
 from odfpy.coordinator.maintenance.verification import CHECKPOINT, SIGNATURE, Verification
@@ -88,9 +88,9 @@ def verify(
     _verify_chain(this)
     _remark_on_future(this)
     linked: LinkedFiles | None = None
-    with unreadable_told(dataset, this.findings):
+    with unreadable_as_finding(dataset, this.findings):
         for number, (hashed, state) in enumerate(zip(this.blocks, this.states, strict=True)):
-            this.tell("checking files", number)
+            this.report("checking files", number)
             _verify_files(this, hashed, state)
         linked = verify_links(this)
     _remark_on_missing(this)
@@ -117,13 +117,11 @@ def verify(
     )
 
 
-def with_circle(report: VerifyReport, circle: DependencyCycle | None) -> VerifyReport:
+def with_cycle(report: VerifyReport, cycle: DependencyCycle | None) -> VerifyReport:
     """Add a finding to the report, if the dataset is derived from itself."""
-    if circle is None:
+    if cycle is None:
         return report
-    finding = Finding(
-        severity=Severity.ERROR, check="lineage", message=circle.message, hint=circle.hint, code=circle.code
-    )
+    finding = Finding(severity=Severity.ERROR, check="lineage", message=cycle.message, hint=cycle.hint, code=cycle.code)
     return replace(report, findings=(*report.findings, finding))
 
 
@@ -258,7 +256,7 @@ def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, dat
 
 def _compare_with_batch(this: Verification, batch: BatchVerifier, *, each: bool) -> None:
     for moment in moments(this.blocks, this.states, each=each):
-        this.tell("comparing with the batch result", moment.hashed.block.sequence_number)
+        this.report("comparing with the batch result", moment.hashed.block.sequence_number)
         try:
             found = batch.compare(this.dataset, moment)
         except OdfError as error:

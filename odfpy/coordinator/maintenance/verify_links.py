@@ -103,7 +103,7 @@ class LinkedCheck:
         """
         if choice.is_whole or not len(names):
             return names
-        if choice.is_empty or choice.wants_what_is_there:
+        if choice.is_empty or choice.allows_missing:
             return names[:0]
         chosen = HashSet()
         for _ in linked_in(linked_slices(blocks), self.dataset.layout, choice, chosen):

@@ -116,7 +116,12 @@ class GuardedDatasets:
     def _inputs_of(self, dataset_id: DatasetId) -> set[DatasetId]:
         """Return all that a dataset was ever derived from."""
         events = (hashed.block.event for hashed in self._storage.get(dataset_id).chain.in_order())
-        return {one.dataset_id for event in events if isinstance(event, ExecuteTransform) for one in event.query_inputs}
+        return {
+            query_input.dataset_id
+            for event in events
+            if isinstance(event, ExecuteTransform)
+            for query_input in event.query_inputs
+        }
 
     def _unknown(self, dataset_id: DatasetId) -> UnknownProvenance:
         name = self._storage.get(dataset_id).handle

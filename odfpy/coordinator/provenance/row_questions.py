@@ -138,7 +138,7 @@ class TraceGroups:
 
     def _stays(self, rows: Sequence[DatasetRow]) -> Mapping[int, int]:
         """Return, for each row, the last run of the same query before an equal row was added again."""
-        following = self.rows.saying_the_same(rows)
+        following = self.rows.equal_to_any(rows)
         found = {}
         for row in rows:
             at = self._as_of(row)

@@ -111,7 +111,7 @@ class DatasetRows:
             key = tuple(repr(row.get(name)) for name in self.columns)
             yield DatasetRow(offset, OperationType(operation), row, key)
 
-    def latest_before(self, row: DatasetRow) -> int | None:
+    def last_addition_before(self, row: DatasetRow) -> int | None:
         """Return the last earlier row that added what a row retracts; None if there is none."""
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in reversed(self.slices):
@@ -123,7 +123,7 @@ class DatasetRows:
                     return found.offset
         return None
 
-    def same_before(self, row: DatasetRow, first: int) -> Iterator[DatasetRow]:
+    def equal_before(self, row: DatasetRow, first: int) -> Iterator[DatasetRow]:
         """Yield the rows from an offset up to a row that are equal to it."""
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in overlapping(self.slices, first, row.offset):
@@ -132,7 +132,7 @@ class DatasetRows:
                 if first <= found.offset < row.offset and found.key == row.key:
                     yield found
 
-    def saying_the_same(self, rows: Sequence[DatasetRow]) -> Mapping[RowKey, Sequence[int]]:
+    def equal_to_any(self, rows: Sequence[DatasetRow]) -> Mapping[RowKey, Sequence[int]]:
         """Return the offsets of all rows equal to one of some rows, from the first of these on, by key."""
         keys, times = (
             {row.key for row in rows},
@@ -147,7 +147,7 @@ class DatasetRows:
                     found[row.key].append(row.offset)
         return found
 
-    def taking_back(self, keys: Collection[RowKey], first: int, last: int) -> list[int]:
+    def retractions_of(self, keys: Collection[RowKey], first: int, last: int) -> list[int]:
         """Return the rows in a range of offsets that retract rows with one of the keys.
 
         Args:

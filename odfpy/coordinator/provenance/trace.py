@@ -55,9 +55,9 @@ class TracedDatasets:
             DependencyCycle: there is no such order.
         """
         lineage = Lineage(self.storage)
-        circle = lineage.circle_below(dataset_id)
-        if circle is not None:
-            raise circle
+        cycle = lineage.cycle_above(dataset_id)
+        if cycle is not None:
+            raise cycle
         ordered = lineage.in_order([self.storage.get(dataset_id)], with_inputs=True)
         return [dataset.handle.id for dataset in reversed(ordered)]
 
@@ -127,7 +127,9 @@ class _Hop:
             rows=shown,
             origins={},
             steps=tuple(Step(step.alias, step.query_class, step.reason, step.query) for step in self.steps),
-            columns=tuple(dict.fromkeys(self._column(one, last) for one in self._origins if self._is_used(one))),
+            columns=tuple(
+                dict.fromkeys(self._column(origin, last) for origin in self._origins if self._is_used(origin))
+            ),
             check=check,
             remark=remark,
             followed=True,
@@ -198,11 +200,11 @@ class _Hop:
         run = self._run_of(row.offset)
         data = run.event.new_data
         first = row.offset if data is None else data.offset_interval.start
-        return sum(question.sign(one) == question.sign(row) for one in self.rows.same_before(row, first))
+        return sum(question.sign(one) == question.sign(row) for one in self.rows.equal_before(row, first))
 
     def _traced_row(self, row: DatasetRow, found: Mapping[int, DatasetRow], run: TransformRun) -> TracedRow:
         made_of = self._made_of(row.offset)
-        takes_back = self.rows.latest_before(row) if row.operation.weight < 0 else None
+        takes_back = self.rows.last_addition_before(row) if row.operation.weight < 0 else None
         because = () if self.by_rows else self._because_of(row, found, run)
         return TracedRow(
             offset=row.offset,
@@ -239,7 +241,10 @@ class _Hop:
         if self._searches == 0 or row.operation.weight > 0:
             return set()
         self._searches -= 1
-        firsts = [0 if one.prev_offset is None else one.prev_offset + 1 for one in run.event.query_inputs]
+        firsts = [
+            0 if query_input.prev_offset is None else query_input.prev_offset + 1
+            for query_input in run.event.query_inputs
+        ]
         news = [
             0 if one.new_offset is None else one.new_offset + 1 - first
             for one, first in zip(run.event.query_inputs, firsts, strict=True)
@@ -270,7 +275,7 @@ class _Hop:
             interval = item.interval
             if keys and interval.new_offset is not None:
                 first = 0 if interval.prev_offset is None else interval.prev_offset + 1
-                found |= {(number, offset) for offset in rows.taking_back(keys, first, interval.new_offset)}
+                found |= {(number, offset) for offset in rows.retractions_of(keys, first, interval.new_offset)}
         return found
 
     def _rows_of(self, run: TransformRun, cited: Sequence[tuple[int, int]] | CitedRows | set[tuple[int, int]]) -> Rows:

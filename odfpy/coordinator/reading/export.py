@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odfpy.coordinator.reading.export_place import ExportTarget
 from odfpy.coordinator.reading.export_sidecar import (
     IN_FOLDER,
     KIND,
@@ -23,6 +22,7 @@ from odfpy.coordinator.reading.export_sidecar import (
     sidecar_of,
     unlisted_files,
 )
+from odfpy.coordinator.reading.export_target import ExportTarget
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
 from odfpy.data.multihash import Multihash
 from odfpy.data.rows.files import RowFileOptions
@@ -100,7 +100,7 @@ def export(service: QueryService, query: Query, options: ExportOptions, progress
     with service.run(query) as answer:
         manifest = _described(service, query, answer, options)
         try:
-            with place.made_aside() as folder:
+            with place.write_to_temporary() as folder:
                 files = _write(folder, answer.schema, _report(answer, place.to.name, progress), options)
                 (folder / place.sidecar.name).write_bytes(_completed(manifest, files))
         except OSError as error:
@@ -136,10 +136,10 @@ def _write(
 
 def _completed(manifest: dict[str, Any], files: list[FileInFolder]) -> bytes:
     """Return the sidecar, with its files."""
-    manifest["rows"] = sum(one.info.num_rows for one in files)
+    manifest["rows"] = sum(file.info.num_rows for file in files)
     manifest["files"] = [
-        {"path": one.path, "rows": one.info.num_rows, "size": one.info.size, "hash": str(one.info.hash)}
-        for one in files
+        {"path": file.path, "rows": file.info.num_rows, "size": file.info.size, "hash": str(file.info.hash)}
+        for file in files
     ]
     return f"{json.dumps(manifest, indent=2, ensure_ascii=False)}\n".encode()
 

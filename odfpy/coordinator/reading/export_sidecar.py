@@ -65,7 +65,7 @@ def read_sidecar(sidecar: Path) -> Mapping[str, Any]:
 def _is_export(manifest: Any) -> bool:
     match manifest:
         case {"kind": kind, "rows": int(), "files": [*files]} if kind == KIND:
-            return all(_is_file(one) for one in files)
+            return all(_is_file(file) for file in files)
     return False
 
 

@@ -74,7 +74,7 @@ def signature_trees(signed: BlockSigners) -> list[dict[str, Any]]:
     """Return the signers of a block as JSON trees, or the error in the signatures."""
     if signed.error is not None:
         return [{"error": signed.error.message, "code": signed.error.code, "hint": signed.error.hint}]
-    return [{"signer": str(one.key), "name": one.name, "time": str(one.time)} for one in signed.signers]
+    return [{"signer": str(signer.key), "name": signer.name, "time": str(signer.time)} for signer in signed.signers]
 
 
 def _begun(day: str, time: Timestamp, watermark: Timestamp | None) -> DayOfHistory:

@@ -82,12 +82,12 @@ class WorkspaceResolver:
 
     def owner(self, block: Multihash) -> str | None:
         """Implement `DatasetResolver`."""
-        having = (one for one in self.storage.datasets() if block in one.layout.blocks)
+        having = (dataset for dataset in self.storage.datasets() if block in dataset.layout.blocks)
         return next((str(one.handle) for one in having), None)
 
     def names(self) -> list[str]:
         """Implement `DatasetResolver`."""
-        return [str(one.handle) for one in self.storage.datasets()]
+        return [str(dataset.handle) for dataset in self.storage.datasets()]
 
     @property
     def listing(self) -> str:

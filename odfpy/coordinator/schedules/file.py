@@ -77,7 +77,7 @@ def changed_path(storage: WorkspaceFolder) -> Path:
     return storage.odf / "automation" / "changed"
 
 
-def tell_changed(storage: WorkspaceFolder) -> None:
+def notify_changed(storage: WorkspaceFolder) -> None:
     """Notify schedulers of a changed schedule; otherwise they notice it some seconds later."""
     path = changed_path(storage)
     with suppress(OSError):

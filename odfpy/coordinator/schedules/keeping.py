@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from odfpy.codec.tree import TreeError, format_path
 from odfpy.codec.yaml import load_documents
-from odfpy.coordinator.lineage.circles import is_copy
-from odfpy.coordinator.schedules.file import remove_schedule, save_schedule, tell_changed
+from odfpy.coordinator.lineage.cycles import is_copy
+from odfpy.coordinator.schedules.file import notify_changed, remove_schedule, save_schedule
 from odfpy.coordinator.schedules.form import Target, read_schedule, require_target
 from odfpy.coordinator.schedules.schedule import DatasetSchedule
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
@@ -58,7 +58,7 @@ def keep_schedule(dataset: StoredDataset, schedule: DatasetSchedule) -> None:
     """
     require_target(schedule, Target.of(dataset.state, is_copy=is_copy(dataset)), str(dataset.handle))
     save_schedule(dataset.folder, schedule)
-    tell_changed(dataset.workspace_folder)
+    notify_changed(dataset.workspace_folder)
 
 
 def drop_schedule(dataset: StoredDataset) -> bool:
@@ -69,5 +69,5 @@ def drop_schedule(dataset: StoredDataset) -> bool:
     """
     had_one = remove_schedule(dataset.folder)
     if had_one:
-        tell_changed(dataset.workspace_folder)
+        notify_changed(dataset.workspace_folder)
     return had_one

@@ -20,7 +20,7 @@ from odfpy.codec import flatbuffers_reader
 from odfpy.data.lru_cache import LruCache
 from odfpy.data.multihash import Multihash
 from odfpy.errors import OdfError
-from odfpy.files import written_aside
+from odfpy.files import replaced_atomically
 from odfpy.values import dataclass
 
 FORMAT: Final = 3
@@ -105,5 +105,5 @@ def _write(file: Path, state: ChainState) -> None:
 
     data = flatbuffers_writer.write(state)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with written_aside(file) as temporary:
+    with replaced_atomically(file) as temporary:
         temporary.write_bytes(_heading() + Multihash.of(data).digest + data)

@@ -30,7 +30,7 @@ class SourceClock:
         self._any_time = any_time
         self._told: Timestamp | None = None
 
-    def hear(self, time: Timestamp) -> None:
+    def note_time(self, time: Timestamp) -> None:
         """Note the time that the source states."""
         self._told = time
         self.ahead = Duration.between(time, Timestamp.now())

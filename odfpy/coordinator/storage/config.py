@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.errors import MalformedManifest, OdfError, UsageError, did_you_mean
-from odfpy.files import changing, config_files, read_regular, replace_file
+from odfpy.files import config_files, locked_for_change, read_regular, replace_file
 from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS, WORKSPACE_SECTIONS
 from odfpy.settings.setting import Section, Setting, Value, settings_in
 from odfpy.values import dataclass
@@ -128,7 +128,7 @@ class Config:
         if path is None:
             raise UsageError("Settings of a dataset are not those of a user", hint="Omit --user or --dataset.")
         value = None if text is None else parse(setting, text)
-        with changing(path):  # so that no concurrent change is lost
+        with locked_for_change(path):  # so that no concurrent change is lost
             values = _read(path, self._settings)
             if value is None:
                 values.pop(setting.key, None)

@@ -28,7 +28,7 @@ from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
 from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFound, OdfError, did_you_mean
-from odfpy.files import TEMPORARY, changing, configuration_folder, make_folder, sync_folder
+from odfpy.files import TEMPORARY, configuration_folder, locked_for_change, make_folder, sync_folder
 from odfpy.repository.documents import load_document, save_document
 from odfpy.settings.sections import ProofsSection
 from odfpy.values import dataclass
@@ -260,7 +260,7 @@ class UserKeys:
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Read the keys of others again, and prevent concurrent changes."""
-        with changing(self._trusted):
+        with locked_for_change(self._trusted):
             self.__dict__.pop("trusted", None)
             yield
 

@@ -217,9 +217,9 @@ def _block_of_name(dataset: StoredDataset, text: str) -> Multihash | None:
 def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) -> Multihash:
     last = blocks[0].block.sequence_number
     if text.isdecimal() and len(text) < len(str(blocks[0].hash)):
-        found = [one for one in blocks if one.block.sequence_number == int(text)]
+        found = [block for block in blocks if block.block.sequence_number == int(text)]
     else:
-        found = [one for one in blocks if str(one.hash).startswith(text)] if _is_hash(text) else []
+        found = [block for block in blocks if str(block.hash).startswith(text)] if _is_hash(text) else []
     if len(found) == 1:
         return found[0].hash
     if len(text) == len(str(blocks[0].hash)) and _is_hash(text) and Multihash.parse(text) in dataset.layout.blocks:

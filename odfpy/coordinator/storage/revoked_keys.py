@@ -20,7 +20,7 @@ from odfpy.chain.revocations import KeyRevocation, KnownRevocations, honoured_in
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import MalformedManifest
-from odfpy.files import changing, configuration_folder
+from odfpy.files import configuration_folder, locked_for_change
 from odfpy.repository.documents import load_document, save_document
 from odfpy.values import dataclass
 
@@ -72,7 +72,7 @@ class RevokedKeysFile:
             named: keys that matter to the user, about which everything is remembered.
         """
         # Concurrent processes must not overwrite each other's additions.
-        with changing(self._path):
+        with locked_for_change(self._path):
             known = self.load()
             names = {str(key) for key in named}
             every = tuple(dict.fromkeys((*known.learnt, *learnt)))
@@ -115,7 +115,7 @@ def end_of_key(
         now: the time of the signature.
     """
     statements = (*known.get(dataset_id), *honoured_in(layout.side, dataset_id, [key]))
-    return next((one for one in statements if one.key == str(key) and one.has_come(now)), None)
+    return next((statement for statement in statements if statement.key == str(key) and statement.has_come(now)), None)
 
 
 def announce(key: ActorId, layout: DatasetLayout, dataset_id: DatasetId, known: KnownRevocations) -> None:

@@ -139,7 +139,7 @@ def _holds(dataset: StoredDataset, name: str, dropped: set[Multihash]) -> bool:
     """Return whether a reference leads to blocks that the head loses; True for damaged ones."""
     try:
         target = dataset.layout.refs.get(name)
-        return target is not None and any(one.hash in dropped for one in dataset.chain.iter_blocks(target))
+        return target is not None and any(block.hash in dropped for block in dataset.chain.iter_blocks(target))
     except OdfError:
         return True
 

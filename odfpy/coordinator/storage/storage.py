@@ -34,7 +34,7 @@ from odfpy.errors import (
     OdfError,
     UsageError,
 )
-from odfpy.files import put_aside, replace_file, sync_folder
+from odfpy.files import make_way_for, replace_file, sync_folder
 
 if TYPE_CHECKING:
     from odfpy.coordinator.storage.approvals import Approvals
@@ -101,7 +101,7 @@ class Storage(WorkspaceFolder):
                 return dataset
         for damaged in nameless:
             folder = self.odf / "datasets" / damaged.name
-            if parsed in (lost_name_of(folder), self._name_in(folder)):
+            if parsed in (last_known_name(folder), self._name_in(folder)):
                 raise damaged.error
         names = [str(dataset.handle) for dataset in datasets]
         hint = did_you_mean_dataset(str(parsed), names, otherwise="`odf list` shows the datasets of the workspace.")
@@ -204,7 +204,7 @@ class Storage(WorkspaceFolder):
         self._tell_names()
         return StoredDataset.load(dataset.folder, self)
 
-    def name_again(self, dataset_id: DatasetId, alias: DatasetAlias) -> StoredDataset:
+    def restore_name(self, dataset_id: DatasetId, alias: DatasetAlias) -> StoredDataset:
         """Give a name to a dataset that has lost its own; call it under `editing`.
 
         Raises:
@@ -218,7 +218,7 @@ class Storage(WorkspaceFolder):
         self._tell_names()
         return StoredDataset.load(folder, self)
 
-    def has_lost_its_name(self, ref: str) -> bool:
+    def has_no_name(self, ref: str) -> bool:
         """Return whether the text is the id of a dataset without a readable name."""
         return ref.startswith(DID_ODF_PREFIX) and any(
             f"{DID_ODF_PREFIX}{damaged.name}" == ref for damaged in self.scan()[1]
@@ -294,7 +294,7 @@ class Storage(WorkspaceFolder):
     def _write_alias(folder: Path, alias: DatasetAlias) -> None:
         file = folder / "info" / "alias"
         try:
-            put_aside(file)
+            make_way_for(file)
         except OSError as error:
             raise OdfError(f"Cannot write {file}: {error.strerror}") from error
         replace_file(file, f"{alias}\n".encode())
@@ -309,7 +309,7 @@ def is_folder_name(name: str) -> bool:
     return True
 
 
-def lost_name_of(folder: Path) -> DatasetAlias | None:
+def last_known_name(folder: Path) -> DatasetAlias | None:
     """Return the name by which a dataset was last pushed, or else pulled, without an account; None if unknown."""
     from odfpy.repository.registry import Aliases  # only datasets without a name need it
 

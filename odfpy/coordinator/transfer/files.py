@@ -25,13 +25,13 @@ def choice_of(folder: Path) -> LinkFilter:
     return LinkFilter.parse(Config.of_dataset(folder).section(CopySection).files)
 
 
-def remember_choice(folder: Path, choice: LinkFilter) -> None:
+def save_choice(folder: Path, choice: LinkFilter) -> None:
     """Save the choice as a setting of the dataset in a folder, unless it is the default."""
     if choice_of(folder) != choice:
         Config.of_dataset(folder).set(SETTING, None if choice.is_whole else str(choice))
 
 
-def wanted_here(folder: Path, asked: LinkFilter | None) -> WantedFiles:
+def files_to_fetch(folder: Path, asked: LinkFilter | None) -> WantedFiles:
     """Return which linked objects a pull fetches.
 
     Args:
@@ -41,7 +41,7 @@ def wanted_here(folder: Path, asked: LinkFilter | None) -> WantedFiles:
     return WantedFiles(choice_of(folder)) if asked is None else WantedFiles(asked, complete=True)
 
 
-def sent_from(folder: Path, state: ChainState, asked: LinkFilter | None) -> WantedFiles:
+def files_to_send(folder: Path, state: ChainState, asked: LinkFilter | None) -> WantedFiles:
     """Return which linked objects a push sends: for a copy with some files only, those that it has.
 
     Args:

@@ -14,14 +14,14 @@ from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.transfer.files import remarks_on
-from odfpy.coordinator.transfer.known_places import was_head_here
+from odfpy.coordinator.transfer.known_remotes import was_local_head
 from odfpy.data.amounts import count_of
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue, OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.repository.divergence import DatasetsDiverged
-from odfpy.repository.places.open import open_dataset
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
 
 
@@ -61,11 +61,11 @@ def _was_here(dataset: StoredDataset, url: str) -> bool:
     """Return whether the head of another place was once the head here."""
     with suppress(OdfError):  # the next attempt reports its errors
         there = open_dataset(url).refs.get(HEAD)
-        return there is not None and was_head_here(dataset, url, there)
+        return there is not None and was_local_head(dataset, url, there)
     return False
 
 
-def name_in(url: str) -> DatasetAlias:
+def dataset_name_in(url: str) -> DatasetAlias:
     """Return the name of a dataset by its URL.
 
     Raises:
@@ -80,7 +80,7 @@ def name_in(url: str) -> DatasetAlias:
         ) from error
 
 
-def without_memory_of_user(result: PullResult, remote: str) -> PullResult:
+def with_note_on_credentials(result: PullResult, remote: str) -> PullResult:
     """Add a note to a result if a place is remembered without the credentials in its URL."""
     if result.error is not None or without_user(remote) == remote:
         return result

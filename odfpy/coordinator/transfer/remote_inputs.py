@@ -12,8 +12,8 @@ from odfpy.chain.stores.ref_store import HEAD
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, InvalidValue, OdfError
 from odfpy.http.url import without_user
-from odfpy.repository.places.listing import ListedDataset, NotListable, list_datasets
-from odfpy.repository.places.open import open_dataset
+from odfpy.repository.locations.listing import ListedDataset, NotListable, list_datasets
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.registry import RepositoryRegistry, resolve_remote
 from odfpy.values import dataclass
 
@@ -72,5 +72,5 @@ class InputElsewhere:
         return False
 
 
-def _folder_of(place: str) -> str:
-    return place.rstrip("/").rpartition("/")[0]
+def _folder_of(url: str) -> str:
+    return url.rstrip("/").rpartition("/")[0]

@@ -9,7 +9,7 @@ from odfpy.coordinator.storage.storage import Storage
 from odfpy.dataset.names import DatasetPattern, is_pattern, is_url
 from odfpy.errors import DatasetNotFound, InvalidValue, RepositoryNotFound
 from odfpy.http.url import without_user
-from odfpy.repository.places.open import in_bucket, is_path
+from odfpy.repository.locations.open import in_bucket, is_path
 from odfpy.repository.registry import RepositoryRegistry
 
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
@@ -54,7 +54,7 @@ def _fits_here(text: str, storage: Storage) -> bool:
 
 
 def _fitting(ref: str, registry: RepositoryRegistry) -> Iterator[str]:
-    from odfpy.repository.places.listing import list_datasets
+    from odfpy.repository.locations.listing import list_datasets
 
     if is_url(ref) or is_path(ref):
         place, _, text = ref.rpartition("/")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from odfpy.dataset.names import is_url
 from odfpy.errors import OdfError, UsageError
 from odfpy.http.url import without_user
-from odfpy.repository.places.listing import ListedDataset, list_datasets
-from odfpy.repository.places.open import is_path, normalize_url
+from odfpy.repository.locations.listing import ListedDataset, list_datasets
+from odfpy.repository.locations.open import is_path, normalize_url
 from odfpy.repository.registry import RepositoryRegistry
 
 
@@ -48,7 +48,7 @@ def search_repositories(
         UsageError: there is nowhere to look.
         InvalidValue, RepositoryNotFound: a place is invalid.
     """
-    where = [place_of(registry, place) for place in places]
+    where = [prefix_and_url_of(registry, repository) for repository in places]
     if not where:
         where = [(f"{item.name}/", item.url) for item in registry.list()]
     if not where:
@@ -69,7 +69,7 @@ def search_repositories(
     return found, problems
 
 
-def place_of(registry: RepositoryRegistry, place: str) -> tuple[str, str]:
+def prefix_and_url_of(registry: RepositoryRegistry, place: str) -> tuple[str, str]:
     """Return the prefix of references to a repository, and its URL; given its name, a path or a URL.
 
     Raises:

@@ -7,7 +7,7 @@ from odfpy.http.limits import TransferLimits, set_limits
 from odfpy.settings.sections import TransferSection
 
 
-def put_in_force(config: Config) -> Config:
+def apply_transfer_limits(config: Config) -> Config:
     """Apply the settings to all HTTP clients of this process, which share them; return the settings."""
     transfer = config.section(TransferSection)
     set_limits(TransferLimits(transfer.least_speed, transfer.window, transfer.max_unpacked))

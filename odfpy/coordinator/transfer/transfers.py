@@ -15,17 +15,17 @@ from odfpy.coordinator.storage.keys import UserKeys, required_signers
 from odfpy.coordinator.storage.locks import writer_lock
 from odfpy.coordinator.storage.results import ProgressSink, PullResult
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.coordinator.transfer.files import remember_choice, sent_from, wanted_here
-from odfpy.coordinator.transfer.known_places import KnownPlaces, heads_seen
+from odfpy.coordinator.transfer.files import files_to_fetch, files_to_send, save_choice
+from odfpy.coordinator.transfer.known_remotes import KnownRemotes, seen_heads_of
 from odfpy.coordinator.transfer.outcomes import (
     bytes_reporter,
+    dataset_name_in,
     hint_if_diverged,
-    name_in,
     pull_result,
+    with_note_on_credentials,
     with_reference,
-    without_memory_of_user,
 )
-from odfpy.coordinator.transfer.push_places import require_place
+from odfpy.coordinator.transfer.push_targets import check_push_target
 from odfpy.coordinator.transfer.remote_inputs import InputElsewhere
 from odfpy.data.link_filter import LinkFilter
 from odfpy.data.multihash import Multihash
@@ -36,8 +36,8 @@ from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.exchange import fetch_dataset, send_dataset
-from odfpy.repository.places.index import IndexEntry, enter, has_index
-from odfpy.repository.places.open import is_path, normalize_url
+from odfpy.repository.locations.index import IndexEntry, enter, has_index
+from odfpy.repository.locations.open import is_path, normalize_url
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.registry import Aliases, normalize_remote, resolve_remote
 from odfpy.repository.transfer.linked import WantedFiles
@@ -67,7 +67,7 @@ class CopyLimits:
         return None if self.future else Timestamp.now()
 
 
-class Transfers(KnownPlaces):
+class Transfers(KnownRemotes):
     """Transfers between a workspace and other places; used by pull, push and clone."""
 
     @property
@@ -90,7 +90,7 @@ class Transfers(KnownPlaces):
             with suppress(ReferenceNotThere):
                 return self.pull_reference(dataset, url, dataset.branch, taking, progress=progress)
         name, place = str(dataset.handle), without_user(url)
-        seen, files = heads_seen(dataset.folder), wanted_here(dataset.folder, taking.files)
+        seen, files = seen_heads_of(dataset.folder), files_to_fetch(dataset.folder, taking.files)
 
         options = TransferOptions(
             clock=taking.clock,
@@ -109,7 +109,7 @@ class Transfers(KnownPlaces):
                     raise
                 # Only now: a copy that is merely ahead loses nothing.
                 result = fetch_dataset(url, dataset.layout, replace(options, force=True), progress=reporter)
-        remember_choice(dataset.folder, files.choice)
+        save_choice(dataset.folder, files.choice)
         seen.remember(url, result.source_head)
         undo = f"`odf reset {name} {result.old_head}` restores it, until `odf gc` has run"
         return pull_result(name, result, lambda: dataset.reloaded().state, source=place, if_dropped=undo)
@@ -136,7 +136,7 @@ class Transfers(KnownPlaces):
             clock=taking.clock,
             expected_id=dataset.handle.id,
             required=self.required,
-            files=wanted_here(dataset.folder, taking.files),
+            files=files_to_fetch(dataset.folder, taking.files),
         )
         reporter = bytes_reporter(name, f"pulling {reference}", progress)
         result = fetch_reference(url, layout, reference, options, progress=reporter)
@@ -174,7 +174,7 @@ class Transfers(KnownPlaces):
             )
         url = resolve_remote(self._target(dataset, to, several=several), self.registry)
         reporter = bytes_reporter(name, f"pushing {reference}", progress)
-        files = sent_from(dataset.folder, dataset.state, None)
+        files = files_to_send(dataset.folder, dataset.state, None)
         result = send_reference(layout, url, reference, force=force, files=files, progress=reporter)
         return with_reference(pull_result(name, result, layout.on(reference).chain.state), reference)
 
@@ -212,7 +212,7 @@ class Transfers(KnownPlaces):
             expected_id: the id that it must have, None for any.
         """
         url = resolve_remote(ref, self.registry)
-        alias = as_name or name_in(url)
+        alias = as_name or dataset_name_in(url)
         existing = self._existing(alias)
         if existing is not None and expected_id not in (None, existing.handle.id):
             raise AlreadyExists(
@@ -235,13 +235,13 @@ class Transfers(KnownPlaces):
                 clock=taking.clock, expected_id=expected_id, required=self.required, files=WantedFiles(choice)
             )
             moved = fetch_dataset(url, layout, options, progress=bytes_reporter(str(alias), "pulling", progress))
-            remember_choice(folder, choice)
+            save_choice(folder, choice)
             state = moved.state or layout.chain.state()
             result = pull_result(str(alias), moved, lambda: state)
             # Before the dataset appears: without this it would look like one that was made here, and never be pulled
             # again.
             Aliases.of(folder).add("pull", ref)
-            heads_seen(folder).remember(url, moved.source_head)
+            seen_heads_of(folder).remember(url, moved.source_head)
             with self._storage.editing():
                 copy = self._storage.create(alias, state.dataset_id, folder)
             copy.checked_files.update(checked)
@@ -294,7 +294,7 @@ class Transfers(KnownPlaces):
         aliases = self.aliases(dataset)
         target = self._target(dataset, to, several=several)
         url = resolve_remote(target, self.registry)
-        require_place(url, dataset.handle.alias.name.text)
+        check_push_target(url, dataset.handle.alias.name.text)
         place = without_user(url)
         pull = self.pull_command(dataset, normalize_remote(target))
         with hint_if_diverged(dataset, url, pull):
@@ -303,7 +303,7 @@ class Transfers(KnownPlaces):
                 url,
                 force=force,
                 public=public,
-                files=sent_from(dataset.folder, dataset.state, files),
+                files=files_to_send(dataset.folder, dataset.state, files),
                 progress=bytes_reporter(name, "pushing", progress),
             )
         more = f"`{pull}` brings them here, `odf push {name} --force` drops them there"
@@ -314,7 +314,7 @@ class Transfers(KnownPlaces):
         try:
             if to is not None:  # else it is remembered, by an earlier release perhaps with a password
                 aliases.add("push", target)
-            heads_seen(dataset.folder).remember(url, result.new_head)
+            seen_heads_of(dataset.folder).remember(url, result.new_head)
         except OdfError as error:  # the push itself has succeeded
             notes = (*notes, f"the repository could not be remembered for the next time: {error.message}")
         try:
@@ -322,7 +322,7 @@ class Transfers(KnownPlaces):
             self._enter(dataset, url, is_in_repository=several or is_named or (to or "").endswith("/"))
         except OdfError as error:
             notes = (*notes, f"the index of the repository was not written: {error.message}")
-        return without_memory_of_user(replace(pushed, notes=notes), to or "")
+        return with_note_on_credentials(replace(pushed, notes=notes), to or "")
 
     def _enter(self, dataset: StoredDataset, url: str, *, is_in_repository: bool) -> None:
         """Add a pushed dataset to the index of its repository, so that static servers can list it.

@@ -107,7 +107,7 @@ class _Expected:
             order = DependencyOrder(self._derived_from, [dataset_id])
             for item in order.nodes:
                 if item not in self.known:
-                    self.known[item] = None if order.circle_of(item) else self._found_out(self.state_of(item))
+                    self.known[item] = None if order.cycle_of(item) else self._found_out(self.state_of(item))
         return self.known[dataset_id]
 
     def _derived_from(self, dataset_id: DatasetId) -> list[DatasetId]:

@@ -42,9 +42,9 @@ def why_unconfined(storage: Storage, config: Config) -> str | None:
 
     To find out, a sandbox is built in a separate process.
     """
-    from odfpy.sandbox.check import why_not_whole
+    from odfpy.sandbox.check import sandbox_obstacle
 
     settings = engine_settings(storage, config)
     if settings.sandbox is SandboxMode.OFF:
         return "engine.sandbox is off"
-    return "engine.master is a cluster" if settings.is_cluster else why_not_whole()
+    return "engine.master is a cluster" if settings.is_cluster else sandbox_obstacle()

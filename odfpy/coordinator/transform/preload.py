@@ -20,7 +20,7 @@ _FOR_A_COMMIT: Final = (
 
 
 @cache
-def load_for_a_commit() -> None:
+def preload_commit_modules() -> None:
     """Start to import the modules needed for a commit, once, in a separate thread."""
     Thread(target=_load, name="imports for a commit", daemon=True).start()
 

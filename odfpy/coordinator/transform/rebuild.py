@@ -15,7 +15,7 @@ from odfpy.coordinator.transform.intervals import InputDiverged
 from odfpy.coordinator.transform.run import EngineFor, transform_dataset
 
 
-def bring_up_to_date(storage: Storage, dataset: StoredDataset, engine_for: EngineFor, *, reset: bool) -> PullResult:
+def update_derivative(storage: Storage, dataset: StoredDataset, engine_for: EngineFor, *, reset: bool) -> PullResult:
     """Run the query of a derivative over what is new; the caller holds the dataset's lock.
 
     Args:

@@ -25,7 +25,7 @@ from odfpy.coordinator.transform.arrangements import arrangement_at, take_over
 from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.commit import checkpoint_of, commit_run
 from odfpy.coordinator.transform.intervals import InputInterval, have_new_blocks, new_intervals
-from odfpy.coordinator.transform.preload import load_for_a_commit
+from odfpy.coordinator.transform.preload import preload_commit_modules
 from odfpy.coordinator.transform.slices import columns_changed, schema_file, watermark_times, watermarks_before
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval
@@ -91,7 +91,7 @@ def transform_dataset(
             request = replace(
                 request, prev_arrangement_path=str(before) if before else None, new_arrangement_path=str(made)
             )
-        load_for_a_commit()
+        preload_commit_modules()
         response = run(engine, request, inputs, dataset, state)
         versioned = with_version(set_transform, engine.version)
         with stage("commit"):

@@ -9,7 +9,7 @@ from odfpy.coordinator.storage.storage import Storage
 
 if TYPE_CHECKING:
     from odfpy.coordinator.storage.config import Config
-    from odfpy.coordinator.transfer.known_places import KnownPlaces
+    from odfpy.coordinator.transfer.known_remotes import KnownRemotes
     from odfpy.coordinator.transfer.transfers import Transfers
     from odfpy.engine.registry import EngineRegistry
     from odfpy.query.service import QueryService
@@ -31,9 +31,9 @@ class WorkspaceContext:
     def config(self) -> Config:
         """Settings, from this workspace, the folders above it, the user, and defaults."""
         from odfpy.coordinator.storage.config import Config
-        from odfpy.coordinator.transfer.transfer_limits import put_in_force
+        from odfpy.coordinator.transfer.transfer_limits import apply_transfer_limits
 
-        return put_in_force(Config.load(self.storage.root))
+        return apply_transfer_limits(Config.load(self.storage.root))
 
     @cached_property
     def engines(self) -> EngineRegistry:
@@ -43,11 +43,11 @@ class WorkspaceContext:
         return engine_registry(self.storage, self.config)
 
     @cached_property
-    def places(self) -> KnownPlaces:
+    def remotes(self) -> KnownRemotes:
         """The known locations of other copies."""
-        from odfpy.coordinator.transfer.known_places import KnownPlaces
+        from odfpy.coordinator.transfer.known_remotes import KnownRemotes
 
-        return KnownPlaces(self.storage)
+        return KnownRemotes(self.storage)
 
     @cached_property
     def transfers(self) -> Transfers:

@@ -225,9 +225,9 @@ class DatasetRegistry:
             AlreadyExists: the name is taken.
         """
         alias = DatasetAlias.parse(new_name)
-        if self._storage.has_lost_its_name(ref):
+        if self._storage.has_no_name(ref):
             with self._storage.editing():
-                return self._storage.name_again(DatasetId.parse(ref), alias).handle
+                return self._storage.restore_name(DatasetId.parse(ref), alias).handle
         with self._storage.editing(), self._storage.get(ref).writing() as dataset:
             return self._storage.rename(dataset, alias).handle
 

@@ -35,9 +35,9 @@ class Graph:
         """Return the datasets that are directly derived from a dataset."""
         return Lineage(self._storage).dependents_of(self._storage.get(ref).handle.id)
 
-    def circle_below(self, ref: str) -> DependencyCycle | None:
+    def cycle_above(self, ref: str) -> DependencyCycle | None:
         """Return an error for a cycle that a dataset is in or derived from, with how to fix it; None without one."""
-        return Lineage(self._storage).circle_below(self._storage.get(ref).handle.id)
+        return Lineage(self._storage).cycle_above(self._storage.get(ref).handle.id)
 
     def held_back(self) -> dict[DatasetId, tuple[DatasetHandle, ...]]:
         """Return which datasets hold back the watermark of each derivative, recursively; see `LineageNode`."""

@@ -68,9 +68,9 @@ class Maintenance:
             QueryCancelled: the verification was canceled.
         """
         from odfpy.coordinator.maintenance.fsck import with_files
-        from odfpy.coordinator.maintenance.last_verification import remember_verification
+        from odfpy.coordinator.maintenance.last_verification import record_verification
         from odfpy.coordinator.maintenance.restore_names import restore_names
-        from odfpy.coordinator.maintenance.verify import verify, with_circle
+        from odfpy.coordinator.maintenance.verify import verify, with_cycle
 
         named = restore_names(self._storage, None if request.all else request.refs) if request.repair else {}
         if request.all:
@@ -98,7 +98,7 @@ class Maintenance:
                         each_transform=request.each_transform,
                         progress=progress,
                     )
-                report = with_circle(with_files(dataset, report), lineage.circle_of(dataset.handle.id))
+                report = with_cycle(with_files(dataset, report), lineage.cycle_of(dataset.handle.id))
                 if mending is not None:
                     findings = (*report.findings, *mending.findings_beside(report.findings))
                     names = named.get(dataset.handle.id, ())
@@ -106,7 +106,7 @@ class Maintenance:
                 if control is not None:
                     control.check()  # an interrupted check is no verification
                 if not any(finding.code == SandboxRequired.code for finding in report.findings):
-                    remember_verification(dataset, report, integrity_only=request.integrity_only)
+                    record_verification(dataset, report, integrity_only=request.integrity_only)
                 yield report
             if nameless:
                 raise nameless[0].error
@@ -202,9 +202,9 @@ class Maintenance:
             DatasetNotFound: a name or pattern matches nothing.
         """
         from odfpy.coordinator.maintenance.repository_gc import GOOD_WHILE, RepositoryGarbage
-        from odfpy.coordinator.transfer.search import place_of
+        from odfpy.coordinator.transfer.search import prefix_and_url_of
 
-        _, url = place_of(self._context.places.registry, place)
+        _, url = prefix_and_url_of(self._context.remotes.registry, place)
         yield from RepositoryGarbage(url, older_than or GOOD_WHILE, dry_run, progress).collect(all_of(names))
 
     def plan_compact(self, ref: str, options: CompactOptions | None = None) -> CompactResult:

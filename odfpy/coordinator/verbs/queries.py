@@ -63,7 +63,7 @@ class Queries:
             UsageError: the target is inside of the workspace's own folder.
         """
         from odfpy.coordinator.reading.export import ExportOptions, export
-        from odfpy.coordinator.reading.export_place import ExportTarget
+        from odfpy.coordinator.reading.export_target import ExportTarget
         from odfpy.coordinator.reading.projections import moment, table_of
         from odfpy.data.rows.files import RowFileOptions
         from odfpy.query.dialects import dialect_named

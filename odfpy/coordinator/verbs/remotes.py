@@ -32,11 +32,11 @@ class Remotes:
     @property
     def repositories(self) -> RepositoryRegistry:
         """The named repositories."""
-        return self._context.places.registry
+        return self._context.remotes.registry
 
     def aliases(self, ref: str) -> Aliases:
         """Return where a dataset is pulled from and pushed to."""
-        return self._context.places.aliases(self._storage.get(ref))
+        return self._context.remotes.aliases(self._storage.get(ref))
 
     def search(self, text: str = "", places: str | Sequence[str] = ()) -> tuple[list[FoundDataset], list[OdfError]]:
         """Search for datasets in repositories; a failing repository does not affect the others.
@@ -56,7 +56,7 @@ class Remotes:
             NoSuchReference: none of several datasets has a branch or tag; nothing was pushed.
         """
         from odfpy.coordinator.lineage.lineage import Lineage
-        from odfpy.coordinator.maintenance.damage import damage_told
+        from odfpy.coordinator.maintenance.damage import explain_damage
         from odfpy.coordinator.storage.commit import with_time
         from odfpy.coordinator.storage.references import has_reference, require_in_one, without
 
@@ -68,13 +68,13 @@ class Remotes:
             require_in_one(datasets, extras)
 
         def pushed(dataset: StoredDataset) -> Iterator[PullResult]:
-            circle = lineage.circle_of(dataset.handle.id)
-            if circle is not None:  # no one could pull it
-                yield PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=circle)
+            cycle = lineage.cycle_of(dataset.handle.id)
+            if cycle is not None:  # no one could pull it
+                yield PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=cycle)
                 return
             push = partial(transfers.push, dataset, request.to, several=several, force=request.force)
             push = partial(push, public=request.public, files=request.choice, progress=progress)
-            result = with_time(str(dataset.handle), damage_told(dataset)(push))
+            result = with_time(str(dataset.handle), explain_damage(dataset)(push))
             yield result
             for name in extras if result.error is None else ():
                 if several and not has_reference(dataset, name):
@@ -82,6 +82,6 @@ class Remotes:
                     continue
                 send = partial(transfers.push_reference, dataset, name, request.to)
                 send = partial(send, several=several, force=request.force, progress=progress)
-                yield with_time(f"{dataset.handle} {name}", damage_told(dataset)(send))
+                yield with_time(f"{dataset.handle} {name}", explain_damage(dataset)(send))
 
         return chain(map(damaged_result, nameless), chain.from_iterable(map(pushed, datasets)))

@@ -48,7 +48,7 @@ class Sources:
 
         num_commits = count_given(num_commits, "num_commits")
         dataset = self._storage.get(ref)
-        aliases = self._context.places.aliases(dataset).shown("pull")
+        aliases = self._context.remotes.aliases(dataset).shown("pull")
         return source_report(dataset, num_commits, copied_from=next(iter(aliases), None))
 
     def trust(self, ref: str) -> list[KnownSource]:

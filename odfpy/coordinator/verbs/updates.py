@@ -89,7 +89,7 @@ class Updates:
 
         context = self._context
         sign = context.config.section(SignaturesSection).sign
-        return StatusReader(self._storage, context.places, progress, remote=remote, sign=sign).statuses(refs)
+        return StatusReader(self._storage, context.remotes, progress, remote=remote, sign=sign).statuses(refs)
 
     def follow(
         self, request: PullRequest, pace: FollowPace | None = None, *, progress: ProgressSink = silent
@@ -173,7 +173,7 @@ class Updates:
 
         context = self._context
         limits = fetch_limits(context.config)
-        return Puller(self._storage, context.engines, context.places, request, limits, progress)
+        return Puller(self._storage, context.engines, context.remotes, request, limits, progress)
 
     def _observer(self, request: PullRequest) -> PullObserver:
         """Return the observer of a pull; its library is loaded only if it is configured."""
@@ -191,7 +191,7 @@ class Updates:
         if not request.all:
             from odfpy.coordinator.transfer.remote_patterns import expand
 
-            return list(expand(request.refs, self._storage, self._context.places.registry)), []
+            return list(expand(request.refs, self._storage, self._context.remotes.registry)), []
         named, nameless = self._storage.scan()
         return [str(dataset.handle.id) for dataset in named], nameless
 

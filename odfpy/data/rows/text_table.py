@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from odfpy.visible import visible
+from odfpy.escaping import escape_controls
 
 GAP = "  "
 NARROWEST = 16
@@ -31,7 +31,7 @@ def lines_of(
         width: cells of a terminal that a line may take; any number if None.
         heading: what to do to the line of titles, such as making it bold.
     """
-    safe = [[visible(cell) for cell in row] for row in (columns, *rows)]
+    safe = [[escape_controls(cell) for cell in row] for row in (columns, *rows)]
     widths = [max(map(cells, column)) for column in zip(*safe, strict=True)]
     if width is not None:
         fitting = _fitting(widths, width)

@@ -167,7 +167,7 @@ def _columns_read(expression: Any) -> Iterator[str]:
 def _of_unnest(plan: Any, at: int, before: int) -> Iterator[_Way]:
     (below,) = plan.inputs()
     known, name = names_of(below), names_of(plan)[at]
-    made = next((one for one in unnest_columns(plan) if one.column == name), None)
+    made = next((column for column in unnest_columns(plan) if column.column == name), None)
     if made is None:
         yield from _ways(below, known.index(name), before)
         return

@@ -210,7 +210,7 @@ def _ending(channel: Channel, asked: float | None = None) -> Ending | None:
         if isinstance(found, JobProfile):
             here = current() if asked is not None else None
             start = None if here is None else here.part("start")
-            seconds = found.take_in()
+            seconds = found.add_to_current()
             if start is not None and asked is not None:
                 start.add(max(0.0, time.perf_counter() - asked - seconds))
             found = channel.receive(Ending)

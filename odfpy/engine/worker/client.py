@@ -253,7 +253,7 @@ class SparkEngine:
                             began = began or time.monotonic()
                             self._check_time(time.monotonic() - began)
                     case JobProfile() as profile:
-                        profile.take_in()
+                        profile.add_to_current()
                     case Refusal(message, retry):
                         if not retry:
                             raise EngineUnavailable(f"The engine refuses the request: {message}", hint=self._see_log)

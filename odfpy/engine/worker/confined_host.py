@@ -249,7 +249,7 @@ class ConfinedHost:
         self._jobs.send(job)
         answer: Result | JobProfile | None = self._jobs.receive(Result | JobProfile)
         if isinstance(answer, JobProfile):
-            answer.take_in()
+            answer.add_to_current()
             answer = self._jobs.receive(Result)
         if answer is None:
             raise EngineUnavailable(f"The engine crashed: {self._end()}")

@@ -43,7 +43,7 @@ class JobProfile:
         """Return the message for the parts of a stage that is measured elsewhere, too."""
         return cls(cls.of(*whole.parts.values()).text, whole.calls, whole.jobs)
 
-    def take_in(self) -> float:
+    def add_to_current(self) -> float:
         """Add the stages to the current one of this process, if a profile is wanted.
 
         Returns:

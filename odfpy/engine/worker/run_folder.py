@@ -103,7 +103,7 @@ class RunFolder:
         """Stop being the worker; everything but the log is removed."""
         # Before the lock is released: the next holder makes files of the same names, which have to stay. So do those of
         # a worker that has begun in a new folder of this name.
-        if not self.has_lost(descriptor):
+        if not self.has_lost_lock(descriptor):
             self._sweep()
         os.ftruncate(descriptor, 0)
         os.close(descriptor)
@@ -136,10 +136,10 @@ class RunFolder:
         Args:
             descriptor: descriptor of the worker's lock.
         """
-        if not self.has_lost(descriptor):
+        if not self.has_lost_lock(descriptor):
             self.socket_path.unlink(missing_ok=True)
 
-    def has_lost(self, lock: int) -> bool:
+    def has_lost_lock(self, lock: int) -> bool:
         """Return whether the lock file is no longer the holder's, because the folder was removed."""
         try:
             return not os.path.samestat(self._lock_file.stat(), os.fstat(lock))

@@ -229,7 +229,7 @@ class SparkHost:
         self._jobs += 1
         if self._spark is not None:
             with suppress(Exception):  # Java may have died, which the client learns in another way
-                _calls(self._spark).let_go()
+                _calls(self._spark).flush()
 
     def _forget_files(self) -> None:
         from odfpy.engine.spark.process.shared_files import forget

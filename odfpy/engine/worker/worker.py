@@ -118,7 +118,7 @@ class Worker:
     def _reason_to_end(self) -> str | None:
         if death := self.host.death():
             return death
-        if self._run.has_lost(self._lock):
+        if self._run.has_lost_lock(self._lock):
             return "its folder is gone"
         idle = time.monotonic() - self._last_work
         if idle >= self._settings.idle_seconds and not self._queue:

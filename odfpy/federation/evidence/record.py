@@ -88,7 +88,7 @@ class AnswerRecord:
             "plan": self.plan.to_json(),
             "missing": [{"relay": one.relay, "why": one.why} for one in self.missing],
             "datasets": {name: {"id": one.id, "name": one.name} for name, one in self.datasets.items()},
-            "parts": [{"fragment": one.fragment, "statement": one.statement} for one in self.parts],
+            "parts": [{"fragment": part.fragment, "statement": part.statement} for part in self.parts],
             "answer": {"rows": self.rows, "hash": self.hash},
         }
 
@@ -190,8 +190,8 @@ class SignedRecord:
 def _check_types(record: AnswerRecord) -> None:
     texts = [record.software, record.requester, record.hash]
     texts += [text for one in record.missing for text in (one.relay, one.why)]
-    texts += [text for one in record.datasets.values() for text in (one.id, one.name)]
-    texts += [text for one in record.parts for text in (one.fragment, one.statement)]
+    texts += [text for dataset in record.datasets.values() for text in (dataset.id, dataset.name)]
+    texts += [text for part in record.parts for text in (part.fragment, part.statement)]
     if type(record.rows) is not int or any(not isinstance(one, str) for one in texts):
         raise TypeError("another type")
 

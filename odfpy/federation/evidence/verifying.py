@@ -138,7 +138,7 @@ class _Verifier:
         files = self._parts(parts)
         if not self._findings:  # otherwise this would only be a consequential error
             self._answer(files)
-        signed = tuple(one for one in parts.values() if one is not None)
+        signed = tuple(part for part in parts.values() if part is not None)
         return Verification(
             name=self._name,
             query=record.plan.query,

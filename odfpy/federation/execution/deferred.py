@@ -95,7 +95,7 @@ class DeferredQueries:
         Raises:
             OdfError: the relay does not respond.
         """
-        return [query_of(one) for one in self._user.queries()]
+        return [query_of(query) for query in self._user.queries()]
 
     def find(self, query: str) -> DeferredQuery:
         """Return a query, with the current state of its parts.
@@ -119,9 +119,9 @@ class DeferredQueries:
         Raises:
             OdfError: the relay does not respond, or has no such query.
         """
-        for one in self.find(query).parts:
-            if one.is_under_way:
-                self._user.cancel_result(one.location, one.result)
+        for part in self.find(query).parts:
+            if part.is_under_way:
+                self._user.cancel_result(part.location, part.result)
         self._user.cancel(query)
         return self.find(query)
 
@@ -203,7 +203,7 @@ class DeferredQueries:
             if found.state != "running":
                 return found
             if time.monotonic() + pause > ends:
-                done = sum(not one.is_under_way for one in found.parts)
+                done = sum(not part.is_under_way for part in found.parts)
                 raise ResultNotReady(
                     f"{done} of {len(found.parts)} parts of query {query} are made",
                     hint="Try again later, or wait longer with --timeout.",

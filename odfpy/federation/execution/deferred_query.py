@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from odfpy.errors import InvalidValue
+from odfpy.escaping import escape_controls
 from odfpy.federation.execution.plan import StartedQuery, WebPlan
 from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.flight import LOCATION
 from odfpy.federation.relay.question import Answer, MissingRelay
 from odfpy.federation.relay.result_files import ResultFile
-from odfpy.visible import visible
 
 _MAX_WHY_LENGTH: Final = 1000
 _UNDER_WAY: Final = ("waiting", "running")
@@ -54,7 +54,7 @@ class DeferredPart:
     @property
     def bytes(self) -> int | None:
         """The total bytes of its files, None before it is complete."""
-        return sum(one.bytes for one in self.files) if self.state == "done" else None
+        return sum(file.bytes for file in self.files) if self.state == "done" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class DeferredQuery:
     @property
     def state(self) -> str:
         """Return `running` as long as rows may arrive, then `done`, or `failed` if a part failed."""
-        if any(one.is_under_way for one in self.parts):
+        if any(part.is_under_way for part in self.parts):
             return "running"
-        return "done" if all(one.state == "done" for one in self.parts) else "failed"
+        return "done" if all(part.state == "done" for part in self.parts) else "failed"
 
 
 def record_of(found: StartedQuery, parts: Sequence[DeferredPart]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def record_of(found: StartedQuery, parts: Sequence[DeferredPart]) -> dict[str, A
     return {
         "plan": found.plan.to_json(),
         "missing": [[name, one.relay, one.why] for name, answer in found.answers.items() for one in answer.missing],
-        "parts": [[one.fragment, one.relay, one.location, one.result, one.state, one.why] for one in parts],
+        "parts": [[part.fragment, part.relay, part.location, part.result, part.state, part.why] for part in parts],
     }
 
 
@@ -107,7 +107,7 @@ def query_of(tree: Mapping[str, Any]) -> DeferredQuery:
         answers = {name: Answer(missing=tuple(ones)) for name, ones in missing.items()}
         query = answered_text(tree, "query")
         parts = tuple(_part_of(one) for one in record["parts"])
-        if plan.query != query or any(one.fragment not in plan.fragments for one in parts):
+        if plan.query != query or any(part.fragment not in plan.fragments for part in parts):
             raise InvalidAnswer("The relay remembers another query under that id")
         return DeferredQuery(query, str(tree["at"]), str(tree["expires"]), StartedQuery(plan, query, answers), parts)
     except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
@@ -136,7 +136,7 @@ def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
         rows, statement = state.get("rows"), state.get("statement")
         return replace(
             part,
-            state=visible(answered_text(state, "state")),
+            state=escape_controls(answered_text(state, "state")),
             rows=None if rows is None else int(rows),
             files=files,
             why=_why(state.get("why")),
@@ -148,7 +148,7 @@ def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
 
 def _why(said: Any) -> str | None:
     """Sanitize a relay's reason, which may be any text, to one line without terminal control sequences."""
-    return None if said is None else visible(str(said)[:_MAX_WHY_LENGTH])
+    return None if said is None else escape_controls(str(said)[:_MAX_WHY_LENGTH])
 
 
 def answered_text(tree: Any, key: str) -> str:

@@ -25,7 +25,7 @@ from odfpy.engine.row_stream import RowStream
 from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.errors import OdfError
 from odfpy.federation.execution.answer import WebAnswer
-from odfpy.federation.execution.at_once import at_once
+from odfpy.federation.execution.concurrent_calls import call_concurrently
 from odfpy.federation.execution.explain import explained, without_explain
 from odfpy.federation.execution.options import DEFAULTS, QueryOptions
 from odfpy.federation.execution.parts import PartReader, ReadPart
@@ -167,7 +167,7 @@ def read_parts(reader: PartReader, found: StartedQuery) -> list[ReadPart]:
     ]
     order = _in_turn([one[2] for one in wanted])
     calls = [partial(reader.read, *wanted[at]) for at in order]
-    read = dict(zip(order, at_once(calls, AT_ONCE, lambda _: reader.control.cancel()), strict=True))
+    read = dict(zip(order, call_concurrently(calls, AT_ONCE, lambda _: reader.control.cancel()), strict=True))
     return [read[at] for at in range(len(wanted))]
 
 

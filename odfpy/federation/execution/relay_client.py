@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from odfpy.federation.execution.at_once import at_once
+from odfpy.federation.execution.concurrent_calls import call_concurrently
 from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.question import Answer, AnswerOptions, Part
 from odfpy.federation.sql.fragment import Fragment
@@ -112,5 +112,5 @@ class RelayClient(ABC):
             if not isinstance(error, RelayUnavailable):  # otherwise there is no relay to notify
                 self.cancel(query)
 
-        answers = at_once([partial(ask, item) for item in fragments.items()], _AT_ONCE, give_up)
+        answers = call_concurrently([partial(ask, item) for item in fragments.items()], _AT_ONCE, give_up)
         return dict(zip(fragments, answers, strict=True))

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from odfpy.errors import OdfError
-from odfpy.federation.execution.at_once import at_once
+from odfpy.federation.execution.concurrent_calls import call_concurrently
 from odfpy.federation.execution.relay_client import PartRows, RelayClient
 from odfpy.federation.relay.actions import (
     CANCEL_RESULT,
@@ -53,7 +53,7 @@ class User(RelayClient):
         Raises:
             RelayUnavailable: the relay does not respond.
         """
-        [found] = at_once([lambda: self._connections.entities(self._relay, seconds)], 1)
+        [found] = call_concurrently([lambda: self._connections.entities(self._relay, seconds)], 1)
         return found
 
     def ask(
@@ -100,7 +100,7 @@ class User(RelayClient):
             query: id of the query.
         """
         with suppress(OdfError):
-            at_once([lambda: self._connections.cancel(self._relay, Cancellation(query))], 1)
+            call_concurrently([lambda: self._connections.cancel(self._relay, Cancellation(query))], 1)
 
     # --- Results that are fetched later ---
 
@@ -194,5 +194,5 @@ class User(RelayClient):
         return found
 
     def _act(self, location: str, name: str, tree: dict[str, Any], seconds: float) -> Any:
-        [found] = at_once([lambda: self._connections.act(location, name, tree, seconds)], 1)
+        [found] = call_concurrently([lambda: self._connections.act(location, name, tree, seconds)], 1)
         return found

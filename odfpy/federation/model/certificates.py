@@ -109,10 +109,10 @@ def is_of_server(der: bytes) -> bool:
     try:
         extensions = x509.load_der_x509_certificate(der).extensions
         names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        if not any(isinstance(one, x509.DNSName | x509.IPAddress) for one in names):
+        if not any(isinstance(name, x509.DNSName | x509.IPAddress) for name in names):
             return False
-        purposes = [one.value for one in extensions if isinstance(one.value, x509.ExtendedKeyUsage)]
-        return all(ExtendedKeyUsageOID.SERVER_AUTH in one for one in purposes)  # none: for all purposes
+        purposes = [extension.value for extension in extensions if isinstance(extension.value, x509.ExtendedKeyUsage)]
+        return all(ExtendedKeyUsageOID.SERVER_AUTH in purpose for purpose in purposes)  # none: for all purposes
     except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
         return False
 

@@ -149,7 +149,7 @@ class LocalData(StrictModel):
 
     def source(self, name: str) -> DataSource | None:
         """Return the data source of a name; None if there is none."""
-        return next((one for one in self.data_sources if one.name == name), None)
+        return next((data_source for data_source in self.data_sources if data_source.name == name), None)
 
     def resolved(self, folder: Path) -> LocalData:
         """Return a copy with absolute paths."""

@@ -109,16 +109,16 @@ def remote_expressions(sql: str | None, remote_entity: str) -> dict[str, exp.Exp
     if len(tables) != 1 or tables[0].name.lower() != remote_entity.lower() or tables[0].db or tables[0].alias:
         raise InvalidValue(f"A remote mapping reads its remote entity, {remote_entity}, alone: {sql}", hint=_OF_REMOTE)
     found: dict[str, exp.Expr] = {}
-    for one in tree.expressions:
-        if isinstance(one, exp.Star) and not any(one.args.values()):
-            found["*"] = one
+    for expression in tree.expressions:
+        if isinstance(expression, exp.Star) and not any(expression.args.values()):
+            found["*"] = expression
             continue
-        if not one.alias_or_name:
-            raise InvalidValue(f"Without a name: {one.sql(DIALECT)}, in {sql}", hint=_OF_REMOTE)
-        _check_scalar(one.unalias(), sql)
-        if one.alias_or_name in found:
-            raise InvalidValue(f"Twice: {one.alias_or_name}, in {sql}", hint=_OF_REMOTE)
-        found[one.alias_or_name] = one.unalias()
+        if not expression.alias_or_name:
+            raise InvalidValue(f"Without a name: {expression.sql(DIALECT)}, in {sql}", hint=_OF_REMOTE)
+        _check_scalar(expression.unalias(), sql)
+        if expression.alias_or_name in found:
+            raise InvalidValue(f"Twice: {expression.alias_or_name}, in {sql}", hint=_OF_REMOTE)
+        found[expression.alias_or_name] = expression.unalias()
     return found
 
 
@@ -149,7 +149,7 @@ def _with_value(text: str) -> str:
         raise InvalidValue(f"Not a transformation: {text}", hint=_OF_VALUE) from error
     parts, end, at = [], 0, 0
     while at < len(tokens):
-        if [one.text for one in tokens[at : at + 3]] == ["{", "v", "}"]:
+        if [token.text for token in tokens[at : at + 3]] == ["{", "v", "}"]:
             parts += [text[end : tokens[at].start], f" {VALUE} "]
             end = tokens[at + 2].end + 1
             at += 3

@@ -34,13 +34,17 @@ def view_of(
     found = web.data_source(data, source)
     if found is None:
         return None
-    granted = [one for one in who.permissions if (one.data, one.source) == (data, source)] if who is not None else []
+    granted = (
+        [permission for permission in who.permissions if (permission.data, permission.source) == (data, source)]
+        if who is not None
+        else []
+    )
     known = {**(attributes or {}), **(who.attributes if who is not None else {})}
     return _view(granted or [one for one in (found.default_permission,) if one is not None], known)
 
 
 def _view(pairs: Sequence[Permission], attributes: Mapping[str, str]) -> View | None:
-    parts = {_part(one, attributes): None for one in pairs if one.allowed_columns}
+    parts = {_part(pair, attributes): None for pair in pairs if pair.allowed_columns}
     return View(tuple(parts)) if parts else None
 
 

@@ -89,9 +89,9 @@ def _files(places: Iterable[Path]) -> list[Path]:
     for place in places:
         if place.is_dir():
             below = sorted(
-                one
-                for one in place.rglob("*")
-                if one.suffix in _SUFFIXES and not any(p.startswith(".") for p in one.relative_to(place).parts)
+                path
+                for path in place.rglob("*")
+                if path.suffix in _SUFFIXES and not any(p.startswith(".") for p in path.relative_to(place).parts)
             )
             if not below:
                 raise InvalidDocument(f"There are no documents in {place}", hint="Documents are files *.yaml.")
@@ -212,7 +212,7 @@ def _known_keys(model: Any, loc: Sequence[str | int]) -> list[str]:
 def _models(annotation: Any, get_args: Any) -> list[Any]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [one for part in get_args(annotation) for one in _models(part, get_args)]
+    return [model for part in get_args(annotation) for model in _models(part, get_args)]
 
 
 def _wrong(

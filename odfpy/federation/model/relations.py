@@ -21,7 +21,7 @@ def relation_sql(data: LocalData, source: DataSource) -> str:
     """
     from sqlglot import exp
 
-    columns = [_column(one.column).as_(one.name, quoted=True) for one in source.fields]
+    columns = [_column(field.column).as_(field.name, quoted=True) for field in source.fields]
     return str(exp.select(*columns).from_(_relation(data, source)).sql(data.connection.dialect, identify=True))
 
 
@@ -31,7 +31,7 @@ def local_expressions(mapping: SourceMapping) -> dict[str, exp.Expr]:
     Args:
         mapping: a validated mapping.
     """
-    return {one.information: _transformed(one.transformation, _column(one.field)) for one in mapping.fields}
+    return {field.information: _transformed(field.transformation, _column(field.field)) for field in mapping.fields}
 
 
 def remote_expressions_of(mapping: RemoteMapping) -> dict[str, exp.Expr]:

@@ -46,7 +46,7 @@ class RelayObjects:
     @classmethod
     def of(cls, specs: Iterable[Spec]) -> RelayObjects:
         """Build the collection from specs."""
-        return cls({(one.KIND, one.key.lower()): one for one in specs})
+        return cls({(spec.KIND, spec.key.lower()): spec for spec in specs})
 
     @cached_property
     def entities(self) -> Mapping[str, Entity]:
@@ -145,10 +145,10 @@ class _Checks:
             yield from _tried(entity, ("information", at, "arrow_dtype"), partial(parse_dtype, one.arrow_dtype))
 
     def _local_data(self, data: LocalData) -> Iterator[_Trouble]:
-        yield from _twice(data, ("data_sources",), [one.name for one in data.data_sources])
+        yield from _twice(data, ("data_sources",), [data_source.name for data_source in data.data_sources])
         for at, source in enumerate(data.data_sources):
             path: Path = ("data_sources", at)
-            yield from _twice(data, (*path, "fields"), [one.name for one in source.fields])
+            yield from _twice(data, (*path, "fields"), [field.name for field in source.fields])
             yield from _tried(data, (*path, "source_sql"), partial(_check_source, data, source))
             if source.default_permission is not None:
                 yield from _permission(data, (*path, "default_permission"), source.default_permission, source)
@@ -213,7 +213,7 @@ class _Checks:
             yield _unknown(spec, (*path, "data"), "local data", data, self._web.local_data), None
             return
         found = there.source(source)
-        known = [one.name for one in there.data_sources]
+        known = [data_source.name for data_source in there.data_sources]
         yield (None if found else _unknown(spec, (*path, "source"), f"source of {data}", source, known)), found
 
     def _certificates(self) -> Iterator[_Trouble]:
@@ -247,14 +247,14 @@ def _tables_in(text: str, dialect: str) -> list[str]:
     from sqlglot import exp, parse_one
 
     tree = parse_one(text, dialect=dialect)
-    own = {one.alias for one in tree.find_all(exp.CTE)}
-    if any(not isinstance(one.this, exp.Identifier) for one in tree.find_all(exp.Table)):
+    own = {node.alias for node in tree.find_all(exp.CTE)}
+    if any(not isinstance(node.this, exp.Identifier) for node in tree.find_all(exp.Table)):
         raise InvalidValue(f"Functions in FROM are not for files: {text}", hint="Name tables of the connection.")
-    return [one.name for one in tree.find_all(exp.Table) if one.name not in own]
+    return [node.name for node in tree.find_all(exp.Table) if node.name not in own]
 
 
 def _permission(spec: Spec, path: Path, permission: Permission, source: DataSource) -> Iterator[_Trouble]:
-    fields = [one.name for one in source.fields]
+    fields = [field.name for field in source.fields]
     if permission.allowed_columns != "*":
         for at, name in enumerate(permission.allowed_columns):
             yield from _named(spec, (*path, "allowed_columns", at), "field", name, fields)

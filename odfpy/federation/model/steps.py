@@ -105,7 +105,7 @@ def _identity(tree: Mapping[str, Any]) -> str:
 
 
 def _is_nested(trees: Iterable[Any]) -> bool:
-    return any(isinstance(one, Mapping | list) for one in trees)
+    return any(isinstance(tree, Mapping | list) for tree in trees)
 
 
 def _differences(before: Any, after: Any, path: str = "") -> Iterator[str]:

@@ -27,7 +27,7 @@ def seen_by_all(views: Sequence[View | None]) -> View | None:
     for other in others:
         if found is None or other is None:
             return None
-        parts = {_both(one, two) for one in found.parts for two in other.parts}
+        parts = {_both(part, two) for part in found.parts for two in other.parts}
         found = View(tuple(sorted(parts, key=repr)))
     return found
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from odfpy.errors import OdfError
+from odfpy.escaping import escape_controls
 from odfpy.federation.relay.actions import CANCEL, body_of
 from odfpy.federation.relay.bounds import MAX_CHARACTERS, MAX_PARTS
 from odfpy.federation.relay.errors import InvalidAnswer, InvalidQuestion, RelayRefused, RelayUnavailable
@@ -26,7 +27,6 @@ from odfpy.federation.relay.requesters import Credentials
 from odfpy.federation.relay.tickets import MAX_LENGTH, read_for
 from odfpy.flight.pool import ClientPool
 from odfpy.flight.tls import Tls
-from odfpy.visible import visible
 
 MAX_QUESTION_LENGTH: Final = 1 << 20
 MAX_MESSAGE_LENGTH: Final = 64 << 20
@@ -127,7 +127,7 @@ def _text(value: Any, longest: int = _MAX_TEXT_LENGTH) -> str:
     """Sanitize a text of an untrusted relay for display."""
     if not isinstance(value, str):
         raise TypeError(value)
-    return visible(value[:longest])
+    return escape_controls(value[:longest])
 
 
 class Connections:

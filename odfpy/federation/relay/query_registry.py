@@ -87,8 +87,8 @@ class QueryRegistry:
             known = self._of(key)
             known.is_cancelled = True
             controls = [*known.controls]
-        for one in controls:
-            one.cancel()
+        for control in controls:
+            control.cancel()
         return known.token
 
     def _of(self, key: QueryKey) -> _Known:

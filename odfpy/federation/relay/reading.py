@@ -18,7 +18,7 @@ from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import Ticket
 from odfpy.federation.sources.contract import BATCH_ROWS, ReadLimits, Source
-from odfpy.federation.sources.opened import SourceContext, open_source
+from odfpy.federation.sources.opening import SourceContext, open_source
 from odfpy.federation.sql.expressions import Column
 from odfpy.federation.sql.fragment import Fragment, Output
 from odfpy.federation.sql.source import source_sql
@@ -145,7 +145,7 @@ def names_of(catalog: StoredCatalog, wanted: str, caller: Identity) -> Sequence[
 
     def may_show(entity: str) -> bool:
         views = (catalog.view(source, caller) for source in catalog.sources(entity))
-        return catalog.is_at_peers(entity) or any(one is not None for one in views)
+        return catalog.is_at_peers(entity) or any(view is not None for view in views)
 
     return sorted(name for name in catalog.web.entities if wanted in name and may_show(name))
 
@@ -191,4 +191,4 @@ def whole_entity(catalog: StoredCatalog, entity: str, caller: Identity) -> Fragm
         WebObjectNotFound: it does not exist; the message suggests a similar name.
     """
     columns = columns_of(catalog, entity, caller)
-    return Fragment(entity, tuple(Output(one.name, Column(one.name, one.type)) for one in columns))
+    return Fragment(entity, tuple(Output(column.name, Column(column.name, column.type)) for column in columns))

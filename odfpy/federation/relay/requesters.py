@@ -313,7 +313,7 @@ def _certificates(texts: Sequence[Any]) -> list[x509.Certificate]:
     from cryptography import x509
 
     try:
-        return [x509.load_der_x509_certificate(base64.b64decode(one, validate=True)) for one in texts]
+        return [x509.load_der_x509_certificate(base64.b64decode(text, validate=True)) for text in texts]
     except (TypeError, ValueError) as error:
         raise AuthenticationFailed(_WRONG) from error
 

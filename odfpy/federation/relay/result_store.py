@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from odfpy.chain.stores.object_store import LocalObjectStore, ObjectStore
-from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 from odfpy.repository.bucket.stores import BucketObjectStore
 
 _SCHEMES: Final = ("s3://", "gs://", "az://", "s3+http://", "s3+https://")
@@ -27,7 +27,7 @@ class ResultStore:
         self._place = place.rstrip("/")
         self._bucket = None
         if place.startswith(_SCHEMES):
-            found = parse_place(place)
+            found = parse_bucket_url(place)
             self._bucket, self._prefix = open_bucket(found), found.folder
 
     def get(self, result: str) -> ObjectStore:

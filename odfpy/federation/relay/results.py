@@ -224,8 +224,8 @@ class ResultMaker:
             rows = stack.enter_context(self._reader.rows(ticket, control, self._seconds, self._largest))
             files = written_files(_bounded(rows, self._largest), rows.schema, folder, keep)
         return {
-            "files": [one.to_json() for one in files],
-            "rows": sum(one.rows for one in files),
+            "files": [file.to_json() for file in files],
+            "rows": sum(file.rows for file in files),
             "seen": seen,
             "statement": rows.statement,
         }

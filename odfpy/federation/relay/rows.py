@@ -53,7 +53,7 @@ class TicketReader:
         """
         if isinstance(ticket, PassedTicket):
             with self.connections.rows(ticket.part, seconds, reader=ticket.holder.fingerprint) as stream:
-                yield PassedRows(stream, Received(max_bytes))
+                yield ForwardedRows(stream, Received(max_bytes))
         elif ticket.is_signed:
             yield SignedRows(self.sources.read(ticket, control), ticket, self.signer)
         else:
@@ -106,7 +106,7 @@ class SignedRows:
             self._found = hasher.num_rows, hasher.finish()
 
 
-class PassedRows:
+class ForwardedRows:
     """The rows of another relay, passed through as they arrive.
 
     Attributes:

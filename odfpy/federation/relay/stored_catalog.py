@@ -80,7 +80,7 @@ class StoredCatalog(Catalog):
             entity: name of the entity.
         """
         found = self.web.local_mappings.get(entity)
-        return [] if found is None else [_source_of(one) for one in found.mappings]
+        return [] if found is None else [_source_of(mapping) for mapping in found.mappings]
 
     def is_at_peers(self, entity: str) -> bool:
         """Return whether peers may have rows of an entity, without parsing anything.
@@ -96,8 +96,8 @@ class StoredCatalog(Catalog):
         if entity not in known.local:
             found = known.web.local_mappings.get(entity)
             known.local[entity] = [
-                LocalRows(_source_of(one), _expressions(local_expressions(one)))
-                for one in (found.mappings if found is not None else ())
+                LocalRows(_source_of(mapping), _expressions(local_expressions(mapping)))
+                for mapping in (found.mappings if found is not None else ())
             ]
         return known.local[entity]
 

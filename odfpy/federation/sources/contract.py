@@ -78,7 +78,7 @@ class Source(ABC):
         """
         self.name = name
         self.dialect = dialect
-        self._secrets = tuple(sorted({one for one in secrets if one}, key=len, reverse=True))
+        self._secrets = tuple(sorted({secret for secret in secrets if secret}, key=len, reverse=True))
 
     @abstractmethod
     def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> RowStream:

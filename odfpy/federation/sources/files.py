@@ -114,7 +114,7 @@ class FilesSource(Source):
         return IsolatedQuery(fork_server(self._memory), request, control)
 
     def _table(self, name: str, table: connections.FileTable, control: CancellationToken) -> FileTable:
-        paths = tuple(str(one) for one in self._files(table, control))
+        paths = tuple(str(file) for file in self._files(table, control))
         schema = None
         if table.columns is not None:
             import pyarrow as pa
@@ -167,10 +167,10 @@ class FilesSource(Source):
     def _remove_old(self) -> None:
         """Remove copies that were not used for a day."""
         before = time.time() - _KEPT_SECONDS
-        for one in self._copies.iterdir():
+        for path in self._copies.iterdir():
             with suppress(OSError):
-                if one.stat().st_mtime < before:
-                    one.unlink()
+                if path.stat().st_mtime < before:
+                    path.unlink()
 
 
 def _state(file: Path) -> tuple[str, int, int, int]:
@@ -190,7 +190,9 @@ def _listed(table: connections.FileTable) -> list[Path | BucketFile]:
         found = {name: file for name, file in BucketFolder(folder).files() if fnmatch.fnmatchcase(name, last)}
     elif "*" in last:
         with os.scandir(folder) as entries:
-            found = {one.path: Path(one.path) for one in entries if one.is_file() and _matches(one.name, last)}
+            found = {
+                entry.path: Path(entry.path) for entry in entries if entry.is_file() and _matches(entry.name, last)
+            }
     else:
         found = {location: Path(location)}
     return [found[name] for name in sorted(found)]
@@ -205,4 +207,4 @@ def _tables_of(sql: str, dialect: str) -> frozenset[str]:
     """Return the names that a query has after FROM: files of other tables are not opened."""
     from sqlglot import exp, parse_one
 
-    return frozenset(one.name for one in parse_one(sql, dialect=dialect).find_all(exp.Table))
+    return frozenset(node.name for node in parse_one(sql, dialect=dialect).find_all(exp.Table))

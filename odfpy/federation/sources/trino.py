@@ -115,5 +115,5 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
     if pa.types.is_string(kind):
-        values = [None if one is None else str(one) for one in values]
+        values = [None if value is None else str(value) for value in values]
     return pa.array(values, kind)

@@ -54,7 +54,7 @@ def picked(fragment: Fragment, names: Iterable[str]) -> Fragment:
     Raises:
         InvalidFragment: there is no such output.
     """
-    by_name = {one.name: one for one in fragment.outputs}
+    by_name = {output.name: output for output in fragment.outputs}
     found = _found(names, columns_of({name: one.type for name, one in by_name.items()}))
     return replace(fragment, outputs=tuple(by_name[one.name] for one in found))
 
@@ -69,7 +69,7 @@ def _found(names: Iterable[str], columns: Columns) -> list[Column]:
 
 
 def _entity(name: str, entities: Mapping[str, pa.Schema]) -> str:
-    folded = [one for one in entities if one.lower() == name.lower()]
+    folded = [entity for entity in entities if entity.lower() == name.lower()]
     if name in entities or len(folded) == 1:
         return name if name in entities else folded[0]
     known = f"There are {', '.join(sorted(entities)[:20])}." if entities else "The relay shows you none."
@@ -97,7 +97,7 @@ def _of_query(query: str, entities: Mapping[str, pa.Schema]) -> Fragment:
             hint="odfpy.web.spark_sql(spark, web, query) does the rest in Spark.",
         )
     [fragment] = parts.fragments.values()
-    values = {one.name: one for one in fragment.outputs}
+    values = {output.name: output for output in fragment.outputs}
     return replace(fragment, outputs=tuple(replace(values[inner], name=outer) for inner, outer in names))
 
 
@@ -115,6 +115,6 @@ def _names_of_nothing_more(parts: Split) -> list[tuple[str, str]] | None:
         value for key, value in table.args.items() if key not in ("this", "alias")
     ):
         return None
-    if any(not isinstance(one.unalias(), exp.Column) for one in rest.expressions):
+    if any(not isinstance(expression.unalias(), exp.Column) for expression in rest.expressions):
         return None
-    return [(one.unalias().name, one.alias_or_name) for one in rest.expressions]
+    return [(expression.unalias().name, expression.alias_or_name) for expression in rest.expressions]

@@ -21,7 +21,7 @@ from odfpy.federation.spark.fragments import fragment_of, picked
 from odfpy.federation.spark.options import WebOptions
 from odfpy.federation.spark.scan import Scan, incomplete
 from odfpy.federation.sql.fragment import Fragment
-from odfpy.flight.spark.schema import arrow_schema, spark_schema, told
+from odfpy.flight.spark.schema import arrow_schema, errors_with_hints, spark_schema
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # PySpark warns of the version of pandas, which is not used
@@ -61,7 +61,7 @@ class PartsReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of a part, in a worker. If there are no parts, Spark passes an empty partition."""
         if isinstance(partition, PartPartition):
-            with told():
+            with errors_with_hints():
                 yield from self._scan.read(partition.part)
 
 
@@ -75,7 +75,7 @@ class WebReader(PartsReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Query the relay, and through it all others."""
-        with told():
+        with errors_with_hints():
             options = self._options
             beside = AnswerOptions(single_use=options.single_use)
             query = secrets.token_hex(16)
@@ -102,12 +102,12 @@ class WebSource(DataSource):
 
     def schema(self) -> StructType:
         """Request the columns from the relay."""
-        with told():
+        with errors_with_hints():
             return spark_schema(self._fragment.schema)
 
     def reader(self, schema: StructType) -> WebReader:
         """Return the reader that plans and reads a data frame."""
-        with told():
+        with errors_with_hints():
             return WebReader(self._wanted, picked(self._fragment, schema.names), schema)
 
     @cached_property

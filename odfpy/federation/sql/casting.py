@@ -113,8 +113,8 @@ def unified(values: Sequence[Expression], *, numbers_as_they_are: bool = False) 
         return list(values)
     exact = ("int", "decimal")
     if numbers_as_they_are and kind_of(dtype) in exact:
-        return [cast(one, dtype) if kind_of(one.dtype) == "unknown" else one for one in values]
-    return [cast(one, dtype) for one in values]
+        return [cast(value, dtype) if kind_of(value.dtype) == "unknown" else value for value in values]
+    return [cast(value, dtype) for value in values]
 
 
 def common_type(values: Sequence[Expression]) -> pa.DataType:
@@ -123,7 +123,11 @@ def common_type(values: Sequence[Expression]) -> pa.DataType:
     Raises:
         InvalidFragment: there is no common type.
     """
-    known = [one for one in values if not (isinstance(one, Constant) and one.value is None and one.dtype == UNKNOWN)]
+    known = [
+        value
+        for value in values
+        if not (isinstance(value, Constant) and value.value is None and value.dtype == UNKNOWN)
+    ]
     if any(one.dtype == UNKNOWN for one in known):
         return UNKNOWN
     if not known:

@@ -73,8 +73,8 @@ class Call:
     depth: int = field(init=False, compare=False, repr=False, default=0)
 
     def __post_init__(self) -> None:
-        size = 1 + sum(size_of(one) for one in self.arguments)
-        depth = 1 + max((depth_of(one) for one in self.arguments), default=0)
+        size = 1 + sum(size_of(argument) for argument in self.arguments)
+        depth = 1 + max((depth_of(argument) for argument in self.arguments), default=0)
         if size > MAX_NODES:
             raise InvalidFragment(f"An expression has more than {MAX_NODES:,} parts")
         if depth > MAX_DEPTH * 3 // 2:
@@ -140,7 +140,7 @@ def rebuilt(
             if isinstance(node, Column):
                 found = column(node)
             elif isinstance(node, Call):
-                found = call(node, tuple(of(one) for one in node.arguments))
+                found = call(node, tuple(of(argument) for argument in node.arguments))
             else:
                 found = node
             made[id(node)] = found

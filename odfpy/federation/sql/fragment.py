@@ -104,31 +104,35 @@ class Fragment:
     @property
     def schema(self) -> pa.Schema:
         """The schema of the rows, which is the same from any source."""
-        return pa.schema([pa.field(one.name, one.type) for one in self.outputs])
+        return pa.schema([pa.field(output.name, output.type) for output in self.outputs])
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """Return all expressions."""
         where = () if self.where is None else (self.where,)
         ordered = (one.expression for one in self.order)
-        return (*(one.expression for one in self.outputs), *where, *self.groups, *ordered)
+        return (*(output.expression for output in self.outputs), *where, *self.groups, *ordered)
 
     @property
     def columns(self) -> set[str]:
         """Return the names of the entity's columns that it needs."""
-        return set().union(*(columns_in(one) for one in self.expressions))
+        return set().union(*(columns_in(expression) for expression in self.expressions))
 
     def to_json(self) -> dict[str, Any]:
         """Return the fragment for `json.dumps`."""
         outputs = [
-            {"name": one.name, "expression": expression_to_json(one.expression), "type": type_to_json(one.type)}
-            for one in self.outputs
+            {
+                "name": output.name,
+                "expression": expression_to_json(output.expression),
+                "type": type_to_json(output.type),
+            }
+            for output in self.outputs
         ]
         found: dict[str, Any] = {"entity": self.entity, "outputs": outputs}
         if self.where is not None:
             found["where"] = expression_to_json(self.where)
         if self.is_grouped:
-            found |= {"grouped": True, "groups": [expression_to_json(one) for one in self.groups]}
+            found |= {"grouped": True, "groups": [expression_to_json(group) for group in self.groups]}
         if self.order:
             found["order"] = [
                 {
@@ -224,7 +228,7 @@ def _flag(json: Any) -> bool:
 
 
 def _check(fragment: Fragment) -> None:
-    names = [one.name for one in fragment.outputs]
+    names = [output.name for output in fragment.outputs]
     if len(set(names)) != len(names):
         raise InvalidFragment("Two columns of a fragment have the same name")
     if not 0 < len(names) <= MAX_OUTPUTS:
@@ -236,7 +240,7 @@ def _check(fragment: Fragment) -> None:
             raise InvalidFragment("WHERE is a condition")
         if has_aggregate(fragment.where):
             raise InvalidFragment("WHERE has no aggregates")
-    if any(has_aggregate(one) or kind_of(one.dtype) == "opaque" for one in fragment.groups):
+    if any(has_aggregate(group) or kind_of(group.dtype) == "opaque" for group in fragment.groups):
         raise InvalidFragment("Rows are not grouped by aggregates, lists, structures or binary values")
     for order in fragment.order:
         if has_aggregate(order.expression) or kind_of(order.expression.dtype) == "opaque":
@@ -248,21 +252,21 @@ def _check(fragment: Fragment) -> None:
 def _check_types(fragment: Fragment) -> None:
     from odfpy.federation.sql.casting import cast
 
-    for one in fragment.outputs:
-        if one.type != UNKNOWN:
-            cast(one.expression, one.type)  # raises if it can never have this type
+    for output in fragment.outputs:
+        if output.type != UNKNOWN:
+            cast(output.expression, output.type)  # raises if it can never have this type
 
 
 def _check_groups(fragment: Fragment) -> None:
-    aggregates = [_is_aggregate(one.expression) for one in fragment.outputs]
+    aggregates = [_is_aggregate(output.expression) for output in fragment.outputs]
     if not fragment.is_grouped:
-        if any(has_aggregate(one.expression) for one in fragment.outputs) or fragment.groups:
+        if any(has_aggregate(output.expression) for output in fragment.outputs) or fragment.groups:
             raise InvalidFragment("A fragment with aggregates or groups is grouped")
         if fragment.is_distinct:
-            of_outputs = {one.expression for one in fragment.outputs}
+            of_outputs = {output.expression for output in fragment.outputs}
             if any(one.expression not in of_outputs for one in fragment.order):
                 raise InvalidFragment("Rows that come once are ordered by what is in the answer")
-            if any(kind_of(one.expression.dtype) == "opaque" for one in fragment.outputs):
+            if any(kind_of(output.expression.dtype) == "opaque" for output in fragment.outputs):
                 raise InvalidFragment("Lists, structures and binary values cannot be compared")
         return
     if fragment.is_distinct or fragment.order or fragment.limit is not None:
@@ -286,9 +290,13 @@ def explained(fragment: Fragment) -> str:
         fragment: a fragment in any schema.
     """
     shown = [
-        FRAGMENT.write(one.expression)
-        + ("" if one.expression == Column(one.name, one.expression.dtype) else f" AS {FRAGMENT.quoted(one.name)}")
-        for one in fragment.outputs
+        FRAGMENT.write(output.expression)
+        + (
+            ""
+            if output.expression == Column(output.name, output.expression.dtype)
+            else f" AS {FRAGMENT.quoted(output.name)}"
+        )
+        for output in fragment.outputs
     ]
     distinct = "DISTINCT " * fragment.is_distinct
     text = f"SELECT {distinct}{', '.join(shown)} FROM {FRAGMENT.quoted(fragment.entity)}"  # noqa: S608

@@ -38,7 +38,7 @@ def to_json(node: Expression) -> list[Any]:
         return ["column", node.name]
     if isinstance(node, Constant):
         return ["constant", type_to_json(node.dtype), _value_to_json(node.value)]
-    arguments = [to_json(one) for one in node.arguments]
+    arguments = [to_json(argument) for argument in node.arguments]
     return ["cast", type_to_json(node.dtype), *arguments] if node.operator == "cast" else [node.operator, *arguments]
 
 
@@ -83,7 +83,7 @@ class _Reader:
             case ["cast", dtype, value]:
                 return cast(self.read(value, depth + 1), plain(type_from_json(dtype)))
             case [str(operator), *arguments] if operator in OPERATORS:
-                return call(operator, *(self.read(one, depth + 1) for one in arguments))
+                return call(operator, *(self.read(argument, depth + 1) for argument in arguments))
         raise InvalidFragment("Malformed fragment: expected an expression")
 
 

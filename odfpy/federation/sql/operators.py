@@ -92,9 +92,13 @@ def _boolean(operator: str, arguments: Sequence[Expression]) -> Expression:
     if operator == "not":
         _has_number(operator, arguments, 1)
     flat: list[Expression] = []
-    for one in arguments:
-        nested = isinstance(one, Call) and one.operator == operator != "not"
-        flat.extend(one.arguments if nested and isinstance(one, Call) else [cast(one, BOOL) if one == NULL else one])
+    for argument in arguments:
+        nested = isinstance(argument, Call) and argument.operator == operator != "not"
+        flat.extend(
+            argument.arguments
+            if nested and isinstance(argument, Call)
+            else [cast(argument, BOOL) if argument == NULL else argument]
+        )
     if not flat or any(kind_of(one.dtype) not in ("bool", "unknown") for one in flat):
         raise InvalidFragment(f"{operator.upper()} is of conditions")
     return Call(operator, tuple(flat), BOOL)
@@ -105,7 +109,7 @@ def _comparison(operator: str, arguments: Sequence[Expression]) -> Expression:
         raise InvalidFragment("A comparison has two sides")
     if operator not in ("in", "between"):
         _has_number(operator, arguments, 2)
-    if operator == "in" and not all(isinstance(one, Constant) for one in arguments[1:]):
+    if operator == "in" and not all(isinstance(argument, Constant) for argument in arguments[1:]):
         raise InvalidFragment("IN has a list of constants")
     found = unified(arguments, numbers_as_they_are=True)
     kinds = {kind_of(one.dtype) for one in found}
@@ -138,7 +142,7 @@ def _like(operator: str, arguments: Sequence[Expression]) -> Expression:
 
 def _arithmetic(operator: str, arguments: Sequence[Expression]) -> Expression:
     _has_number(operator, arguments, 1 if operator in ("neg", "abs") else 2)
-    kinds = {kind_of(one.dtype) for one in arguments if one != NULL}
+    kinds = {kind_of(argument.dtype) for argument in arguments if argument != NULL}
     if not kinds <= {"int", "decimal", "float", "unknown"}:
         raise InvalidFragment("Only numbers are calculated with")
     if "unknown" in kinds:
@@ -146,18 +150,18 @@ def _arithmetic(operator: str, arguments: Sequence[Expression]) -> Expression:
     if operator == "div" or "float" in kinds or not kinds:
         dtype: pa.DataType = DOUBLE
     elif "decimal" in kinds:
-        return _exact(operator, [_as_decimal(one) for one in arguments])
+        return _exact(operator, [_as_decimal(argument) for argument in arguments])
     else:
         dtype = INT
-        if any(one.dtype == pa.uint64() for one in arguments):
+        if any(argument.dtype == pa.uint64() for argument in arguments):
             raise InvalidFragment("Unsigned numbers of 64 bits are not calculated with")
-    values = [cast(one, dtype) for one in arguments]
+    values = [cast(argument, dtype) for argument in arguments]
     return _folded(operator, values, dtype) or Call(operator, tuple(values), dtype)
 
 
 def _folded(operator: str, values: Sequence[Expression], dtype: pa.DataType) -> Constant | None:
     """Evaluate a calculation with constants; None where that is left to an engine."""
-    numbers = [one.value for one in values if isinstance(one, Constant) and one.value is not None]
+    numbers = [value.value for value in values if isinstance(value, Constant) and value.value is not None]
     if len(numbers) < len(values) or operator not in _CALCULATED:
         return None
     found = _CALCULATED[operator](*numbers)
@@ -202,7 +206,7 @@ def _choice(operator: str, arguments: Sequence[Expression]) -> Expression:
         if len(arguments) < 3 or len(arguments) % 2 == 0:
             raise InvalidFragment("CASE has conditions with values, and a value else")
         conditions, values = list(arguments[:-1:2]), [*arguments[1:-1:2], arguments[-1]]
-        if any(kind_of(one.dtype) not in ("bool", "unknown") for one in conditions):
+        if any(kind_of(condition.dtype) not in ("bool", "unknown") for condition in conditions):
             raise InvalidFragment("CASE WHEN is of conditions")
     else:
         conditions, values = [], list(arguments)
@@ -212,7 +216,7 @@ def _choice(operator: str, arguments: Sequence[Expression]) -> Expression:
         raise InvalidFragment(f"{operator} has no arguments")
     values = list(unified(values))
     dtype = common_type(values)
-    if kind_of(dtype) == "opaque" and (operator == "nullif" or any(one.dtype != dtype for one in values)):
+    if kind_of(dtype) == "opaque" and (operator == "nullif" or any(value.dtype != dtype for value in values)):
         raise InvalidFragment(f"{operator} cannot have lists, structures or binary values")
     if not conditions:
         return Call(operator, tuple(values), dtype)
@@ -221,18 +225,22 @@ def _choice(operator: str, arguments: Sequence[Expression]) -> Expression:
 
 
 def _of_text(operator: str, arguments: Sequence[Expression]) -> Expression:
-    arguments = [cast(one, TEXT) if one == NULL else one for one in arguments]
+    arguments = [cast(argument, TEXT) if argument == NULL else argument for argument in arguments]
     texts = arguments[:1] if operator == "substring" else arguments
-    if not texts or any(kind_of(one.dtype) not in ("text", "unknown") for one in texts):
+    if not texts or any(kind_of(text.dtype) not in ("text", "unknown") for text in texts):
         raise InvalidFragment(f"{operator} is of text")
     if operator == "concat":
         if len(arguments) < 2:
             raise InvalidFragment("|| has two sides")
     elif operator == "substring":
-        numbers = [one.value for one in arguments[1:] if isinstance(one, Constant) and type(one.value) is int]
+        numbers = [
+            argument.value
+            for argument in arguments[1:]
+            if isinstance(argument, Constant) and type(argument.value) is int
+        ]
         most = 1 << 31
         right = len(numbers) == len(arguments) - 1 and len(numbers) in (1, 2)
-        if not right or numbers[0] < 1 or not all(0 <= one < most for one in numbers):
+        if not right or numbers[0] < 1 or not all(0 <= number < most for number in numbers):
             raise InvalidFragment("substring has a first place from 1 on, and a length, as constants")
     else:
         _has_number(operator, arguments, 1)
@@ -250,7 +258,7 @@ def _of_date(operator: str, arguments: Sequence[Expression]) -> Expression:
 
 def _aggregate(operator: str, arguments: Sequence[Expression]) -> Expression:
     _has_number(operator, arguments, 0 if operator == "count_all" else 1)
-    if any(has_aggregate(one) for one in arguments):
+    if any(has_aggregate(argument) for argument in arguments):
         raise InvalidFragment("An aggregate has no other one inside")
     if operator in ("count_all", "count"):
         return Call(operator, tuple(arguments), INT)

@@ -121,7 +121,7 @@ class _Reader:
         if operator in ("year", "month", "day", "char_length"):
             return cast(found, pa.int32())
         if operator in ("add", "sub", "mul", "abs") and found.dtype == INT:
-            return cast(found, common_type([self._narrow(one) for one in arguments]))
+            return cast(found, common_type([self._narrow(argument) for argument in arguments]))
         return found
 
     def _compared(self, arguments: list[Expression]) -> list[Expression]:
@@ -132,18 +132,20 @@ class _Reader:
         """
         if not self._flavor.is_query:
             return arguments
-        kinds = {kind_of(one.dtype) for one in arguments}
+        kinds = {kind_of(argument.dtype) for argument in arguments}
         if "text" in kinds and kinds & {"int", "decimal", "float"}:
             raise InvalidFragment(
                 "Comparing texts with numbers is not supported: its meaning differs between data sources"
             )
         if self._flavor.decimals_beat_doubles and {"decimal", "float"} <= kinds:
-            return [self._rounded(one) if kind_of(one.dtype) == "float" else one for one in arguments]
+            return [
+                self._rounded(argument) if kind_of(argument.dtype) == "float" else argument for argument in arguments
+            ]
         return arguments
 
     def _alike(self, values: list[Expression]) -> list[Expression]:
         """Return values of which one is chosen, if every engine agrees on their common type."""
-        if {"decimal", "float"} <= {kind_of(one.dtype) for one in values} and self._flavor.is_query:
+        if {"decimal", "float"} <= {kind_of(value.dtype) for value in values} and self._flavor.is_query:
             raise InvalidFragment(
                 "Doubles beside decimal numbers are not supported: their meaning differs between data sources"
             )
@@ -229,7 +231,7 @@ class _Reader:
     def _in(self, node: Any) -> Expression:
         if not node.expressions:
             raise InvalidFragment("IN has a list of constants")
-        arguments = [self.read(node.this), *(self.read(one) for one in node.expressions)]
+        arguments = [self.read(node.this), *(self.read(expression) for expression in node.expressions)]
         return call("in", *self._compared(arguments))
 
     def _is(self, node: Any) -> Expression:
@@ -264,7 +266,7 @@ class _Reader:
         return call("case", *parts)
 
     def _coalesce(self, node: Any) -> Expression:
-        arguments = [self.read(node.this), *(self.read(one) for one in node.expressions)]
+        arguments = [self.read(node.this), *(self.read(expression) for expression in node.expressions)]
         return call("coalesce", *self._alike(arguments))
 
     def _substring(self, node: Any) -> Expression:
@@ -368,7 +370,7 @@ class _Reader:
     def type_of(self, node: Any) -> pa.DataType:
         """Return the target type of a cast."""
         kind = node.this.name if hasattr(node.this, "name") else ""
-        sizes = [int(one.name) for one in node.expressions if one.name.isdecimal()]
+        sizes = [int(expression.name) for expression in node.expressions if expression.name.isdecimal()]
         if len(sizes) != len(node.expressions) or node.args.get("nested"):
             raise InvalidFragment("This type is not supported: not every data source has it")
         if kind == "DECIMAL":

@@ -47,11 +47,11 @@ def _is_boolean(node: Expression) -> bool:
 def _boolean(operator: str, arguments: Sequence[Expression]) -> Expression:
     decides, is_idle = (FALSE, TRUE) if operator == "and" else (TRUE, FALSE)
     left: dict[Expression, None] = {}
-    for one in arguments:
-        if one == decides:
+    for argument in arguments:
+        if argument == decides:
             return decides
-        if one != is_idle:
-            left[one] = None
+        if argument != is_idle:
+            left[argument] = None
     if not left:
         return is_idle
     return next(iter(left)) if len(left) == 1 else call(operator, *left)
@@ -94,7 +94,7 @@ def _taken_apart(node: Expression) -> tuple[int, Fraction, Fraction, Expression 
         if exact is not None:
             return 0, Fraction(0), exact, None
     if isinstance(node, Call) and node.operator in _LINEAR and node.dtype == DOUBLE:
-        parts = [_taken_apart(one) for one in node.arguments]
+        parts = [_taken_apart(argument) for argument in node.arguments]
         combined = _combined(node.operator, parts)
         if combined is not None:
             return combined

@@ -89,7 +89,7 @@ class _Cells:
         self._parts = [
             (part.columns, None if part.rows is None else self._condition(part.rows, attributes))
             for part in view.parts
-            if part.columns is None or any(folded(one) in there for one in part.columns)
+            if part.columns is None or any(folded(column) in there for column in part.columns)
         ]
         self.shows = self._any([rows for _, rows in self._parts])
         self.name = _SHOWS
@@ -109,7 +109,7 @@ class _Cells:
     @staticmethod
     def _any(conditions: Sequence[Expression | None]) -> Expression | None:
         """Return the disjunction of conditions, None for all rows."""
-        known = list(dict.fromkeys(one for one in conditions if one is not None))
+        known = list(dict.fromkeys(condition for condition in conditions if condition is not None))
         if len(known) == len(set(conditions)) and known:
             return simplified(call("or", *known))
         return None if conditions else FALSE
@@ -139,12 +139,12 @@ class _Asked:
         if self.where is not None:
             self.where = cast(self.where, BOOL) if self.where.dtype != BOOL else self.where
         self.outputs = [
-            (one.name, self._guarded(cast(self._of(one.expression), one.type)))
-            if one.type != UNKNOWN
-            else (one.name, self._guarded(self._of(one.expression)))
-            for one in fragment.outputs
+            (output.name, self._guarded(cast(self._of(output.expression), output.type)))
+            if output.type != UNKNOWN
+            else (output.name, self._guarded(self._of(output.expression)))
+            for output in fragment.outputs
         ]
-        self.groups = [self._guarded(self._of(one)) for one in fragment.groups]
+        self.groups = [self._guarded(self._of(group)) for group in fragment.groups]
         self.order = [self._guarded(self._of(one.expression)) for one in fragment.order]
 
     @property
@@ -171,7 +171,7 @@ class _Asked:
             return expression
 
         def guard(node: Call, arguments: tuple[Expression, ...]) -> Expression:
-            values = [self._of_shown(one) for one in arguments] if can_fail(node) else arguments
+            values = [self._of_shown(argument) for argument in arguments] if can_fail(node) else arguments
             return called_again(node, values)
 
         return rebuilt(expression, lambda column: column, guard)
@@ -224,7 +224,7 @@ class _Query:
         left out, since `ORDER BY 1` would refer to the first column.
         """
         if self.asked.fragment.is_distinct:
-            outputs = {one.expression: one.name for one in self.asked.fragment.outputs}
+            outputs = {output.expression: output.name for output in self.asked.fragment.outputs}
             return {at: outputs[one.expression] for at, one in enumerate(self.asked.fragment.order)}
         taken = {folded(name) for name, _ in self.asked.outputs}
         free = (name for at in count() if (name := f"o{at}") not in taken)

@@ -80,7 +80,7 @@ class _Splitter:
         self._flavor = flavor
         self._relations = Relations(query, flavor)
         self._fragments: dict[Fragment, str] = {}
-        names = {one.name.lower() for one in query.tree.find_all(exp.Identifier)}
+        names = {node.name.lower() for node in query.tree.find_all(exp.Identifier)}
         self._prefix = prefix
         while any(name.startswith(self._prefix) and name[len(self._prefix) :].isdigit() for name in names):
             self._prefix += "_"
@@ -173,7 +173,7 @@ class _Splitter:
     def _order(self, select: Any, alias: str, relation: Relation) -> tuple[Order, ...]:
         from sqlglot import exp
 
-        named = {one.alias_or_name: one.unalias() for one in select.expressions}
+        named = {expression.alias_or_name: expression.unalias() for expression in select.expressions}
         order = select.args.get("order")
         found = []
         for one in [] if order is None else order.expressions:
@@ -195,13 +195,14 @@ class _Splitter:
         find = relation.finder(alias)
         try:
             outputs = tuple(
-                Output(one.alias_or_name, read_tree(one.unalias(), find, self._flavor)) for one in select.expressions
+                Output(expression.alias_or_name, read_tree(expression.unalias(), find, self._flavor))
+                for expression in select.expressions
             )
             where = all_of([*relation.conditions, *conditions])
             found = Fragment(relation.entity, outputs, where, is_distinct=True)
             order = select.args.get("order")
             if order is not None and any(
-                not isinstance(one.this, exp.Column) or one.this.table for one in order.expressions
+                not isinstance(expression.this, exp.Column) or expression.this.table for expression in order.expressions
             ):
                 return None
             limit = _rows_wanted(select) if select.args.get("limit") is not None else None
@@ -210,14 +211,16 @@ class _Splitter:
                 found = Fragment(found.entity, outputs, where, order=by, limit=limit, is_distinct=True)
         except InvalidFragment:
             return None
-        if any(one.dtype is None for one in outputs):
+        if any(output.dtype is None for output in outputs):
             return None  # engines do not agree on the type of NULL
         table = exp.to_identifier(alias, quoted=True)
         select.set(
             "expressions",
             [
-                exp.alias_(exp.column(exp.to_identifier(one.name, quoted=True), table.copy()), one.name, quoted=True)
-                for one in outputs
+                exp.alias_(
+                    exp.column(exp.to_identifier(output.name, quoted=True), table.copy()), output.name, quoted=True
+                )
+                for output in outputs
             ],
         )
         return found

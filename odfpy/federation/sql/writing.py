@@ -56,7 +56,7 @@ class Writer:
         own = getattr(self, f"_{node.operator}", None)
         if own is not None:
             return str(own(*node.arguments))
-        texts = [self.write(one) for one in node.arguments]
+        texts = [self.write(argument) for argument in node.arguments]
         if node.operator in _SIGNS:
             return f"({f' {_SIGNS[node.operator]} '.join(texts)})"
         return f"{node.operator}({', '.join(texts)})"
@@ -188,7 +188,7 @@ class Writer:
     def _comparison(self, node: Call) -> str:
         first, *others = node.arguments
         left = self.comparable(first)
-        right = [self.comparable(one) for one in others]
+        right = [self.comparable(other) for other in others]
         if node.operator == "in":
             return f"({left} IN ({', '.join(right)}))"
         if node.operator == "between":
@@ -211,7 +211,7 @@ class Writer:
         return f"({self.write(value)} LIKE {self.write(pattern)})"
 
     def _case(self, *parts: Expression) -> str:
-        texts = [self.write(one) for one in parts]
+        texts = [self.write(part) for part in parts]
         pairs = zip(texts[:-1:2], texts[1:-1:2], strict=True)
         return f"CASE {' '.join(f'WHEN {one} THEN {other}' for one, other in pairs)} ELSE {texts[-1]} END"
 

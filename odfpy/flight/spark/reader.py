@@ -14,7 +14,7 @@ from odfpy.flight.options import Source
 from odfpy.flight.plan import Endpoint, FlightPlan
 from odfpy.flight.request import Request
 from odfpy.flight.service import FlightService
-from odfpy.flight.spark.schema import arrow_schema, told
+from odfpy.flight.spark.schema import arrow_schema, errors_with_hints
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -104,10 +104,10 @@ class FlightReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Request the endpoints from the server."""
-        with told():
+        with errors_with_hints():
             return self._rows.partitions(self._request)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of an endpoint, in a worker."""
-        with told():
+        with errors_with_hints():
             yield from self._rows.read(partition)

@@ -51,7 +51,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def errors_with_hints() -> Iterator[None]:
     """Errors with their codes and hints: Spark shows a traceback and the message, and nothing else."""
     try:
         yield

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.flight.options import Source, source_of
 from odfpy.flight.spark.reader import FlightReader
-from odfpy.flight.spark.schema import spark_schema, told
+from odfpy.flight.spark.schema import errors_with_hints, spark_schema
 from odfpy.flight.spark.stream import FlightStreamReader
 from odfpy.flight.spark.writer import FlightWriter
 
@@ -33,23 +33,23 @@ class FlightSource(DataSource):
 
     def schema(self) -> StructType:
         """Request the columns from the server."""
-        with told():
+        with errors_with_hints():
             source = self._source()
             return spark_schema(source.service.plan(source.request).schema)
 
     def reader(self, schema: StructType) -> FlightReader:
         """Return the reader of a data frame."""
-        with told():
+        with errors_with_hints():
             return FlightReader(self._source(), schema)
 
     def streamReader(self, schema: StructType) -> FlightStreamReader:  # noqa: N802  Spark's name
         """Return the reader of a stream."""
-        with told():
+        with errors_with_hints():
             return FlightStreamReader(self._source(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> FlightWriter:
         """Return the writer of a data frame."""
-        with told():
+        with errors_with_hints():
             return FlightWriter(self._source(), schema, overwrite=overwrite)
 
     def _source(self) -> Source:

@@ -14,7 +14,7 @@ from odfpy.flight.errors import FlightFailed
 from odfpy.flight.filters import Filter, filters_from_json, filters_to_json
 from odfpy.flight.options import Source
 from odfpy.flight.spark.reader import Rows
-from odfpy.flight.spark.schema import arrow_schema, told
+from odfpy.flight.spark.schema import arrow_schema, errors_with_hints
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -39,7 +39,7 @@ class FlightStreamReader(DataSourceStreamReader):
         """Request the current end offset from the server. Only Spark 4.2 and later pass the end of the last batch."""
         del limit  # Flight cannot request a part of the new rows
         begun = start or self.initialOffset()
-        with told():
+        with errors_with_hints():
             if self._source.stream_column is None:
                 return {_ENDPOINTS: len(self._source.service.plan(self._source.request).endpoints)}
             greatest = self._greatest(self._source.stream_column)
@@ -49,7 +49,7 @@ class FlightStreamReader(DataSourceStreamReader):
         """Plan the rows between two offsets, deterministically."""
         if start == end:
             return []
-        with told():
+        with errors_with_hints():
             if self._source.stream_column is None:
                 return self._new_endpoints(int(start[_ENDPOINTS]), int(end[_ENDPOINTS]))
             column = self._source.stream_column
@@ -61,7 +61,7 @@ class FlightStreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of an endpoint, in a worker."""
-        with told():
+        with errors_with_hints():
             yield from self._rows.read(partition)
 
     def _new_endpoints(self, start: int, end: int) -> list[InputPartition]:

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from odfpy.flight.conversion import plain_batch
 from odfpy.flight.options import Source
-from odfpy.flight.spark.schema import arrow_schema, told
+from odfpy.flight.spark.schema import arrow_schema, errors_with_hints
 from odfpy.flight.writing import begin, end, write_rows
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class FlightWriter(_Base):  # type: ignore[misc]
         service, request = self._source.service, self._source.request
         task = TaskContext.get()
         attempt = f"{self._name}/{task.partitionId()}/{task.attemptNumber()}" if task else self._name
-        with told():
+        with errors_with_hints():
             transaction = begin(service) if self._source.transactions else None
             try:
                 rows = write_rows(
@@ -88,10 +88,10 @@ class FlightWriter(_Base):  # type: ignore[misc]
         self._end(messages, commit=False)
 
     def _end(self, messages: list[Any], *, commit: bool) -> None:
-        with told():
-            for one in messages:
-                if one is not None and one.transaction is not None:
-                    end(self._source.service, one.transaction, commit=commit)
+        with errors_with_hints():
+            for message in messages:
+                if message is not None and message.transaction is not None:
+                    end(self._source.service, message.transaction, commit=commit)
 
     def _batches(self, found: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         if _BATCHES:

@@ -110,7 +110,7 @@ def download(source: RemoteFile, name: str, context: FetchContext) -> PendingFil
         FetchError: the source cannot be read, or exceeds the limit; or the disk is full.
     """
     kept = kept_for(name, context)
-    if kept.needs_no_asking:
+    if kept.is_current:
         return kept
     known = SourceVersion.of_state(context.known_state)
     failures = 0
@@ -126,7 +126,7 @@ def download(source: RemoteFile, name: str, context: FetchContext) -> PendingFil
 
 
 @contextmanager
-def asked(source: RemoteFile, kept: PendingFile, known: SourceVersion) -> Iterator[PartialFile | None]:
+def request_file(source: RemoteFile, kept: PendingFile, known: SourceVersion) -> Iterator[PartialFile | None]:
     """Request the file, or the rest of it; None if it is the stored version or the known one.
 
     A complete but outdated stored file is discarded.
@@ -141,7 +141,7 @@ def asked(source: RemoteFile, kept: PendingFile, known: SourceVersion) -> Iterat
     """
     unless = kept.version if kept.is_complete else known
     proof, place = kept.version.proof, kept.version.place
-    arriving = source.open(unless, ResumePoint(kept.received, proof, place) if proof and kept.can_go_on else None)
+    arriving = source.open(unless, ResumePoint(kept.received, proof, place) if proof and kept.can_resume else None)
     if arriving is None:
         yield None
         return
@@ -155,7 +155,7 @@ def asked(source: RemoteFile, kept: PendingFile, known: SourceVersion) -> Iterat
 
 
 def _attempt(source: RemoteFile, kept: PendingFile, known: SourceVersion, context: FetchContext) -> PendingFile | None:
-    with asked(source, kept, known) as arriving:
+    with request_file(source, kept, known) as arriving:
         if arriving is None:
             return kept if kept.is_complete else None
         try:

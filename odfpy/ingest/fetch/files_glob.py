@@ -112,7 +112,9 @@ def _folders_in(folder: str, above: tuple[str, ...]) -> Iterator[str]:
     yield folder
     try:
         with os.scandir(folder) as entries:
-            below = sorted((one.name, one.is_symlink()) for one in entries if one.is_dir() and one.name[0] != ".")
+            below = sorted(
+                (entry.name, entry.is_symlink()) for entry in entries if entry.is_dir() and entry.name[0] != "."
+            )
     except OSError:
         return
     for name, is_link in below:

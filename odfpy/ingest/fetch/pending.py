@@ -56,12 +56,12 @@ class PendingFile:
             self.forget()
 
     @property
-    def can_go_on(self) -> bool:
+    def can_resume(self) -> bool:
         """True if there is a beginning that can be continued."""
         return bool(self.received and not self.is_complete and self.version.proof)
 
     @property
-    def needs_no_asking(self) -> bool:
+    def is_current(self) -> bool:
         """True if it is complete and recent, and its source cannot report changes."""
         return self.is_complete and not self.version.is_known
 
@@ -106,7 +106,7 @@ class PendingFile:
             try:
                 yield writer
             finally:
-                writer.make_safe()
+                writer.sync()
 
     def finish(self) -> None:
         """Mark the file as complete.
@@ -163,9 +163,9 @@ class Writer:
         self._kept.received += len(block)
         self._unsafe += len(block)
         if self._unsafe >= _SAFE_EVERY:
-            self.make_safe()
+            self.sync()
 
-    def make_safe(self) -> None:
+    def sync(self) -> None:
         """Sync appended bytes to the disk, and update the metadata."""
         self._file.flush()
         os.fsync(self._file.fileno())

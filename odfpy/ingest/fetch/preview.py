@@ -86,15 +86,15 @@ def _(step: FetchUrl, context: FetchContext) -> Preview:
         return Preview((), "fetched only once (cache: Forever)")
     if context.is_uncacheable:
         return Preview((), "the server reports no versions: fetched again only with --fetch-uncacheable")
-    from odfpy.ingest.fetch.download import asked, kept_for
+    from odfpy.ingest.fetch.download import kept_for, request_file
     from odfpy.ingest.fetch.http import request_headers
 
     headers = request_headers(step, shown, context)
     kept = kept_for(repr((text, headers)), context)
-    if not kept.needs_no_asking:
+    if not kept.is_current:
         with (
             closing(open_source(text, url, shown, headers, context)) as source,
-            asked(source, kept, SourceVersion.of_state(context.known_state)) as arriving,
+            request_file(source, kept, SourceVersion.of_state(context.known_state)) as arriving,
         ):
             if arriving is not None:
                 return Preview((UpcomingInput(shown, arriving.length, arriving.version.state, arriving.offset),))

@@ -54,8 +54,8 @@ def find_event_time(columns: Sequence[Column], rows: pa.Table) -> FoundEventTime
     fit = [one for one in ranked if _may_be_chosen(one, rows.column(one.name))]
     names = [column.name for column in columns]
     reserved = DEFAULT_VOCABULARY.event_time_column
-    if reserved in names and any(one.name == reserved for one in times):
-        fit = [one for one in times if one.name == reserved]  # its name makes it the event time anyway
+    if reserved in names and any(time.name == reserved for time in times):
+        fit = [time for time in times if time.name == reserved]  # its name makes it the event time anyway
     if not fit:
         return FoundEventTime(None, tuple(one.name for one in ranked))
     best = fit[0]

@@ -47,7 +47,7 @@ def find_keys(columns: Sequence[Column], rows: pa.Table, event_time: str | None)
     """
     if not rows.num_rows:
         return ()
-    fit = [one for one in columns if _may_be_key(one, rows.column(one.name))]
+    fit = [column for column in columns if _may_be_key(column, rows.column(column.name))]
     order = {
         one.name: (_rank(one.name), not isinstance(one.plain, odf.String), number) for number, one in enumerate(fit)
     }

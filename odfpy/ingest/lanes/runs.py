@@ -21,7 +21,7 @@ from odfpy.data.memory import bulk_memory
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import OdfError
-from odfpy.files import written_aside
+from odfpy.files import replaced_atomically
 from odfpy.ingest.evolve import untyped_columns
 from odfpy.ingest.fit import fit_rows
 from odfpy.ingest.gather import combine, gather
@@ -143,7 +143,7 @@ def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: st
     try:
         # Spark may run a task twice: each attempt writes under its own name, and no reader sees an incomplete file.
         with (
-            written_aside(Path(path)) as own,
+            replaced_atomically(Path(path)) as own,
             pa.OSFile(str(own), "wb") as sink,
             pa.ipc.new_file(sink, schema) as writer,
         ):

@@ -37,16 +37,16 @@ from odfpy.data.slices.writer import SliceInfo
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.engine.spark.process.counting import count_jobs
 from odfpy.errors import OdfError
-from odfpy.files import written_aside
+from odfpy.files import replaced_atomically
 from odfpy.ingest.cut_times import warnings_of_cut_times
 from odfpy.ingest.lanes.failure import Failure
-from odfpy.ingest.lanes.merge_here import MergeHere
-from odfpy.ingest.lanes.places import MergedPlaces, RepeatedKeys
+from odfpy.ingest.lanes.positions import MergedPositions, RepeatedKeys
 from odfpy.ingest.lanes.request import LaneRequest, LaneResult
 from odfpy.ingest.lanes.runs import Run, gather_runs, make_run
 from odfpy.ingest.lanes.sorted_runs import SortedRuns
 from odfpy.ingest.lanes.source import SplittableInput
 from odfpy.ingest.lanes.spark_merge import SparkMerge
+from odfpy.ingest.lanes.task_merge import TaskMerge
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge_plan import MergePlan, repeated_key
 from odfpy.ingest.normalize import primary_key
@@ -165,7 +165,7 @@ class _Lane:
             change = StateChange(read, appended, retracted)
             warnings = check_retractions(change, request.limit, lambda most: self._retracted_keys(places, schema, most))
         if plan.merge.needs_state is StateNeed.SEEN_KEYS and read > places.rows:
-            merge = MergeHere(request, tuple(runs), schema, plan, str(self.folder))
+            merge = TaskMerge(request, tuple(runs), schema, plan, str(self.folder))
             warnings = self._once(partial(merge.warn_conflicting_rows, places))
         looks_up = plan.merge.needs_state is StateNeed.CURRENT_ROWS
         work = _WritePicked(request, schema, tuple(runs), places, looks_up)
@@ -184,17 +184,17 @@ class _Lane:
         )
         return LaneResult(slices=slices, schema=schema, statistics=statistics, warnings=warnings)
 
-    def _retracted_keys(self, places: MergedPlaces, schema: DataSchema, most: int) -> list[dict[str, Any]]:
+    def _retracted_keys(self, places: MergedPositions, schema: DataSchema, most: int) -> list[dict[str, Any]]:
         """Return the primary keys of the first retracted rows."""
         found = places.first_of(int(OperationType.RETRACT), most)
         return self._once(partial(_keys_at, self._request, schema, found))
 
     def _merge(
         self, runs: list[Run], schema: DataSchema, plan: MergePlan
-    ) -> tuple[RepeatedKeys, Callable[[], MergedPlaces]]:
+    ) -> tuple[RepeatedKeys, Callable[[], MergedPositions]]:
         """Return the repeated keys, and a function that computes the result of the merge."""
         if self._request.one_machine:
-            here = MergeHere(self._request, tuple(runs), schema, plan, str(self.folder))
+            here = TaskMerge(self._request, tuple(runs), schema, plan, str(self.folder))
             return self._once(here.repeated), lambda: self._once(here.places)
         merge = SparkMerge(self._spark, self._request, runs, schema, plan, self.folder)
         return merge.repeated(), merge.places
@@ -291,7 +291,7 @@ class _WritePicked:
     request: LaneRequest
     schema: DataSchema
     runs: tuple[Run, ...]
-    places: MergedPlaces
+    places: MergedPositions
     looks_up: bool
 
     def __call__(self, task: tuple[Path, int, int]) -> tuple[SliceInfo, int] | Failure:
@@ -337,7 +337,7 @@ def _write(
             yield operations, rows
 
     try:
-        with bulk_memory(), written_aside(path) as own:  # an abandoned attempt may still be running
+        with bulk_memory(), replaced_atomically(path) as own:  # an abandoned attempt may still be running
             form = SliceLayout(schema, request.vocab, request.system_time)
             return write_slice(own, watched(), form, request.next_offset + start), late
     except OdfError as error:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.slice import read_slice, slice_schema
-from odfpy.ingest.lanes.places import PLACES, MergedPlaces, RepeatedKeys
+from odfpy.ingest.lanes.positions import PLACES, MergedPositions, RepeatedKeys
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.runs import Run, rows_of_run, write_table
 from odfpy.ingest.merge import StateNeed
@@ -77,7 +77,7 @@ class SparkMerge:
         found = self._spark.sql(query).collect()[0]
         return RepeatedKeys(*(int(number or 0) for number in found))
 
-    def places(self) -> MergedPlaces:
+    def places(self) -> MergedPositions:
         """Return the result of the merge, in order."""
         merge, shape = self.plan.merge, self.plan.shape
         merged = self._spark.sql(f"SELECT * FROM ({merge.sql(shape)}) AS merged {order_clause(merge, shape)}")
@@ -85,7 +85,7 @@ class SparkMerge:
         found = merged.select("op", "pos").mapInArrow(write, _spark_schema(_COUNTS)).collect()
         # Sorted by partition: their rows are in that order, and offsets are assigned along it.
         written = sorted(tuple(row) for row in found)
-        return MergedPlaces(
+        return MergedPositions(
             paths=tuple(write.path(partition) for partition, *_ in written),
             sizes=tuple(sum(counts) for _, *counts in written),
             counts=tuple(sum(row[1 + operation] for row in written) for operation in range(4)),

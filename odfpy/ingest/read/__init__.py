@@ -26,7 +26,7 @@ from odfpy.data.schemas.arrow import from_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import InternalError, SchemaError
 from odfpy.ingest.read.part import WHOLE, FilePart
-from odfpy.ingest.read.progress import tell_rows
+from odfpy.ingest.read.progress import report_rows
 from odfpy.values import dataclass
 
 __all__ = ["FilePart", "inferred_schema", "parts_of", "read", "read_part", "schema_of"]
@@ -51,7 +51,7 @@ def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
         InvalidValue: an option of the step cannot be used.
     """
     rows = read_part(step, path, WHOLE, name=name)
-    tell_rows(rows.num_rows)
+    report_rows(rows.num_rows)
     return rows
 
 

@@ -18,7 +18,7 @@ from typing import BinaryIO, TypeVar
 from odfpy.data.processors import processors
 from odfpy.errors import IngestError
 from odfpy.ingest.read.encodings import HEAD_SIZE, Utf8Copy, codec_of, convert, not_encoded
-from odfpy.ingest.read.progress import tell_rows
+from odfpy.ingest.read.progress import report_rows
 from odfpy.values import dataclass
 
 PIECE_SIZE = 1 << 20
@@ -204,7 +204,7 @@ def _count(rows: int, result: object) -> int:
     """Return rows so far, with those of one more result, if it has any."""
     more: int = getattr(result, "num_rows", 0)
     if more:
-        tell_rows(rows + more)
+        report_rows(rows + more)
     return rows + more
 
 

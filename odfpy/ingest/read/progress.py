@@ -10,7 +10,7 @@ _listener: ContextVar[Callable[[int], None] | None] = ContextVar("_listener", de
 
 
 @contextmanager
-def telling_rows(listener: Callable[[int], None]) -> Iterator[None]:
+def rows_reported_to(listener: Callable[[int], None]) -> Iterator[None]:
     """Report the number of rows of a file read so far in this thread to a listener."""
     token = _listener.set(listener)
     try:
@@ -19,7 +19,7 @@ def telling_rows(listener: Callable[[int], None]) -> Iterator[None]:
         _listener.reset(token)
 
 
-def tell_rows(count: int) -> None:
+def report_rows(count: int) -> None:
     """Report the number of rows read from the file."""
     listener = _listener.get()
     if listener is not None:

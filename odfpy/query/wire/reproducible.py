@@ -186,12 +186,14 @@ class _Reader:
         order = query.args.get("order")
         if order is None:
             return False
-        keys = [one.this for one in order.expressions if isinstance(one, exp.Ordered)]
+        keys = [expression.this for expression in order.expressions if isinstance(expression, exp.Ordered)]
         if isinstance(query, exp.Select) and self._are_told_apart(query, keys):
             return True
         group = query.args.get("group")
         if group is not None and not any(value for name, value in group.args.items() if name != "expressions"):
-            return bool(group.expressions) and all(_is_among(one, keys, shown) for one in group.expressions)
+            return bool(group.expressions) and all(
+                _is_among(expression, keys, shown) for expression in group.expressions
+            )
         return not any(one.is_star for one in shown) and all(_is_among(one, keys, shown) for one in shown)
 
     def _is_settled(self, window: exp.Window) -> bool:
@@ -205,7 +207,7 @@ class _Reader:
         if (plain or type(function).__name__ in _PEERS) and not by_rows:
             return True
         select = window.find_ancestor(exp.Select)
-        keys = [one.this for one in order.expressions] if order is not None else []
+        keys = [expression.this for expression in order.expressions] if order is not None else []
         return select is not None and not window.args.get("alias") and self._are_told_apart(select, keys)
 
     def _are_told_apart(self, select: exp.Select, keys: Sequence[exp.Expr]) -> bool:
@@ -261,9 +263,9 @@ class _Reader:
         if call.find(exp.Div, exp.Anonymous, exp.Subquery):
             return False
         casts = list(call.find_all(exp.Cast))
-        if any(one.to.is_type("decimal") for one in casts if one is call.this):
+        if any(cast.to.is_type("decimal") for cast in casts if cast is call.this):
             return True
-        if any(one.to.is_type("float", "double") for one in casts):
+        if any(cast.to.is_type("float", "double") for cast in casts):
             return False
         exact = self._exact_columns()
         return all(column.name.lower() in exact for column in call.find_all(exp.Column))
@@ -298,8 +300,8 @@ def _column_of(key: exp.Expr, select: exp.Select, table: exp.Table) -> str | Non
     # Names are those of columns of the result first.
     others = [one.unalias() for one in shown if one.alias_or_name == key.name]
     alone = all(
-        isinstance(one, exp.Column) and one.name == key.name and one.table in ("", table.alias_or_name)
-        for one in others
+        isinstance(other, exp.Column) and other.name == key.name and other.table in ("", table.alias_or_name)
+        for other in others
     )
     return key.name if alone else None
 

@@ -126,7 +126,9 @@ class QueryRequest:
         form = self.schema_format
         if form is None and Include.SCHEMA in wanted:
             form = SchemaFormat.ARROW_JSON
-        dialect = next((one for one in _ENGINES if one.lower() == self.query_dialect.lower()), self.query_dialect)
+        dialect = next(
+            (engine for engine in _ENGINES if engine.lower() == self.query_dialect.lower()), self.query_dialect
+        )
         return replace(
             self, query_dialect=dialect, include=tuple(one for one in Include if one in wanted), schema_format=form
         )

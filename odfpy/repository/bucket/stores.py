@@ -95,7 +95,7 @@ class BucketObjectStore(ObjectStore):
             writer.discard()
             raise
         finally:
-            writer.let_go()
+            writer.abandon()
 
     def insert_file(self, path: Path, name: Multihash) -> None:
         try:
@@ -187,7 +187,7 @@ class _Writer:
         with memoryview(self._waiting) as waiting:
             return bytes(waiting[:PART])
 
-    def let_go(self) -> None:
+    def abandon(self) -> None:
         """Discard an uncommitted upload, unless it can be resumed."""
         if self._upload is not None and not self._upload.goes_on:
             self.discard()

@@ -8,15 +8,15 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.repository.divergence import compare_chains, records_of
+from odfpy.repository.locations.http import http_dataset
+from odfpy.repository.locations.node import node_dataset, upload_signatures
 from odfpy.repository.objects import BytesProgress
-from odfpy.repository.places.http import http_dataset
-from odfpy.repository.places.node import node_dataset, upload_signatures
 from odfpy.repository.smart_transfer.messages import Visibility
 from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull
 from odfpy.repository.smart_transfer.push import push, push_missing
-from odfpy.repository.smart_transfer.push_links import says_of_links
+from odfpy.repository.smart_transfer.push_links import link_headers
 from odfpy.repository.smart_transfer.session import Conversation
-from odfpy.repository.smart_transfer.websocket import converse
+from odfpy.repository.smart_transfer.websocket import run_conversation
 from odfpy.repository.transfer.linked import ALL_FILES, NO_FILES, WantedFiles
 from odfpy.repository.transfer.options import DEFAULTS, TransferOptions
 from odfpy.repository.transfer.signatures import carry_revocations
@@ -53,7 +53,7 @@ def pull_from_node(
         return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head, links=links)
     talk = pull(target, options)
     try:
-        return converse(base, "pull", talk, target, progress)
+        return run_conversation(base, "pull", talk, target, progress)
     except IntervalRefused:
         # It is behind, or they have diverged: walking both chains back to their common ancestor tells.
         return transfer(node, target, replace(options, force=False), progress=progress)
@@ -144,5 +144,5 @@ def _said(
     reference: ReferenceName | None,
     progress: BytesProgress | None,
 ) -> TransferResult:
-    headers = {} if files is NO_FILES else says_of_links(files)
-    return converse(base, "push", talk, source, progress, reference=reference, headers=headers)
+    headers = {} if files is NO_FILES else link_headers(files)
+    return run_conversation(base, "push", talk, source, progress, reference=reference, headers=headers)

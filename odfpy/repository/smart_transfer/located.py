@@ -200,10 +200,10 @@ class _Measured(io.RawIOBase):
         return len(data)
 
 
-def _headers_of(place: TransferUrl) -> dict[str, str]:
-    if len(place.headers) > _MAX_HEADERS:
-        raise ProtocolViolation(f"The server wants {len(place.headers)} headers to be sent")
-    headers = {row.name: row.value for row in place.headers if row.name.lower() not in _STEERING}
+def _headers_of(url: TransferUrl) -> dict[str, str]:
+    if len(url.headers) > _MAX_HEADERS:
+        raise ProtocolViolation(f"The server wants {len(url.headers)} headers to be sent")
+    headers = {row.name: row.value for row in url.headers if row.name.lower() not in _STEERING}
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise ProtocolViolation(f"The server asks for an invalid header to be sent: {name[:100]!r}")

@@ -76,7 +76,7 @@ def _fetch(items: list[ObjectOfBlock], missing: HashSet) -> Conversation[Fetched
         return found
     yield from send(ObjectsRequest(tuple(file_of_link(item) for item in items)))
     reply = yield from receive(ObjectsReply)
-    located = {one.object_file.physical_hash: one for one in reply.object_transfer_strategies}
+    located = {strategy.object_file.physical_hash: strategy for strategy in reply.object_transfer_strategies}
     if len(located) != len(reply.object_transfer_strategies) or not located.keys() <= {item.name for item in items}:
         raise ProtocolViolation("The server provides locations for objects that were not requested")
     there = tuple(_sized(item, located[item.name]) for item in items if item.name in located)

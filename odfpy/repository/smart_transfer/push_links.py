@@ -71,7 +71,7 @@ class OfferedLinks:
         return self.blocks[0].block.prev_block_hash is not None
 
 
-def says_of_links(files: WantedFiles) -> dict[str, str]:
+def link_headers(files: WantedFiles) -> dict[str, str]:
     """Return the headers of a client's handshake."""
     return {LINKS_HEADER: HAS_ALL if files.choice.is_whole and not files.may_lack else HAS_SOME}
 

@@ -26,7 +26,7 @@ from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer import messages
 from odfpy.repository.smart_transfer.incoming import Incoming
 from odfpy.repository.smart_transfer.messages import Complete
-from odfpy.repository.smart_transfer.session import Conversation, FetchCapabilities, hear_text, send
+from odfpy.repository.smart_transfer.session import Conversation, FetchCapabilities, receive_text, send
 from odfpy.repository.smart_transfer.signature_messages import (
     MAX_FILES,
     TAKES_SIGNATURES,
@@ -93,7 +93,7 @@ def take_signatures(
         RevokedKey: something is signed with a revoked or expired key.
         ProtocolViolation: too many files, or an unexpected message.
     """
-    chain = (*here[: len(here) - len(incoming.dropped)], *(one.hashed for one in incoming.blocks))
+    chain = (*here[: len(here) - len(incoming.dropped)], *(block.hashed for block in incoming.blocks))
     new = {path_of(one.hash): one for one in chain}
     newest = chain[-1] if chain else None
     if newest is not None and not isinstance(target.refs, ReferenceView):
@@ -101,7 +101,7 @@ def take_signatures(
     numbers = {one.block.sequence_number: one.hash for one in chain}
     given = IncomingSignatures(incoming.state.dataset_id, known, clock or Timestamp.now(), numbers.get)
     count = 0
-    while (files := _signatures_in((yield from hear_text()))) is not None:
+    while (files := _signatures_in((yield from receive_text()))) is not None:
         count += len(files)
         if len(files) > MAX_FILES or count > len(new) + MAX_KEYS:
             raise ProtocolViolation("More signatures than there are blocks")

@@ -239,10 +239,10 @@ def receive(type_: type[M]) -> Conversation[M]:
         ProtocolViolation: another message was received.
         PeerFailed, PeerClosed: the peer has aborted.
     """
-    return decode(type_, (yield from hear_text()))
+    return decode(type_, (yield from receive_text()))
 
 
-def hear_text() -> Conversation[str]:
+def receive_text() -> Conversation[str]:
     """Wait for any message.
 
     Raises:

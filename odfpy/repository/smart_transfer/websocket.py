@@ -26,9 +26,9 @@ from odfpy.http.resume import TransferInterrupted
 from odfpy.http.spaces import AddressSpace, require_no_nearer
 from odfpy.http.url import Origin, without_user
 from odfpy.repository.credentials import advice, authorization
+from odfpy.repository.locations.http import http_dataset
 from odfpy.repository.objects import BytesProgress, ObjectKind, ObjectOfBlock, StreamMonitor, copy_objects
 from odfpy.repository.peer_errors import AccessRefused, ConnectionLost, ProtocolViolation
-from odfpy.repository.places.http import http_dataset
 from odfpy.repository.smart_transfer.located import Downloads, LocatedObjects, Uploads
 from odfpy.repository.smart_transfer.messages import MAX_MESSAGE, VERSION, VERSION_HEADER, TransferUrl
 from odfpy.repository.smart_transfer.pull_links import TAKES_LINKS
@@ -72,7 +72,7 @@ _TOO_BIG = 1009
 _LOST = 1006
 
 
-def converse(
+def run_conversation(
     base: str,
     path: str,
     conversation: Conversation[R],
@@ -101,7 +101,7 @@ def converse(
         name = HEAD if reference is None else reference.reference
         where = path if reference is None else f"{path}?reference={name}"
         connection, space = _connected(base, where, headers or {}, ends)
-        talk = _Talk(connection, space, base, name, here, progress or (lambda _done, _total: None))
+        talk = _Connection(connection, space, base, name, here, progress or (lambda _done, _total: None))
         result = talk.run(conversation)
         talk.close(NORMAL)
         return result
@@ -128,7 +128,7 @@ class _Given:
 _News: TypeAlias = _Message | _Broken | _Given
 
 
-class _Talk:
+class _Connection:
     """A conversation over a connection.
 
     One thread reads messages on demand, another one uploads files; events are handled in order of occurrence.

@@ -118,11 +118,11 @@ class IncomingSignatures:
             for path, kind, hashed, signed in self._signed
         }
         side.write_all(files)
-        return len(files) + len({one.key for one in self._statements})
+        return len(files) + len({statement.key for statement in self._statements})
 
     def _require_room(self, side: SideFiles) -> None:
         there = set(side.names(revocations.FOLDER)) if self._statements else set()
-        new = {revocations.path_of(one.actor).rpartition("/")[2] for one in self._statements}
+        new = {revocations.path_of(statement.actor).rpartition("/")[2] for statement in self._statements}
         if len(there | new) > MAX_KEYS:
             raise MalformedSignature(
                 f"Revocations of more than {MAX_KEYS} keys", hint="Ask the operator of the server."

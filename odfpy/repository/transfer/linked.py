@@ -66,7 +66,7 @@ class WantedFiles:
     @property
     def is_lenient(self) -> bool:
         """True if objects that the source lacks are skipped."""
-        return self.may_lack or self.choice.wants_what_is_there
+        return self.may_lack or self.choice.allows_missing
 
 
 ALL_FILES: Final = WantedFiles()

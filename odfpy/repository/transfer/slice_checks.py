@@ -11,7 +11,7 @@ from odfpy.chain.state import ChainState, new_data_of
 from odfpy.codec.errors import error_of
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError
-from odfpy.http.limits import limits_in_force
+from odfpy.http.limits import current_limits
 
 _ASK = "Ask the publisher of the dataset for the reason; nothing of it was copied."
 
@@ -39,7 +39,7 @@ def check_slices(
     from odfpy.data.slices.footer import ExpectedSlice
     from odfpy.repository.transfer.footer_process import FooterOf, first_problem
 
-    most = limits_in_force().most_unpacked
+    most = current_limits().most_unpacked
     footers = [
         FooterOf(
             str(layout.data.local_path(item.data.physical_hash)),

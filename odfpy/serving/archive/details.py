@@ -61,7 +61,7 @@ async def details(request: Request, caller: AnyCaller, served: ReadableArchive, 
             request,
             {
                 "file": file_tree(record),
-                "place": place_of(archive, record),
+                "place": location_of(archive, record),
                 "history": [
                     _version_tree(version, before, signers.get(version.block))
                     for version, before in zip(history, [None, *history], strict=False)
@@ -78,7 +78,7 @@ async def details(request: Request, caller: AnyCaller, served: ReadableArchive, 
     return found
 
 
-def place_of(archive: LocalArchive, record: FileRecord) -> str:
+def location_of(archive: LocalArchive, record: FileRecord) -> str:
     """Return where a file's bytes are: `here`, `removed` as the archive records, or `elsewhere`: in other copies."""
     if record.object in archive.dataset.layout.data:
         return "here"

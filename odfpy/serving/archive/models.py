@@ -218,4 +218,4 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         422: "The bytes do not match their hash or size, or the request is not valid.",
         507: "The server has no disk space left.",
     }
-    return {one: {"description": why[one], "model": RefusalModel} for one in statuses}
+    return {status: {"description": why[status], "model": RefusalModel} for status in statuses}

@@ -21,9 +21,9 @@ from fastapi import APIRouter, Request, Response
 
 from odfpy.archive.errors import WrongContent
 from odfpy.archive.local import LocalArchive
-from odfpy.archive.preview.beginning import Beginning, beginning_of
 from odfpy.archive.preview.delimited import MAX_COLUMNS, MAX_ROWS, cut, first_rows
-from odfpy.archive.preview.kind import HEAD, DetectedKind, FileKind, text_of, told_from
+from odfpy.archive.preview.head import FileHead, read_head
+from odfpy.archive.preview.kind import HEAD, DetectedKind, FileKind, detect_kind, text_of
 from odfpy.archive.preview.picture import MAX_PIXELS, pixels_of
 from odfpy.archive.record import FileRecord
 from odfpy.engine.cancellation import CancellationToken
@@ -114,7 +114,7 @@ def picture(served: ReadableArchive, id: FileId) -> Response:  # noqa: A002 - th
     return Response(begun.data, media_type=told.media_type, headers=_PICTURE_HEADERS)
 
 
-def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginning, DetectedKind]:
+def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[FileHead, DetectedKind]:
     """Return the beginning of a file, and its kind.
 
     Raises:
@@ -125,19 +125,19 @@ def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginni
     require_given(archive, record)
     try:
         with closing(archive.open(record)) as stream:
-            begun = beginning_of(stream, most)
+            begun = read_head(stream, most)
     except WrongContent as error:
         message = "The stored bytes do not match the record\n`odf verify` shows what is damaged."
         raise Refused(404, message, None, {"code": error.code}) from error
-    return begun, told_from(begun.data[:HEAD], record.path)
+    return begun, detect_kind(begun.data[:HEAD], record.path)
 
 
-def _is_too_large(record: FileRecord, begun: Beginning, told: DetectedKind) -> bool:
+def _is_too_large(record: FileRecord, begun: FileHead, told: DetectedKind) -> bool:
     """Return whether an image is known to be too large, as far as its beginning shows."""
     return record.size > MAX_PICTURE or (pixels_of(begun.data, told.media_type or "") or 0) > MAX_PIXELS
 
 
-def _problem_of_picture(begun: Beginning, told: DetectedKind) -> str | None:
+def _problem_of_picture(begun: FileHead, told: DetectedKind) -> str | None:
     """Return the reason why an image is not shown, None if it is."""
     most = MAX_DRAWING if told.kind is FileKind.DRAWING else MAX_PICTURE
     if not begun.is_whole or len(begun.data) > most:
@@ -149,7 +149,7 @@ def _problem_of_picture(begun: Beginning, told: DetectedKind) -> str | None:
     return None
 
 
-def _of_beginning(begun: Beginning, told: DetectedKind) -> dict[str, Any]:
+def _of_beginning(begun: FileHead, told: DetectedKind) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": told.kind.value, "packing": begun.packing, "isWhole": begun.is_whole}
     if begun.problem is not None:
         found["problem"] = f"It cannot be unpacked: {begun.problem}"

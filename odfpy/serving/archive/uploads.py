@@ -28,7 +28,7 @@ from odfpy.archive.errors import CannotCopy, WrongContent
 from odfpy.archive.files import CHUNK, wait_for, write_all
 from odfpy.data.multihash import Hasher, Multihash
 from odfpy.errors import IntegrityError, InvalidValue
-from odfpy.files import FULL, make_folder, move_files, still_named, sync_folder, try_lock
+from odfpy.files import FULL, is_same_file, make_folder, move_files, sync_folder, try_lock
 
 LIFETIME: Final = 24 * 3600.0
 """Seconds for which an abandoned partial file is kept."""
@@ -242,12 +242,12 @@ class Uploads:
             with os.fdopen(descriptor, "r+b", buffering=0) as file:
                 if not try_lock(file):
                     raise UploadBusy(f"{name} is being sent by another client")
-                if not still_named(file, part):
+                if not is_same_file(file, part):
                     continue  # the previous owner has completed or discarded it
                 try:
                     yield file
                 finally:
-                    if os.fstat(file.fileno()).st_size == 0 and still_named(file, part):
+                    if os.fstat(file.fileno()).st_size == 0 and is_same_file(file, part):
                         part.unlink()  # nothing was received
                 return
 

@@ -92,7 +92,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetPlace:
+class DatasetTarget:
     """The name of a dataset that exists or can be created.
 
     Attributes:
@@ -220,7 +220,7 @@ def administered_dataset(connection: HTTPConnection, caller: AnyCaller) -> Store
     return dataset
 
 
-def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetPlace:
+def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetTarget:
     """Return the dataset name in the path for writing; a new dataset goes to the workspace of the token.
 
     Raises:
@@ -232,7 +232,7 @@ def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetPlace:
     if dataset is not None and dataset.workspace_folder is not caller.storage:
         raise HTTPException(404, "Dataset not found, or this token may not read it")
     _require(caller, Scope.WRITE, caller.storage)
-    return DatasetPlace(caller, alias_in(connection), caller.storage, dataset)
+    return DatasetTarget(caller, alias_in(connection), caller.storage, dataset)
 
 
 def require_writable(dataset: StoredDataset, caller: Caller) -> None:
@@ -246,7 +246,7 @@ def require_writable(dataset: StoredDataset, caller: Caller) -> None:
 
 Readable = Annotated[StoredDataset, Depends(readable)]
 Administered = Annotated[StoredDataset, Depends(administered_dataset)]
-Writable = Annotated[DatasetPlace, Depends(writable)]
+Writable = Annotated[DatasetTarget, Depends(writable)]
 
 
 def registry_of(connection: HTTPConnection) -> ServedRegistry:

@@ -55,7 +55,7 @@ class ServedRegistry:
 
     def storage_of(self, dataset: StoredDataset) -> Storage:
         """Return the workspace of a dataset."""
-        return next(one for one in self.storages if one.root == dataset.workspace_folder.root)
+        return next(storage for storage in self.storages if storage.root == dataset.workspace_folder.root)
 
     def all(self) -> list[StoredDataset]:
         """Return all datasets, workspace by workspace, each sorted by name."""

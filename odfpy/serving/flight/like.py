@@ -53,13 +53,13 @@ def _split(pattern: str) -> list[_Piece]:
     """Return the pieces between `%`: characters, and None for `_`."""
     pieces: list[_Piece] = [[]]
     characters = iter(pattern)
-    for one in characters:
-        if one == "%":
+    for character in characters:
+        if character == "%":
             pieces.append([])
-        elif one == "_":
+        elif character == "_":
             pieces[-1].append(_ANY)
         else:
-            pieces[-1].append(next(characters, one) if one == "\\" else one)
+            pieces[-1].append(next(characters, character) if character == "\\" else character)
     return pieces[:1] + [piece for piece in pieces[1:-1] if piece] + pieces[1:][-1:]
 
 

@@ -72,7 +72,7 @@ def _type(place: exp.Literal, columns: Mapping[str, pa.DataType]) -> pa.DataType
                 return pa.int64()
             case exp.Connector() | exp.Not() | exp.Where() | exp.Having():
                 return pa.bool_()
-        beside = [parent, *(one for one in parent.iter_expressions() if one is not node)]
+        beside = [parent, *(expression for expression in parent.iter_expressions() if expression is not node)]
         found = next((kind for one in beside if (kind := _type_of(one, columns)) is not None), None)
         if found is not None:
             return found

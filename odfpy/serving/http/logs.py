@@ -12,7 +12,7 @@ import sys
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TextIO
 
-from odfpy.visible import visible_in_json
+from odfpy.escaping import escape_controls_in_json
 
 if TYPE_CHECKING:
     _Handler = logging.StreamHandler[TextIO]
@@ -41,7 +41,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
-        return visible_in_json(json.dumps(fields, ensure_ascii=False))
+        return escape_controls_in_json(json.dumps(fields, ensure_ascii=False))
 
 
 class _ToStandardError(_Handler):

@@ -91,13 +91,13 @@ class QueryGate:
         with CancellationToken(self._settings.query_timeout) as control:
             watcher = asyncio.create_task(_stop_when_gone(request, control))
             try:
-                return await self.let_in(who_is(caller, request), control, work)
+                return await self.admit(party_of(caller, request), control, work)
             finally:
                 watcher.cancel()
                 with suppress(asyncio.CancelledError):
                     await watcher
 
-    async def let_in(self, who: BudgetHolder, control: CancellationToken, work: Callable[[CancellationToken], T]) -> T:
+    async def admit(self, who: BudgetHolder, control: CancellationToken, work: Callable[[CancellationToken], T]) -> T:
         """Run a query in a thread, as soon as a slot is free; the caller cancels it if it is no longer wanted.
 
         Args:
@@ -148,7 +148,7 @@ class QueryGate:
             self._room.release()
 
 
-def who_is(caller: Caller, connection: HTTPConnection) -> BudgetHolder:
+def party_of(caller: Caller, connection: HTTPConnection) -> BudgetHolder:
     """Return the party whose queries and bytes are counted together with a caller's."""
     if caller.token is not None:
         return BudgetHolder.of_token(caller.token.name)

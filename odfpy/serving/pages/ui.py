@@ -142,6 +142,6 @@ def _manifest() -> Mapping[str, Any]:
 @lru_cache(maxsize=1)
 def _assets() -> Mapping[str, tuple[bytes, bytes]]:
     """Return all built files, uncompressed and compressed."""
-    there = (one for one in (files(__package__) / "assets").iterdir() if one.name != "manifest.json")
+    there = (path for path in (files(__package__) / "assets").iterdir() if path.name != "manifest.json")
     plain = {one.name: one.read_bytes() for one in there if one.is_file()}
     return {name: (data, gzip.compress(data, mtime=0)) for name, data in plain.items()}

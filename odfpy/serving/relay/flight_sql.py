@@ -46,10 +46,10 @@ from odfpy.serving.flight.streams import CallBatches, CallCancellation, RunningQ
 from odfpy.serving.flight.tickets import QueryTicket
 from odfpy.serving.http.budget import BudgetHolder
 from odfpy.serving.http.logs import log
-from odfpy.serving.relay.asking import LocalRelayClient, SchemaOnlyClient, execute_for_a_call
 from odfpy.serving.relay.entity_tables import EntityTables, bound, parameters_of
 from odfpy.serving.relay.headers import ALLOW_INCOMPLETE, allows_incomplete
-from odfpy.serving.relay.rows import StatedRows
+from odfpy.serving.relay.local_client import LocalRelayClient, SchemaOnlyClient, execute_for_call
+from odfpy.serving.relay.rows import RowsWithStatement
 from odfpy.serving.relay.sql_tickets import SqlTicket, SqlTickets
 from odfpy.serving.settings import ServeSettings
 
@@ -195,7 +195,7 @@ class FlightSql:
             stack.callback(self._running.end, control)
             self._running.begin(str(QueryKey(caller.fingerprint, ticket.name)), control)
             try:
-                answer = execute_for_a_call(self._client(caller), ticket.sql, options, control)
+                answer = execute_for_call(self._client(caller), ticket.sql, options, control)
             except IncompleteAnswer as error:
                 raise error.with_message(error.message, hint=_HOW_TO_PERMIT) from None
             stack.callback(answer.close)
@@ -209,7 +209,7 @@ class FlightSql:
             batches = CallBatches(rows, self._running, control, stack.pop_all(), report)
             statement = f'{{"missing":{missing}}}' if answer.missing else None
             return fl.GeneratorStream(
-                batches.schema, StatedRows(batches, lambda: statement, partial(self._check, caller))
+                batches.schema, RowsWithStatement(batches, lambda: statement, partial(self._check, caller))
             )
 
     # --- Prepared statements ---

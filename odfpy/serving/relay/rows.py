@@ -14,7 +14,7 @@ Item: TypeAlias = "pa.RecordBatch | tuple[pa.RecordBatch, bytes]"
 """A batch, perhaps with metadata."""
 
 
-class StatedRows:
+class RowsWithStatement:
     """The batches of a stream, followed by an empty batch whose metadata is the signed statement.
 
     Access may end in the middle of a stream, wherever the rows come from: it is checked for each batch.

@@ -18,7 +18,8 @@ from odfpy.federation.relay.statements import RowsSigner
 from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import Tickets
 from odfpy.federation.sources.contract import ReadLimits
-from odfpy.federation.sources.opened import SourceContext
+from odfpy.federation.sources.opening import SourceContext
+from odfpy.serving.http.listen_address import ListenAddress
 from odfpy.serving.http.tls import Tls, check_certificate
 from odfpy.serving.relay.results import ResultCalls
 from odfpy.serving.relay.server import RelayServer
@@ -79,10 +80,8 @@ def relay_server(
             catalog,
             reader,
             ResultCalls(maker, store.results, tickets, workspace.config.section(RelaySection).result_lifetime),
-            host=host,
-            port=port,
-            tls=tls,
-            settings=settings,
+            ListenAddress(host, port, tls),
+            settings,
             public=public,
         )
         stack.callback(server.shutdown)

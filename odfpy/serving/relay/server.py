@@ -37,13 +37,13 @@ from odfpy.serving.flight.guard import AcceptAnyHandshake, FlightGuard
 from odfpy.serving.flight.messages import message, parse
 from odfpy.serving.flight.streams import CallBatches, CallCancellation, RunningQueries
 from odfpy.serving.http.budget import MemoryBudget
+from odfpy.serving.http.listen_address import ListenAddress
 from odfpy.serving.http.logs import log
-from odfpy.serving.http.tls import Tls
-from odfpy.serving.relay.asking import LocalRelayClient
 from odfpy.serving.relay.flight_sql import FlightSql, cancelled_query
 from odfpy.serving.relay.headers import MIDDLEWARE, CallHeadersFactory
+from odfpy.serving.relay.local_client import LocalRelayClient
 from odfpy.serving.relay.results import ResultCalls
-from odfpy.serving.relay.rows import StatedRows
+from odfpy.serving.relay.rows import RowsWithStatement
 from odfpy.serving.relay.sql_tickets import SqlTickets
 from odfpy.serving.settings import ServeSettings
 
@@ -60,11 +60,9 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         catalog: StoredCatalog,
         reader: TicketReader,
         results: ResultCalls,
-        *,
-        host: str,
-        port: int,
-        tls: Tls,
+        address: ListenAddress,
         settings: ServeSettings,
+        *,
         public: str | None = None,
     ) -> None:
         """
@@ -73,9 +71,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             catalog: of the relay.
             reader: reads the rows of tickets.
             results: the calls that concern results which are fetched later.
-            host: name or address to listen at.
-            port: port to listen at; 0 for any that is free.
-            tls: certificate and key, and the authorities of clients.
+            address: the address to listen on, with the authorities of clients.
             settings: limits and times.
             public: `HOST:PORT` by which others reach it; by default the listening address.
 
@@ -99,9 +95,9 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         with ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-relay-")))  # readable by this user only
             path = folder / "server"
-            self._guard = FlightGuard(host, port, path, MemoryBudget(settings), settings, tls)
+            self._guard = FlightGuard(address.host, address.port, path, MemoryBudget(settings), settings, address.tls)
             stack.callback(self._guard.close)
-            self.location = f"grpc+tls://{public or f'{host}:{self._guard.port}'}"
+            self.location = f"grpc+tls://{public or f'{address.host}:{self._guard.port}'}"
             self._relay = relay(self.location)
             stack.callback(self._relay.close)
             super().__init__(
@@ -171,7 +167,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             rows = stack.enter_context(self._reader.rows(opened, control, seconds, self._settings.passed_bytes))
             report = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
             batches = CallBatches(rows, self.running, control, stack.pop_all(), report)
-            stated = StatedRows(batches, lambda: rows.statement, partial(self._check, caller))
+            stated = RowsWithStatement(batches, lambda: rows.statement, partial(self._check, caller))
             return fl.GeneratorStream(batches.schema, stated)
 
     @guarded

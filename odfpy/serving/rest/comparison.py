@@ -103,7 +103,7 @@ async def compared(
 
     def work(control: CancellationToken) -> Response:
         places = [MomentModel(name=text, asAt=moment(storage, name, text)) for text in (old, new)]
-        fixed = [one.asAt for one in places]
+        fixed = [place.asAt for place in places]
         tag = tag_of(__version__, "compare", str(dataset.state.head), fixed, columns, skip, most, [old, new])
         known = not_modified(request, tag)
         if known is not None:
@@ -122,10 +122,13 @@ def _tree(found: Comparison, page: ComparedPage) -> dict[str, Any]:
     return {
         "key": list(found.key),
         "columns": list(found.columns),
-        "columnChanges": [{"column": one.name, "old": one.old, "new": one.new} for one in found.column_changes],
+        "columnChanges": [
+            {"column": column_change.name, "old": column_change.old, "new": column_change.new}
+            for column_change in found.column_changes
+        ],
         "counts": {change.value: count for change, count in page.counts.items()},
         "total": page.total,
-        "rows": [one.to_json() for one in page.rows],
+        "rows": [row.to_json() for row in page.rows],
     }
 
 

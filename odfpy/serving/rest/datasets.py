@@ -15,7 +15,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import matches_search
-from odfpy.repository.places.node import TAKES_REFERENCES, TAKES_REVOCATIONS, TAKES_SIGNATURES
+from odfpy.repository.locations.node import TAKES_REFERENCES, TAKES_REVOCATIONS, TAKES_SIGNATURES
 from odfpy.serving.callers.access import Administered, AnyCaller, Caller, Readable, unauthorized_error
 from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.callers.visibility import Visibility, set_visibility

@@ -107,14 +107,14 @@ def activity(
         return known
     tree = [
         DayModel(
-            day=one.day,
-            numCommits=one.num_commits,
-            numRecords=one.num_records,
-            dataSize=one.data_size,
-            watermark=str(one.watermark) if one.watermark is not None else None,
-            lagSeconds=one.lag_seconds,
+            day=day.day,
+            numCommits=day.num_commits,
+            numRecords=day.num_records,
+            dataSize=day.data_size,
+            watermark=str(day.watermark) if day.watermark is not None else None,
+            lagSeconds=day.lag_seconds,
         ).model_dump()
-        for one in days_of(dataset.chain.iter_blocks(dataset.state.head), days)
+        for day in days_of(dataset.chain.iter_blocks(dataset.state.head), days)
     ]
     return reply(request, tree, tag)
 

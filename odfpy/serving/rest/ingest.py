@@ -138,7 +138,7 @@ _BODY: dict[str, Any] = {
 )
 async def ingest(
     request: Request,
-    place: Writable,
+    target: Writable,
     sourceName: Annotated[  # noqa: N803
         str | None, Query(max_length=200, description="The push source, if there are several.")
     ] = None,
@@ -155,7 +155,7 @@ async def ingest(
     ] = None,
 ) -> Response:
     """Add rows to a dataset, in one commit; needs the scope write."""
-    dataset = place.dataset
+    dataset = target.dataset
     if dataset is None:
         raise Refused(404, "There is no dataset of that name")
     input_format, packing = _format(content_type), _packing(content_encoding)

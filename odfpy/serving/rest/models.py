@@ -177,7 +177,9 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
         429: "You have too many running queries.",
         503: "The server is busy, or the query took too long.",
     }
-    found: dict[int | str, dict[str, Any]] = {one: {"description": why[one], "model": RefusalModel} for one in statuses}
+    found: dict[int | str, dict[str, Any]] = {
+        status: {"description": why[status], "model": RefusalModel} for status in statuses
+    }
     return found
 
 

@@ -97,12 +97,12 @@ def own_access(request: Request, response: Response, caller: AnyCaller, dataset:
         numTables=len(tables),
         tables=[
             OwnTableModel(
-                path=str(one.path),
-                names=(one.path.share, one.path.schema or "", one.path.table or ""),
-                shown=one.source.shown,
-                at=one.source.at,
+                path=str(table.path),
+                names=(table.path.share, table.path.schema or "", table.path.table or ""),
+                shown=table.source.shown,
+                at=table.source.at,
             )
-            for one in tables[:_MAX_TABLES]
+            for table in tables[:_MAX_TABLES]
         ],
     )
 
@@ -119,4 +119,4 @@ def _tables(state: SharingState, caller: Caller, dataset: StoredDataset) -> list
     known = None if sharing is None or caller.token is None else find(state, caller.text)
     if sharing is None or known is None:
         return []
-    return [one for one in sharing.shares.tables_of(str(dataset.handle.id)) if known.reach.sees(one)]
+    return [table for table in sharing.shares.tables_of(str(dataset.handle.id)) if known.reach.sees(table)]

@@ -8,12 +8,17 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from odfpy.codec.explain import explanations
-from odfpy.coordinator.maintenance.last_verification import KeptFinding, KeptLinks, LastVerification, last_verification
+from odfpy.coordinator.maintenance.last_verification import (
+    LastVerification,
+    RecordedFinding,
+    RecordedLinks,
+    last_verification,
+)
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.dataset.identity import ActorId
 from odfpy.errors import InvalidValue, OdfError
-from odfpy.serving.callers.access import AnyCaller, Caller, DatasetPlace, Readable, Writable
+from odfpy.serving.callers.access import AnyCaller, Caller, DatasetTarget, Readable, Writable
 from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.http.errors import Refused
 from odfpy.serving.rest.explanations import ExplanationModel, explained
@@ -138,9 +143,9 @@ def status(request: Request, caller: AnyCaller, dataset: Readable) -> Verificati
 
 
 @router.post("/verification", status_code=202, responses=answers(400, 401, 403, 404, 409, 413, 422, 503))
-def start(request: Request, caller: AnyCaller, place: Writable, wanted: VerificationWanted) -> VerificationStatus:
+def start(request: Request, caller: AnyCaller, target: Writable, wanted: VerificationWanted) -> VerificationStatus:
     """Start a verification of the dataset in the background; needs the scope write. It stops when the server stops."""
-    dataset = _there(place)
+    dataset = _there(target)
     engines = request.app.state.own_engines[dataset.workspace_folder.root].get(caller)
     name = caller.token.name if caller.token is not None else ""
     try:
@@ -155,9 +160,9 @@ def start(request: Request, caller: AnyCaller, place: Writable, wanted: Verifica
 
 
 @router.delete("/verification", responses=answers(401, 403, 404))
-def cancel(request: Request, caller: AnyCaller, place: Writable) -> VerificationStatus:
+def cancel(request: Request, caller: AnyCaller, target: Writable) -> VerificationStatus:
     """Stop the running verification; needs the scope write. Its findings are discarded."""
-    dataset = _there(place)
+    dataset = _there(target)
     if not _verifications(request).cancel(dataset):
         raise Refused(404, "No verification of this dataset is running")
     return _status(request, caller, dataset)
@@ -169,10 +174,10 @@ def _verifications(request: Request) -> Verifications:
     return found
 
 
-def _there(place: DatasetPlace) -> StoredDataset:
-    if place.dataset is None:
+def _there(target: DatasetTarget) -> StoredDataset:
+    if target.dataset is None:
         raise Refused(404, "There is no dataset of that name")
-    return place.dataset
+    return target.dataset
 
 
 def _status(request: Request, caller: Caller, dataset: StoredDataset) -> VerificationStatus:
@@ -240,7 +245,7 @@ def _report(last: LastVerification, dataset: StoredDataset, *, is_own: bool) -> 
     )
 
 
-def _linked(linked: KeptLinks | None) -> LinkedFilesModel | None:
+def _linked(linked: RecordedLinks | None) -> LinkedFilesModel | None:
     if linked is None:
         return None
     return LinkedFilesModel(
@@ -248,7 +253,7 @@ def _linked(linked: KeptLinks | None) -> LinkedFilesModel | None:
     )
 
 
-def _finding(found: KeptFinding, *, is_own: bool) -> FindingModel:
+def _finding(found: RecordedFinding, *, is_own: bool) -> FindingModel:
     return FindingModel(
         severity=found.severity.value,
         check=found.check,

@@ -68,7 +68,7 @@ class VerificationJob:
         """True while it is running."""
         return self.ended_at is None
 
-    def hear(self, sign: Progress) -> None:
+    def record_progress(self, sign: Progress) -> None:
         """Record a sign of life."""
         self.progress = sign
 
@@ -77,7 +77,7 @@ class Verifications:
     """The verifications of a server. For all threads."""
 
     def __init__(self, workspaces: Iterable[Workspace]) -> None:
-        self._workspaces = {one.storage.root: one for one in workspaces}
+        self._workspaces = {workspace.storage.root: workspace for workspace in workspaces}
         self._jobs: dict[Path, VerificationJob] = {}
         self._lock = threading.Lock()
         self._is_over = False
@@ -154,7 +154,9 @@ class Verifications:
 def _run(workspace: Workspace, job: VerificationJob, engines: EngineRegistry) -> None:
     try:
         with job.control:
-            reports = workspace.maintenance.verify(job.request, job.hear, engines=engines, control=job.control)
+            reports = workspace.maintenance.verify(
+                job.request, job.record_progress, engines=engines, control=job.control
+            )
             for report in reports:
                 job.verified += 1
                 job.problem = job.problem or _hindered(report)

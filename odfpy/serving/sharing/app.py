@@ -42,14 +42,14 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
     """
     first = workspaces[0]
     section = first.config.section(SharingSection)
-    storages = [one.storage for one in workspaces]
+    storages = [workspace.storage for workspace in workspaces]
     app = FastAPI(title="Delta Sharing", docs_url=None, redoc_url=None, openapi_url=None)
     audit = AuditLog(first, section.audit_interval)
     numbers = VersionNumbers(lambda: opened_sharing(first.storage).histories)
     app.add_middleware(Audited, record=audit.record)
     app.state.sharing = SharingState(
         storages=storages,
-        tables=TableOpener(storages, [one.queries.service for one in workspaces], numbers),
+        tables=TableOpener(storages, [workspace.queries.service for workspace in workspaces], numbers),
         files=FileMaker(first.storage.cache / "shared-files", section.cache_size),
         shown=ShownFiles(first.storage.cache / "shared-files"),
         audit=audit,

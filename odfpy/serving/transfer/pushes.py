@@ -12,7 +12,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceName
 from odfpy.coordinator.storage.locks import push_lock, writer_lock
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transfer.files import choice_of, remember_choice
+from odfpy.coordinator.transfer.files import choice_of, save_choice
 from odfpy.data.link_filter import AVAILABLE
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
@@ -162,7 +162,7 @@ class ServedTarget:
         dataset = self._dataset()
         folder = staged_folder(self._storage, self._alias, dataset_id) if dataset is None else dataset.folder
         if choice_of(folder).is_whole:
-            remember_choice(folder, AVAILABLE)
+            save_choice(folder, AVAILABLE)
 
     def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: WireVisibility) -> None:
         """Publish the new dataset under its name.

@@ -28,9 +28,9 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import ConcurrentUpdate, InvalidValue, OdfError
-from odfpy.repository.places.http import MAX_SIDE_FILES, SIDE_FILES
+from odfpy.repository.locations.http import MAX_SIDE_FILES, SIDE_FILES
 from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
-from odfpy.serving.callers.access import DatasetPlace, Writable
+from odfpy.serving.callers.access import DatasetTarget, Writable
 from odfpy.serving.rest.models import HASH, with_example
 
 router = APIRouter(tags=["Simple Transfer Protocol"])
@@ -57,11 +57,11 @@ class _Files(BaseModel):
 
 
 @router.put(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: with_example({"taken": 1})})
-def add_signatures(request: Request, place: Writable, given: _Files) -> dict[str, int]:
+def add_signatures(request: Request, target: Writable, given: _Files) -> dict[str, int]:
     """Add signatures, and revocations of keys. All are checked before any is stored; existing ones stay. Signatures
     with an expired or revoked key are refused.
     """
-    with _there(place).writing() as dataset:
+    with _there(target).writing() as dataset:
         layout = dataset.layout
         has = partial(request.app.state.reaches.get(dataset.folder).has, layout, None)
         block_at = walk_back((), ()) if not given.files else _numbers(layout)
@@ -146,17 +146,17 @@ def _require_going_on(name: ReferenceName, layout: DatasetLayout, known: Multiha
         raise HTTPException(403, f"{name} has diverged; overwriting it needs the scope admin")
 
 
-def pushed_reference(place: DatasetPlace, reference: str) -> tuple[ReferenceName, bool]:
+def pushed_reference(target: DatasetTarget, reference: str) -> tuple[ReferenceName, bool]:
     """Return the branch or tag that is to be pushed, and whether it is new.
 
     Raises:
         HTTPException: the name is invalid, or it must not be moved.
     """
-    name, layout = _reference_name(reference), _there(place).layout
+    name, layout = _reference_name(reference), _there(target).layout
     is_new = layout.refs.get(name.reference) is None
     if is_new:
         _require_one_meaning(name, layout)
-    if not is_new and name.kind is ReferenceKind.TAG and not place.may_force:
+    if not is_new and name.kind is ReferenceKind.TAG and not target.may_force:
         raise _stays(name)
     return name, is_new
 
@@ -200,7 +200,7 @@ def _hash(text: str) -> Multihash:
         raise HTTPException(400, "This is not the hash of a block") from error
 
 
-def _there(place: DatasetPlace) -> StoredDataset:
-    if place.dataset is None:
+def _there(target: DatasetTarget) -> StoredDataset:
+    if target.dataset is None:
         raise HTTPException(404, "There is no dataset of that name")
-    return place.dataset
+    return target.dataset

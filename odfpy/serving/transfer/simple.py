@@ -28,8 +28,8 @@ from odfpy.chain.stores.ref_store import is_name
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue
+from odfpy.repository.locations.http import MAX_SIDE_FILES, SIDE_FILES
 from odfpy.repository.objects import ObjectKind
-from odfpy.repository.places.http import MAX_SIDE_FILES, SIDE_FILES
 from odfpy.serving.callers.access import Readable
 from odfpy.serving.callers.reachable_objects import readable_references
 from odfpy.serving.callers.visibility import Visibility, visibility_of

@@ -67,7 +67,7 @@ from odfpy.serving.http.bodies import BodyReader
 from odfpy.serving.http.budget import MemoryBudget, OverBudget, weight_of_json
 from odfpy.serving.http.limits import Streamed
 from odfpy.serving.http.logs import log
-from odfpy.serving.http.query_limiter import who_is
+from odfpy.serving.http.query_limiter import party_of
 from odfpy.serving.http.ranges import FileInPieces, streamed
 from odfpy.serving.http.websocket_protocol import TRY_AGAIN_LATER, intake_of
 from odfpy.serving.transfer.pushes import ServedTarget, SignedUrls, store_of
@@ -151,7 +151,7 @@ def _admit(socket: WebSocket, caller: Caller, most: int) -> None:
     """Accept messages up to a size, charged to the caller's budget."""
     intake = intake_of(socket)
     intake.most = most
-    intake.held.pass_to(who_is(caller, socket))
+    intake.held.pass_to(party_of(caller, socket))
 
 
 def _urls(connection: HTTPConnection, folder: WorkspaceFolder) -> SignedUrls:

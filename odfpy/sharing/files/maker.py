@@ -29,7 +29,7 @@ from odfpy.sharing.files.unseen_pairs import without_unseen_pairs
 from odfpy.sharing.files.vectors import MAX_SHARE, inline_vector
 from odfpy.sharing.files.visible_rows import BATCH_ROWS, RowFilter, live_batches
 from odfpy.sharing.tables.contract import TableChange, TableFile
-from odfpy.sharing.tables.opened import FilePlace, RowsOfFile, footer
+from odfpy.sharing.tables.parquet_files import FilePlace, RowsOfFile, footer
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from odfpy.sharing.tables.opened import FilePlace, footer
+from odfpy.sharing.tables.parquet_files import FilePlace, footer
 from odfpy.sharing.tables.statistics import bounds
 
 if TYPE_CHECKING:

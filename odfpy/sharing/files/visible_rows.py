@@ -13,7 +13,7 @@ from odfpy.sharing.files.kinds import WORDS, kinds_of
 from odfpy.sharing.files.schema import shared_column, without_views
 from odfpy.sharing.names import folded
 from odfpy.sharing.tables.contract import TableFile
-from odfpy.sharing.tables.opened import RowsOfFile
+from odfpy.sharing.tables.parquet_files import RowsOfFile
 from odfpy.sharing.tables.partitions import partition_scalars
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from odfpy.sharing.tables.opened import FilePlace
+    from odfpy.sharing.tables.parquet_files import FilePlace
 
 
 class NoSuchVersion(NotFound, code="E764"):

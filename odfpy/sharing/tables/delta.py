@@ -33,7 +33,7 @@ from odfpy.sharing.tables.difference import file_changes, with_live
 from odfpy.sharing.tables.local import LocalFile, LocalFolder, raised, reason
 from odfpy.sharing.tables.mirror import mirrored_log
 from odfpy.sharing.tables.numbered import NumberedTable
-from odfpy.sharing.tables.opened import FilePlace, footer
+from odfpy.sharing.tables.parquet_files import FilePlace, footer
 from odfpy.sharing.tables.partitions import partition_text
 from odfpy.sharing.tables.remote import BucketFile, table_folder
 from odfpy.sharing.tables.statistics import table_statistics

@@ -39,7 +39,7 @@ from odfpy.sharing.tables.contract import NoSuchVersion, TableChange, TableFile,
 from odfpy.sharing.tables.difference import file_changes, with_live
 from odfpy.sharing.tables.local import LocalFile, LocalFolder, reason
 from odfpy.sharing.tables.numbered import NumberedTable
-from odfpy.sharing.tables.opened import footer, opened
+from odfpy.sharing.tables.parquet_files import footer, open_parquet_file
 from odfpy.sharing.tables.remote import BucketFile, BucketFolder, store_url, table_folder
 
 if TYPE_CHECKING:
@@ -370,7 +370,7 @@ def _row_count(file: _File) -> int:
 
 @lru_cache(maxsize=8)
 def _deletes(file: _File) -> pa.Table:
-    with opened(file.path) as parquet:
+    with open_parquet_file(file.path) as parquet:
         return parquet.read(columns=["file_path", "pos"])
 
 

@@ -26,7 +26,7 @@ from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.tables.contract import TableChange, TableFile, TableVersion
 from odfpy.sharing.tables.local import LocalFile, reason
 from odfpy.sharing.tables.numbered import NumberedTable
-from odfpy.sharing.tables.opened import FilePlace, fetch_footers, footer
+from odfpy.sharing.tables.parquet_files import FilePlace, fetch_footers, footer
 from odfpy.sharing.tables.partitions import partition_text
 from odfpy.sharing.tables.remote import BucketFile, table_folder
 
@@ -114,15 +114,15 @@ class ParquetTable(NumberedTable):
         """Return the files, and the latest modification time of any of them or their folders, in nanoseconds."""
         found, newest = self._folder.walk(lambda name: name.lower().endswith(_SUFFIXES), _HIDDEN)
         files = sorted((_Listed(*one) for one in found), key=lambda one: one.name)
-        return files, max([newest, *(one.file.mtime_ns for one in files)])
+        return files, max([newest, *(file.file.mtime_ns for file in files)])
 
     @property
     def _stored_columns(self) -> pa.Schema:
         """Return the unified columns of all files; recomputed when a file has changed."""
         files = self._listing[0]
-        key = hashlib.sha256("\0".join(one.file.identity for one in files).encode()).digest()
+        key = hashlib.sha256("\0".join(file.file.identity for file in files).encode()).digest()
         try:
-            return _COLUMNS.get(key, lambda: _unified([one.file.path for one in files]))
+            return _COLUMNS.get(key, lambda: _unified([file.file.path for file in files]))
         except pa.ArrowException as error:
             raise CannotShare(
                 f"The files in {self._folder} have columns that do not fit each other: {reason(error)}",
@@ -144,7 +144,7 @@ class ParquetTable(NumberedTable):
             factory = ds.FileSystemDatasetFactory(pyarrow.fs.LocalFileSystem(), names, ds.ParquetFileFormat(), options)
             schema = factory.inspect(fragments=0)  # from folder names alone
             fragments = factory.finish(schema).get_fragments()
-            values = {one.path: ds.get_partition_keys(one.partition_expression) for one in fragments}
+            values = {fragment.path: ds.get_partition_keys(fragment.partition_expression) for fragment in fragments}
         except (pa.ArrowException, ValueError, OSError) as error:
             raise CannotShare(
                 f"The partitions of {self._folder} cannot be read: {reason(error)}",

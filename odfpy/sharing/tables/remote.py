@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from odfpy.errors import OdfError
 from odfpy.repository.bucket.client import PART, Bucket, Listing
-from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.tables.local import LocalFolder
 
@@ -145,7 +145,7 @@ class BucketFolder:
             CannotShare: it is not the URL of a folder, or the library of the store is not installed.
         """
         with _asking(url):
-            self._place = parse_place(url)
+            self._place = parse_bucket_url(url)
             self._bucket = open_bucket(self._place)
         self.url = f"{self._place.url}/{self._place.folder}".rstrip("/")
         self.path = f"/{self._place.bucket}/{self._place.folder}".rstrip("/")
@@ -264,7 +264,7 @@ def known_object(bucket: str, key: str) -> BucketFile:
     """
     url = f"{bucket}/{key}"
     with _asking(url):
-        found = open_bucket(parse_place(bucket))
+        found = open_bucket(parse_bucket_url(bucket))
         return BucketFile(url, found.ask(key, found.client.size, key), 0, "", found, key)
 
 

@@ -11,8 +11,8 @@ import pytest
 from support.archive.commits import APPEND, FROM, TO, commit, new_archive, record
 
 from odfpy import Workspace
+from odfpy.archive.index.adding import Sizes
 from odfpy.archive.index.catalog import FILE
-from odfpy.archive.index.growth import Sizes
 from odfpy.archive.index.search import SearchIndex
 from odfpy.archive.question import Question
 from odfpy.archive.times import FIRST, LAST

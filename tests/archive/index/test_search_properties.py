@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.archive import model
 from support.archive.commits import APPEND, FROM, RETRACT, TO, Row, commit, new_archive, record
 
-from odfpy.archive.index.growth import Sizes
+from odfpy.archive.index.adding import Sizes
 from odfpy.archive.index.search import SearchIndex
 from odfpy.archive.question import Question
 from odfpy.archive.record import FileRecord, Status

@@ -9,7 +9,7 @@ import zlib
 
 import pytest
 
-from odfpy.archive.preview.beginning import Beginning, beginning_of
+from odfpy.archive.preview.head import FileHead, read_head
 
 MAX_SIZE = 1000
 
@@ -27,29 +27,29 @@ class Counted(io.BytesIO):
         return found
 
 
-def begun(data: bytes) -> Beginning:
-    return beginning_of(Counted(data), MAX_SIZE)
+def begun(data: bytes) -> FileHead:
+    return read_head(Counted(data), MAX_SIZE)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, MAX_SIZE - 1, MAX_SIZE])
 def test_what_is_small_is_whole(size: int) -> None:
     data = bytes(n % 7 for n in range(size))
-    assert begun(data) == Beginning(data, is_whole=True)
-    assert begun(gzip.compress(data)) == Beginning(data, is_whole=True, packing="gzip")
+    assert begun(data) == FileHead(data, is_whole=True)
+    assert begun(gzip.compress(data)) == FileHead(data, is_whole=True, packing="gzip")
 
 
 def test_of_what_is_large_no_more_is_read() -> None:
     stream = Counted(b"x" * 10_000_000)
-    assert beginning_of(stream, MAX_SIZE) == Beginning(b"x" * MAX_SIZE, is_whole=False)
+    assert read_head(stream, MAX_SIZE) == FileHead(b"x" * MAX_SIZE, is_whole=False)
     assert stream.count <= MAX_SIZE + 1
 
 
 def test_of_what_is_packed_no_more_is_unpacked() -> None:
-    assert begun(gzip.compress(b"x" * (MAX_SIZE + 1))) == Beginning(b"x" * MAX_SIZE, is_whole=False, packing="gzip")
+    assert begun(gzip.compress(b"x" * (MAX_SIZE + 1))) == FileHead(b"x" * MAX_SIZE, is_whole=False, packing="gzip")
     bomb = gzip.compress(bytes(200_000_000))
     tracemalloc.start()
     try:
-        assert begun(bomb) == Beginning(bytes(MAX_SIZE), is_whole=False, packing="gzip")
+        assert begun(bomb) == FileHead(bytes(MAX_SIZE), is_whole=False, packing="gzip")
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
@@ -65,7 +65,7 @@ def test_members_without_content_end_somewhere(size: int) -> None:
     named = member[:3] + b"\x08" + member[4:10] + b"n" * (size - 21) + b"\0" + member[10:] if size > 20 else member
     assert len(named) == size
     stream = Counted(named * 500_000)
-    assert beginning_of(stream, MAX_SIZE).data == b""
+    assert read_head(stream, MAX_SIZE).data == b""
     assert stream.count < 100_000
 
 

@@ -6,7 +6,7 @@ import codecs
 
 import pytest
 
-from odfpy.archive.preview.kind import FileKind, text_of, told_from
+from odfpy.archive.preview.kind import FileKind, detect_kind, text_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(30)
 
@@ -34,19 +34,19 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(30)
     ],
 )
 def test_a_kind_is_told(head: bytes, path: str, kind: FileKind) -> None:
-    assert told_from(head, path).kind is kind
+    assert detect_kind(head, path).kind is kind
 
 
 def test_many_comments_take_no_time() -> None:
-    assert told_from(b"<!-- x -->\n" * 300 + b"<html>", "/a").kind is FileKind.TEXT
-    assert told_from(b"<!-- x -->" * 300 + b"<svg>", "/a").kind is FileKind.DRAWING
-    assert told_from(b"<!-- <svg> --><p>", "/a").kind is FileKind.TEXT
+    assert detect_kind(b"<!-- x -->\n" * 300 + b"<html>", "/a").kind is FileKind.TEXT
+    assert detect_kind(b"<!-- x -->" * 300 + b"<svg>", "/a").kind is FileKind.DRAWING
+    assert detect_kind(b"<!-- <svg> --><p>", "/a").kind is FileKind.TEXT
 
 
 def test_a_text_may_be_cut_within_a_letter_and_have_some_strange_bytes() -> None:
-    told = told_from("zwölf Grüße 🦊".encode()[:-2], "/a")
+    told = detect_kind("zwölf Grüße 🦊".encode()[:-2], "/a")
     assert told.kind is FileKind.TEXT
-    assert told_from(b"caf\xe9 and more letters than strange bytes", "/a").kind is FileKind.TEXT
+    assert detect_kind(b"caf\xe9 and more letters than strange bytes", "/a").kind is FileKind.TEXT
     assert text_of("🦊".encode()[:2], "utf-8") == ""
 
 
@@ -54,7 +54,7 @@ def test_a_text_may_be_cut_within_a_letter_and_have_some_strange_bytes() -> None
 def test_utf_16_is_known_by_its_mark(encoding: str) -> None:
     mark = codecs.BOM_UTF16_LE if encoding.endswith("le") else codecs.BOM_UTF16_BE
     data = mark + "Grüße\n".encode(encoding)
-    told = told_from(data, "/a.txt")
+    told = detect_kind(data, "/a.txt")
     assert told.kind is FileKind.TEXT
     assert text_of(data, told.encoding or "") == "Grüße\n"
-    assert told_from("Grüße\n".encode(encoding), "/a.txt").kind is FileKind.BYTES
+    assert detect_kind("Grüße\n".encode(encoding), "/a.txt").kind is FileKind.BYTES

@@ -209,11 +209,11 @@ def test_a_queue_leaves_room_on_the_disk(tmp_path: Path, log: Path) -> None:
 
 
 def test_what_an_uploader_has_taken_counts(tmp_path: Path, log: Path) -> None:
-    from odfpy.archive.queue.folder import Workplace
+    from odfpy.archive.queue.folder import UploaderFolder
 
     queue = QueueFolder(tmp_path / "queue", QueueLimits(files=1, free=0))
     enqueued = enqueue(queue, new(log))
-    place = Workplace(queue)
+    place = UploaderFolder(queue)
     assert place.claim(enqueued.bundle.name) is not None
     with pytest.raises(QueueFull):
         enqueue(queue, new(log, start=2))

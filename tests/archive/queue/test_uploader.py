@@ -19,7 +19,7 @@ import pytest
 from odfpy.archive.archive import Archive
 from odfpy.archive.pushing import NewFile, Pushed
 from odfpy.archive.queue.enqueue import Enqueued
-from odfpy.archive.queue.folder import QueueFolder, QueueGone, Workplace
+from odfpy.archive.queue.folder import QueueFolder, QueueGone, UploaderFolder
 from odfpy.archive.queue.uploader import Ingest, Uploader, UploadLimits, UploadSummary
 from odfpy.errors import OdfError, TransferError, UsageError
 from odfpy.testing.archives import FolderArchive
@@ -523,7 +523,7 @@ def test_a_queue_that_goes_is_told(queue: QueueFolder, store: FolderArchive, put
 def test_what_a_dead_uploader_has_taken_is_pushed(
     queue: QueueFolder, store: FolderArchive, put: Put, told: Told
 ) -> None:
-    place = Workplace(queue)
+    place = UploaderFolder(queue)
     for number in range(3):
         bundle = put(b"%d" % number, start=number).bundle
         assert place.claim(bundle.name) is not None
@@ -536,7 +536,7 @@ def test_what_a_dead_uploader_has_taken_is_pushed(
 
 
 def test_a_bundle_is_given_back_beside_one_of_its_name(queue: QueueFolder, put: Put) -> None:
-    place = Workplace(queue)
+    place = UploaderFolder(queue)
     name = put(b"one").bundle.name
     taken = place.claim(name)
     assert taken is not None
@@ -548,7 +548,7 @@ def test_a_bundle_is_given_back_beside_one_of_its_name(queue: QueueFolder, put: 
 
 
 def test_of_two_only_one_takes_a_bundle(queue: QueueFolder, put: Put) -> None:
-    first, second = Workplace(queue), Workplace(queue)
+    first, second = UploaderFolder(queue), UploaderFolder(queue)
     name = put(b"one").bundle.name
     assert (first.claim(name) is None, second.claim(name) is None) == (False, True)
     first.close()

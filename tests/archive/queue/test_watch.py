@@ -88,6 +88,6 @@ def test_more_news_than_the_kernel_remembers_mean_looking_through(
 def test_a_system_without_inotify_only_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_inotify", lambda _: None)
     with FolderWatch(tmp_path) as watch:
-        assert not watch.is_told
+        assert not watch.is_notified
         (tmp_path / "it").write_bytes(b"")
         assert watch.wait(0.01) == []

@@ -12,7 +12,7 @@ import pytest
 from support.processes.command_servers import ORDINARY, SERVED, CommandServers, Done, state_of, wait_until
 from support.processes.terminal import PATIENCE
 
-from odfpy.cli.command_server import standing
+from odfpy.cli.command_server import process_identity
 
 NOT_SERVED = Done(1, "", "error: no server has run it\n")
 
@@ -180,7 +180,7 @@ def test_changed_code_is_not_run_by_an_old_server(
 
 
 def test_another_installation_has_another_server(own_servers: CommandServers, workspace: Path, tmp_path: Path) -> None:
-    (tmp_path / "odfpy").symlink_to(Path(standing.__file__).parents[2], target_is_directory=True)
+    (tmp_path / "odfpy").symlink_to(Path(process_identity.__file__).parents[2], target_is_directory=True)
     environment = own_servers.environment()
     own_servers.serve(workspace)
     environment["PYTHONPATH"] = f"{tmp_path}:{environment['PYTHONPATH']}"
@@ -196,18 +196,18 @@ def test_another_installation_has_another_server(own_servers: CommandServers, wo
 def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     for mode in (0o755, 0o770, 0o701):
         tmp_path.chmod(mode)
-        assert not standing.is_private(str(tmp_path))
+        assert not process_identity.is_private(str(tmp_path))
     tmp_path.chmod(0o700)
-    assert standing.is_private(str(tmp_path))
+    assert process_identity.is_private(str(tmp_path))
     (tmp_path / "link").symlink_to(tmp_path)
-    assert not standing.is_private(str(tmp_path / "link"))
-    assert not standing.is_private(str(tmp_path / "nothing"))
+    assert not process_identity.is_private(str(tmp_path / "link"))
+    assert not process_identity.is_private(str(tmp_path / "nothing"))
 
 
 def test_without_a_folder_nothing_more_is_imported() -> None:
     """Whoever has no server pays for one look at a folder."""
     program = (
-        "import sys; from odfpy.cli.command_server import client; before = {*sys.modules}; client.run_elsewhere(); "
+        "import sys; from odfpy.cli.command_server import client; before = {*sys.modules}; client.run_on_server(); "
         "print(sorted({*sys.modules} - before), 'socket' in sys.modules, 'marshal' in sys.modules)"
     )
     environment = {**os.environ, "XDG_RUNTIME_DIR": "/nowhere", "PYTHONPATH": str(Path(__file__).parents[3])}

@@ -18,7 +18,7 @@ import pytest
 from pyarrow.dataset import dataset
 from support.processes.terminal import PATIENCE, environment, start, wait_until_interruptible
 
-from odfpy.coordinator.reading.export_place import WORKSHOP, ExportTarget
+from odfpy.coordinator.reading.export_target import WORKSHOP, ExportTarget
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import AlreadyExists
 
@@ -239,7 +239,7 @@ def test_what_comes_into_a_folder_during_an_export_is_left_alone(workspace: Path
     target.check(overwrite=False)
     mine = workspace / "folder" / "mine"
     with ExitStack() as exporting:
-        exporting.enter_context(target.made_aside())
+        exporting.enter_context(target.write_to_temporary())
         mine.parent.mkdir()
         mine.write_text("mine")
         with pytest.raises(AlreadyExists, match="is not a folder that was exported"):

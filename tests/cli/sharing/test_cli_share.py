@@ -16,7 +16,7 @@ from support.servers.serving import ask, serving
 from support.servers.static_server import static_server
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 from odfpy.repository.credentials import Credentials, server_of
 from odfpy.sharing.sharing import Sharing
 
@@ -66,7 +66,7 @@ def test_a_folder_of_a_bucket_is_kept_by_its_url(
     write_deltalake(workspace / "delta", ROWS)
     with azure_containers("lake") as settings:
         monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", settings)
-        bucket = open_bucket(parse_place("az://lake"))
+        bucket = open_bucket(parse_bucket_url("az://lake"))
         for path in (workspace / "delta").rglob("*.*"):
             key = path.relative_to(workspace).as_posix()
             bucket.demand(key, bucket.client.put, key, path.read_bytes())

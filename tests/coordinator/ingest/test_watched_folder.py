@@ -45,11 +45,11 @@ def test_files_that_are_ready_come_in_the_order_of_their_names() -> None:
 def test_a_file_is_taken_in_once_and_a_changed_one_is_another() -> None:
     folder = WatchedFolder(settle=0, taken_in=[A])
     assert folder.ready([A, B], now=0) == [B]
-    folder.take_in(B)
+    folder.mark_ingested(B)
     changed = stamp("b.csv", 2)
     assert folder.ready([A, changed], now=1) == [changed]
-    assert folder.was_taken_in_before(changed)
-    assert not folder.was_taken_in_before(stamp("c.csv"))
+    assert folder.was_ingested_before(changed)
+    assert not folder.was_ingested_before(stamp("c.csv"))
 
 
 def test_a_bad_file_is_left_alone_until_it_changes() -> None:

@@ -178,7 +178,7 @@ def test_what_rows_let_go_goes_when_it_may(workspace: Workspace) -> None:
     assert collected(workspace, lambda _dataset, _names: ()).counts == {}
     report = collected(workspace, everything)
     # The object of row 2 before its correction is needed by no current row, either.
-    assert report.counts == {Garbage.LET_GO: 2}
+    assert report.counts == {Garbage.RELEASED: 2}
     assert objects_in(workspace) == ALL - {name_of(b"one"), name_of(b"two")}
 
 

@@ -23,8 +23,8 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import ZERO, Duration
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, DatasetNotFound, IntegrityError, UsageError
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.objects import run_all
-from odfpy.repository.places.open import open_dataset
 from odfpy.repository.transfer.simple import transfer
 
 NAME = "com.example.rates"

@@ -211,7 +211,7 @@ def test_lineage_shows_the_circle_once(workspace: Workspace, inputs: Names, ways
         graph = lineage_graph(tree)
         assert {node.lines[0] for node in graph.nodes} == set(shown.names())
         assert dot(graph)
-        error = workspace.graph.circle_below(name)
+        error = workspace.graph.cycle_above(name)
         assert (error is not None) == (name in "abcd")
     assert {str(handle) for handle in workspace.graph.dependents("a")} >= {"b"}
     assert len(workspace.graph.held_back()) == 7
@@ -254,7 +254,7 @@ def test_copies_of_a_circle_are_pulled_since_nothing_is_derived_here(workspace: 
 def test_the_hint_takes_the_last_change_back(workspace: Workspace, inputs: Names, ways: Ways):
     rederive(workspace, "a", *inputs)
     for name in ways:
-        error = workspace.graph.circle_below(name)
+        error = workspace.graph.cycle_above(name)
         assert error is not None
         found = re.match(r"`odf reset (\S+) (\d+)` resets a to its previous query", error.hint or "")
         assert found is not None
@@ -276,12 +276,12 @@ def test_one_that_was_always_there_is_broken_by_deleting(tmp_path: Path):
     made = workspace_with(tmp_path, root("r"), derivative("a", "r", QUERY), derivative("b", "a", QUERY))
     made.maintenance.reset("a", "0")
     rederive(made, "a", "b")
-    error = made.graph.circle_below("a")
+    error = made.graph.cycle_above("a")
     assert error is not None
     assert error.hint is not None
     assert "`odf delete --force b`" in error.hint
     made.datasets.delete(["b"], force=True)
-    assert made.graph.circle_below("a") is None
+    assert made.graph.cycle_above("a") is None
 
 
 # --- Long chains -----------------------------------------------------------------------------------------------------

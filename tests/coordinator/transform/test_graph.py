@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfpy.coordinator.lineage.graph import DependencyOrder, circle_error
+from odfpy.coordinator.lineage.graph import DependencyOrder, cycle_error
 
 Inputs = Mapping[str, str]
 """What each node is derived from, a letter a node."""
@@ -67,7 +67,7 @@ def test_chains_may_be_of_any_length():
 
 def test_of_a_long_circle_the_message_shows_some():
     names = [f"d{number}" for number in range(100)]
-    error = circle_error([*names, "d0"], hint="...")
+    error = cycle_error([*names, "d0"], hint="...")
     assert error.message.endswith("d0 -> d1 -> d2 -> d3 -> d4 -> d5 -> d6 -> ... (93 more) -> d0")
 
 
@@ -78,11 +78,11 @@ def test_whatever_the_graph_each_node_comes_once_and_behind_what_it_needs(inputs
     assert len(place) == len(found.nodes)
     for node, needed in inputs.items():
         for item in needed:
-            in_one_circle = item in found.circle_of(node)
+            in_one_circle = item in found.cycle_of(node)
             assert in_one_circle == (node in _reached(inputs, item))
             assert in_one_circle or place[item] < place[node]
         way = found.way_round(node)
-        assert bool(way) == bool(found.circle_of(node))
+        assert bool(way) == bool(found.cycle_of(node))
         assert all(after in inputs[before] for before, after in pairwise(way))
 
 

@@ -401,7 +401,9 @@ def test_adbc_cancels(web: ServedWeb, ann: Issued) -> None:
 def test_a_query_ends_with_its_client_also_while_others_are_asked(
     half: ServedWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odfpy.serving.relay.asking.PATIENCE", 300.0)  # nothing else ends it as long as the test waits
+    monkeypatch.setattr(
+        "odfpy.serving.relay.local_client.PATIENCE", 300.0
+    )  # nothing else ends it as long as the test waits
     running = half.relays["half"].server.running
     with client_of(half, half.user("ann"), "half") as client:
         (endpoint,) = client.get_flight_info(query("SELECT id FROM item")).endpoints

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from support.federation.answers import answer_of, rows_of, run_datafusion, run_duckdb
 from support.federation.questions import questions
+from support.federation.transformations import transformed
 from support.federation.worlds import Source, World, value_of, worlds
 
 from odfpy.federation.sql.columns import columns_of
 from odfpy.federation.sql.expressions import Expression
 from odfpy.federation.sql.fragment import Fragment, Order, Output
-from odfpy.federation.sql.mapping import transformed
 from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.sql.source import source_sql
 from odfpy.federation.sql.split import split

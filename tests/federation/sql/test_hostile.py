@@ -16,6 +16,7 @@ import sqlglot
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
+from support.federation.transformations import transformed
 from support.federation.worlds import NAMES
 
 from odfpy.errors import InvalidQuery, OdfError, UnsupportedQuery
@@ -25,7 +26,7 @@ from odfpy.federation.sql.errors import InvalidFragment, InvalidTransformation
 from odfpy.federation.sql.expressions import Call, Constant, Expression
 from odfpy.federation.sql.fragment import Fragment, Output, explained
 from odfpy.federation.sql.json_form import to_json
-from odfpy.federation.sql.mapping import rewritten, transformed
+from odfpy.federation.sql.mapping import rewritten
 from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.sql.source import source_sql
 from odfpy.federation.sql.split import split

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.federation.answers import run_datafusion, run_duckdb
+from support.federation.transformations import transformed
 
 from odfpy.federation.model.documents import DataSource, LocalData, SourceField
 from odfpy.federation.model.relations import relation_sql
 from odfpy.federation.sql.columns import columns_of
 from odfpy.federation.sql.expressions import Constant
 from odfpy.federation.sql.fragment import Fragment, Output, explained
-from odfpy.federation.sql.mapping import rewritten, transformed
+from odfpy.federation.sql.mapping import rewritten
 from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.sql.simplify import simplified
 from odfpy.federation.sql.source import source_sql

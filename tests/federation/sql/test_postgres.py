@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from support.federation.answers import answer_of, rows_of, sql_for
 from support.federation.questions import questions
 from support.federation.sketches import sketch_fragment, sketch_in, sketch_of, sketch_sql, values_of
+from support.federation.transformations import transformed
 from support.federation.worlds import World, quoted, worlds
 from support.servers.postgres import postgres
 
 from odfpy.federation.sql.columns import columns_of
 from odfpy.federation.sql.engines import WRITERS
 from odfpy.federation.sql.fragment import Fragment, Output
-from odfpy.federation.sql.mapping import transformed
 from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.sql.source import source_sql
 from odfpy.federation.sql.split import split

@@ -303,7 +303,7 @@ def test_silent_server_is_asked_again(run_fetch: Fetcher):
 
 
 def test_slow_server_is_given_up_in_the_end(run_fetch: Fetcher, server: StaticServer, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(limits, "limits_in_force", lambda: TransferLimits(least_speed=10**12, window=0))
+    monkeypatch.setattr(limits, "current_limits", lambda: TransferLimits(least_speed=10**12, window=0))
     server.special["/a.csv"] = lambda handler: send(handler, BODY, ETag='"v1"')
     with pytest.raises(FetchInterrupted, match="bytes in 0 s is below"):
         run_fetch(FetchUrl(f"{server.url}/a.csv"))

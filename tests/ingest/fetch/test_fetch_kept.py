@@ -226,7 +226,7 @@ def test_only_what_is_known_to_be_on_the_disk_is_gone_on_from(tmp_path: Path):
     with file.path.open("ab") as rest:
         rest.write(b"\0\0\0")
     again = PendingFile(tmp_path, "source")
-    assert (again.can_go_on, again.received) == (True, 4)
+    assert (again.can_resume, again.received) == (True, 4)
     with again.writing() as writer:
         writer.write(b"!")
     again.finish()

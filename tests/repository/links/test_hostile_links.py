@@ -29,7 +29,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, ObjectNotFound, OdfError
 from odfpy.repository.smart_transfer.push import push
-from odfpy.repository.smart_transfer.websocket import converse
+from odfpy.repository.smart_transfer.websocket import run_conversation
 from odfpy.repository.transfer.linked import MissingLinkedObjects
 from odfpy.serving.callers.reachable_objects import ReachableObjects
 from odfpy.serving.callers.tokens import Scope, Tokens
@@ -143,7 +143,7 @@ def test_a_peer_that_knows_nothing_of_files_pushes_rows(served: Workspace, tmp_p
     layout = origin.storage.get("files").layout
     with serving(served) as server:
         talk = push(layout, layout.chain.in_order(), None)
-        converse(f"{server.url}/files", "push", talk, layout)
+        run_conversation(f"{server.url}/files", "push", talk, layout)
         assert objects_in(served) == set()
         (report,) = served.verify(["files"])
         assert report.ok
@@ -175,7 +175,7 @@ def test_who_says_that_all_is_sent_has_to_send_all(served: Workspace, tmp_path: 
     with serving(served) as server:
         talk = push(layout, layout.chain.in_order(), None)
         with pytest.raises(OdfError, match="E670"):
-            converse(f"{server.url}/files", "push", talk, layout, headers={"odf-linked-objects": "all"})
+            run_conversation(f"{server.url}/files", "push", talk, layout, headers={"odf-linked-objects": "all"})
     assert served.datasets.all() == []
 
 

@@ -25,8 +25,8 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetLocked, HashMismatch, OdfError
 from odfpy.repository.bucket import s3
 from odfpy.repository.bucket.client import PART as PART_SIZE
+from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.partial_objects import KEPT, LARGE, PART, PartElsewhere, PartialObject, upload_object
-from odfpy.repository.places.open import open_dataset
 from odfpy.serving.callers.tokens import Scope, Tokens
 
 DATA = os.urandom(2 * LARGE + 17)

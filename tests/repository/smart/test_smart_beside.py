@@ -31,8 +31,8 @@ from odfpy.data.multihash import Multihash
 from odfpy.errors import AlreadyExists, ConcurrentUpdate, TransferError
 from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.locations.node import node_dataset
 from odfpy.repository.peer_errors import AccessRefused
-from odfpy.repository.places.node import node_dataset
 from odfpy.repository.reference_transfer import fetch_reference, send_reference
 from odfpy.repository.smart_transfer.client import push_to_node
 from odfpy.repository.transfer.simple import TransferOutcome
@@ -133,7 +133,7 @@ def test_what_a_push_has_left_behind_follows_with_the_next(node: Node, here: Dat
 def test_many_signatures_go_in_several_requests(
     node: Node, here: DatasetLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odfpy.repository.places.node.MAX_SIDE_FILES", 2)
+    monkeypatch.setattr("odfpy.repository.locations.node.MAX_SIDE_FILES", 2)
     send_dataset(here, node.url)
     assert_signed(node.layout)
 

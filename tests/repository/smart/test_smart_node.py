@@ -17,8 +17,8 @@ from odfpy.errors import DatasetLocked, DatasetNotFound, TransferError
 from odfpy.repository.credentials import Credentials
 from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.locations.listing import list_datasets
 from odfpy.repository.peer_errors import AccessRefused, PeerFailed, RemoteCollision
-from odfpy.repository.places.listing import list_datasets
 from odfpy.repository.smart_transfer.messages import VERSION, VERSION_HEADER, BlocksRequest, PullRequest, encode
 from odfpy.repository.transfer.options import TransferOptions
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome

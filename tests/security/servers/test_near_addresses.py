@@ -26,7 +26,7 @@ from odfpy.http.spaces import AddressSpace, space_of, space_of_host
 from odfpy.repository.objects import ObjectKind, ObjectOfBlock
 from odfpy.repository.smart_transfer.messages import TransferUrl
 from odfpy.repository.smart_transfer.session import Fetch, Located, ReceiveWhileUploading, StartUploads
-from odfpy.repository.smart_transfer.websocket import converse
+from odfpy.repository.smart_transfer.websocket import run_conversation
 
 FAR = "127.0.0.2"
 SECRET = b"what only this machine may see"
@@ -210,7 +210,7 @@ def test_a_node_does_not_say_that_files_are_here(near: StaticServer, direction: 
         running_server(server),
         pytest.raises(TransferError, match="a public server leads there, and that is a loopback address"),
     ):
-        converse(f"http://{FAR}:{server.socket.getsockname()[1]}", "pull", conversation(), here)
+        run_conversation(f"http://{FAR}:{server.socket.getsockname()[1]}", "pull", conversation(), here)
     assert near.requests == []
     assert (ITEM.name in here.data) == (direction == "put")
 
@@ -226,7 +226,7 @@ def test_a_node_does_not_redirect_to_here(near: StaticServer):
         running_server(server),
         pytest.raises(TransferError),
     ):
-        converse(f"http://{FAR}:{server.socket.getsockname()[1]}", "pull", iter(()), DatasetLayout.in_memory())  # type: ignore[arg-type]
+        run_conversation(f"http://{FAR}:{server.socket.getsockname()[1]}", "pull", iter(()), DatasetLayout.in_memory())  # type: ignore[arg-type]
     assert near.requests == []
 
 

@@ -21,7 +21,7 @@ from serving.sharing.test_table_kinds import ROWS, rows_of
 from support.servers.buckets import s3_buckets
 from support.shared_tables import in_order
 
-from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 from odfpy.sharing.checked import shared_files
 from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.model import SourceKind
@@ -40,7 +40,7 @@ AWS = {
 
 def put(folder: Path, url: str) -> None:
     """Copy a folder into a bucket."""
-    place = parse_place(url)
+    place = parse_bucket_url(url)
     bucket = open_bucket(place)
     for path in sorted(folder.rglob("*")):
         if path.is_file():

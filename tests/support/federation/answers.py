@@ -16,11 +16,12 @@ import datafusion
 import duckdb
 import pyarrow as pa
 import sqlglot
+from support.federation.transformations import transformed
 from support.federation.worlds import ATTRIBUTES, Hop, Source, World
 
 from odfpy.federation.sql.expressions import Expression
 from odfpy.federation.sql.fragment import Fragment
-from odfpy.federation.sql.mapping import rewritten, transformed
+from odfpy.federation.sql.mapping import rewritten
 from odfpy.federation.sql.source import source_sql
 from odfpy.federation.sql.split import split
 from odfpy.federation.sql.splitting.own_names import with_own_names

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.federation.evidence.place import AnswerPlace
+from odfpy.federation.evidence.answer_datasets import AnswerDatasets
 from odfpy.federation.evidence.record import ATTACHMENT, AUDIENCE
 from odfpy.federation.evidence.rows import SYSTEM
 from odfpy.federation.execution.plan import plain_json
@@ -96,7 +96,7 @@ class Forger:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.parquet"
             pq.write_table(table, path)
-            return AnswerPlace(self.workspace, name).make(name, "forged", path, text)
+            return AnswerDatasets(self.workspace, name).make(name, "forged", path, text)
 
 
 def changed(column: str, value: Any, row: int = 0) -> Change:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
+from support.federation.transformations import transformed
 
 from odfpy.errors import OdfError
 from odfpy.federation.relay.catalog import Catalog, LocalRows, RemoteRows
@@ -19,7 +20,6 @@ from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.tickets import Tickets, read_for
 from odfpy.federation.sql.expressions import Expression
-from odfpy.federation.sql.mapping import transformed
 from odfpy.sharing.decisions import ALL, View
 
 ENTITY = "item"

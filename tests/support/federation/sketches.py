@@ -13,9 +13,9 @@ import pyarrow as pa
 import sqlglot
 from hypothesis import strategies as st
 from support.federation.answers import run_datafusion, run_duckdb
+from support.federation.transformations import transformed
 
 from odfpy.federation.sql.fragment import Fragment
-from odfpy.federation.sql.mapping import transformed
 from odfpy.federation.sql.source import source_sql
 from odfpy.federation.sql.split import split
 from odfpy.sharing.decisions import View, VisiblePart

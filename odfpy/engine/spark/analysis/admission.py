@@ -122,7 +122,10 @@ class _Admission:
                 queries = items(node.innerChildren())
                 self._named.update(str(query.alias()) for query in queries)
                 below = [*queries, *below]
-        return [*((self._expression, one) for one in expressions), *((self._operator, one) for one in below)]
+        return [
+            *((self._expression, expression) for expression in expressions),
+            *((self._operator, one) for one in below),
+        ]
 
     def _check_table_function(self, node: Node) -> None:
         parts = [str(part) for part in items(node.name())]

@@ -199,7 +199,9 @@ class _Flow:
             expression: the expression.
             groupings: the grouping expressions, whose values stand for all rows of a group.
         """
-        collated = next((one for one in groupings if _is_collated(one) and expression.semanticEquals(one)), None)
+        collated = next(
+            (grouping for grouping in groupings if _is_collated(grouping) and expression.semanticEquals(grouping)), None
+        )
         if collated is not None and (problem := ambiguous(collated, collated)) is not None:
             return _Chosen(Choice.TEXT, problem)
         name = expression_name(expression)

@@ -15,7 +15,7 @@ from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
-    asked_once,
+    cached_node_property,
     children,
     expression_name,
     items,
@@ -32,7 +32,9 @@ def has_forms(value: Node) -> bool:
 
     Collated texts are not normalized, see `same_bytes`.
     """
-    return asked_once(value, "forms", lambda: any(word in str(value.dataType().sql()) for word in _SEVERAL_FORMS))
+    return cached_node_property(
+        value, "forms", lambda: any(word in str(value.dataType().sql()) for word in _SEVERAL_FORMS)
+    )
 
 
 def in_normal_form(catalyst: Catalyst, plan: Node) -> Node:
@@ -76,7 +78,7 @@ def _column(build: Builder, column: Node, groupings: Sequence[Node] = ()) -> Nod
     if expression_name(column) != "Alias" or not has_forms(column):
         return column
     value = column.child()
-    if expression_name(value) == "AttributeReference" or any(value.semanticEquals(one) for one in groupings):
+    if expression_name(value) == "AttributeReference" or any(value.semanticEquals(grouping) for grouping in groupings):
         return column
     return _with_parts(build, column, [build.one_form(value)])
 

@@ -29,7 +29,7 @@ def with_one_result(build: Builder, node: Node) -> Node:
         node: the operator, in which `odfpy.engine.spark.analysis.arbitrary` finds nothing to refuse.
     """
     groupings, outputs = items(node.groupingExpressions()), items(node.aggregateExpressions())
-    collated = [one for one in groupings if "COLLATE" in one.dataType().sql()]
+    collated = [grouping for grouping in groupings if "COLLATE" in grouping.dataType().sql()]
 
     def renew(part: Node, parent: Node | None) -> Node | None:
         if expression_name(part) == CALL:

@@ -267,7 +267,12 @@ class PartialAggregate:
     def _added(self) -> list[str]:
         sums = [name for other in self._others if other.kind == "Sum" for name in (other.name, f"{other.name}_n")]
         counts = [other.name for other in self._others if other.kind == "Count"]
-        return [ROWS, *(name for one in self._summands for name in (*one.pieces, one.count)), *sums, *counts]
+        return [
+            ROWS,
+            *(name for summand in self._summands for name in (*summand.pieces, summand.count)),
+            *sums,
+            *counts,
+        ]
 
     def _merges(self, by_value: bool, *, without: Iterable[str] = ()) -> list[str]:
         typed = {other.name: other.sql_type for other in self._others if other.kind == "Sum"}

@@ -35,7 +35,7 @@ from odfpy.engine.spark.batch.time_bounds import (
     lineage_of,
     together,
 )
-from odfpy.engine.spark.batch.uses import joins_below
+from odfpy.engine.spark.batch.uses import is_where_above_inner_join
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
@@ -83,7 +83,7 @@ class ClosedPlanner(PlanWalk):
             case "LocalRelation" | "Range" | "OneRowRelation":
                 return ClosedPlan(plan, tuple(columns(plan)), lineage=RowLineage.CONSTANT)
             case "WithCTE":
-                self._definitions |= {one.id(): one.child() for one in items(plan.cteDefs())}
+                self._definitions |= {item.id(): item.child() for item in items(plan.cteDefs())}
                 return self.part(plan.plan())
             case "CTERelationRef":
                 return self._reference(plan)
@@ -113,18 +113,25 @@ class ClosedPlanner(PlanWalk):
 
     @staticmethod
     def _check_no_query(plan: Node) -> None:
-        if any(has_query(one) for one in expressions_of(plan)):
+        if any(has_query(expression) for expression in expressions_of(plan)):
             raise NotComparable("its query has a subquery where the batch does not know what is closed")
 
     # --- Row by row ---
 
     def _project(self, plan: Node) -> ClosedPlan:
         expressions = selected(plan)
-        mark = next((one for one in expressions if one.name() == TABLE and expression_name(one) == "Alias"), None)
+        mark = next(
+            (
+                expression
+                for expression in expressions
+                if expression.name() == TABLE and expression_name(expression) == "Alias"
+            ),
+            None,
+        )
         if mark is not None:
             return self._table(plan, self._tables[number_named(mark)])
         child = self.part(plan.child())
-        if any(has_query(one) for one in expressions):
+        if any(has_query(expression) for expression in expressions):
             found, lineage = self._closed_queries(expressions, child)
             return ClosedPlan(self.catalyst.project(found, child.plan), tuple(columns(plan)), lineage=lineage)
         return self._selected(expressions, child)
@@ -155,7 +162,7 @@ class ClosedPlanner(PlanWalk):
 
     def _filter(self, plan: Node) -> ClosedPlan:
         condition = plan.condition()
-        child = join_where(self, plan) if joins_below(plan) else self.part(plan.child())
+        child = join_where(self, plan) if is_where_above_inner_join(plan) else self.part(plan.child())
         if has_query(condition):
             (condition,), lineage = self._closed_queries([condition], child)
             return ClosedPlan(self.catalyst.filter(condition, child.plan), child.columns, lineage=lineage)
@@ -212,7 +219,7 @@ class ClosedPlanner(PlanWalk):
         return ClosedPlan(self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, parts), lineage=lineage)
 
     def _window(self, plan: Node) -> ClosedPlan:
-        made = [one for one in items(plan.windowExpressions()) if expression_name(one) == "Alias"]
+        made = [item for item in items(plan.windowExpressions()) if expression_name(item) == "Alias"]
         if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
             order = items(plan.orderSpec())
             plan = Builder(self.catalyst).window(made, items(plan.partitionSpec()), order, plan.child())
@@ -240,7 +247,7 @@ class ClosedPlanner(PlanWalk):
 
     def _aggregate(self, plan: Node) -> ClosedPlan:
         child = self.part(plan.child())
-        groups = [(one, time_of_group(self.catalyst, one, child.times)) for one in items(plan.groupingExpressions())]
+        groups = [(item, time_of_group(self.catalyst, item, child.times)) for item in items(plan.groupingExpressions())]
         times_of_groups = [known for _, known in groups]
         session = next((pair for pair in groups if is_session(pair[0])), None)
         timed = [(one, known) for one, known in groups if known is not None and not is_session(one)]

@@ -175,7 +175,7 @@ class _Tally:
         cells = [None if row is None else self._cells(row) for row in (expected, found)]
         shown = cells[1] or cells[0] or {}
         key = {name: shown[name] for name in self.key or ()}
-        texts = [None if one is None else json.dumps(one, ensure_ascii=False) for one in cells]
+        texts = [None if cell is None else json.dumps(cell, ensure_ascii=False) for cell in cells]
         self.listed.append(
             Difference(kind, json.dumps(key, ensure_ascii=False), texts[0], texts[1], tuple(columns), count)
         )

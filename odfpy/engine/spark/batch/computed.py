@@ -142,7 +142,9 @@ def _of_windows(catalyst: Catalyst, windows: Sequence[Node], times: Times, *, is
     reads = time
     if expression_name(time) != "AttributeReference":
         reads, build = catalyst.alias(time, "__odf_time").toAttribute(), Builder(catalyst)
-        windows = [build.substitute(one, lambda part: reads if part.semanticEquals(time) else None) for one in windows]
+        windows = [
+            build.substitute(window, lambda part: reads if part.semanticEquals(time) else None) for window in windows
+        ]
     passed = known.passed if is_session else known.complete
     return ColumnTimes(passed, known.complete, tuple(windows), reads, is_session=is_session)
 

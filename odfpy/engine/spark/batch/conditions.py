@@ -57,8 +57,8 @@ def compared_by_between(condition: Node) -> tuple[Node, Node, Node]:
 
 def reads_only(expression: Node, columns: Iterable[Node]) -> bool:
     """Return whether an expression reads some columns, all of which are among the given ones."""
-    read = {column_id(one) for one in columns_read(expression)}
-    return bool(read) and read <= {column_id(one) for one in columns}
+    read = {column_id(column) for column in columns_read(expression)}
+    return bool(read) and read <= {column_id(column) for column in columns}
 
 
 def has_query(expression: Node) -> bool:

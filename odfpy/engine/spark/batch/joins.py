@@ -50,7 +50,7 @@ def join(walk: PlanWalk, plan: Node, where: Sequence[Node] = ()) -> ClosedPlan:
 
 def join_where(walk: PlanWalk, plan: Node) -> ClosedPlan:
     """Return an inner join directly below a WHERE, some of whose conditions may be conditions of the join."""
-    said = (one for one in parts_of(plan.condition()) if columns_read(one) and not has_query(one))
+    said = (part for part in parts_of(plan.condition()) if columns_read(part) and not has_query(part))
     return join(walk, plan.child(), list(said))
 
 
@@ -324,7 +324,7 @@ class _LookedUp:
         walk, as_of = self.walk, self.as_of
         given = has_passed(walk.catalyst, as_of.value, as_of.limit.passed)
         left, right = self.left, self.right
-        facts_left = any(column_id(one) == column_id(columns_read(as_of.value)[0]) for one in left.columns)
+        facts_left = any(column_id(column) == column_id(columns_read(as_of.value)[0]) for column in left.columns)
         if facts_left:
             left = ClosedPlan(walk.where([given], left.plan), left.columns)
         else:

@@ -110,7 +110,7 @@ class _Carrying:
             case "LocalRelation" | "Range" | "OneRowRelation" | "Except" | "Intersect":
                 return plan  # constants have no marks
             case "WithCTE":
-                self._definitions |= {one.id(): one.child() for one in items(plan.cteDefs())}
+                self._definitions |= {item.id(): item.child() for item in items(plan.cteDefs())}
                 return self.carry(plan.plan())
             case "CTERelationRef":
                 definition = self._definitions[plan.cteId()]
@@ -134,7 +134,7 @@ class _Carrying:
 
     def _project(self, plan: Node) -> Node:
         expressions = selected(plan)
-        if any(one.name() == TABLE and expression_name(one) == "Alias" for one in expressions):
+        if any(expression.name() == TABLE and expression_name(expression) == "Alias" for expression in expressions):
             branch = self._catalyst.alias(self._catalyst.integer(next(self._branches)), BRANCH)
             return self._catalyst.project([*columns(plan), branch], plan)
         below = self.carry(plan.child())

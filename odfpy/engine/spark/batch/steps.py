@@ -145,7 +145,7 @@ class Steps:
         self._name(name, self.catalyst.plan(rows), fields, TableTimes({at: known}, lineage=RowLineage.ENTRIES))
 
     def _name_step(self, name: str, closed: ClosedPlan) -> None:
-        fields = [(str(one.name()), bool(one.nullable())) for one in closed.columns]
+        fields = [(str(column.name()), bool(column.nullable())) for column in closed.columns]
         plan, event_time = self.catalyst.project(closed.columns, closed.plan), self._run.vocab.event_time_column
         if name in self._temporal and self._carried is not None:
             known = closed.time_at([field for field, _ in fields].index(event_time)) or ColumnTimes.at(None)

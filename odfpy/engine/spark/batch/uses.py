@@ -41,7 +41,7 @@ class Uses:
         self._nodes = [found.node for one in plans for found in operators(one)]
         for node in self._nodes:
             if operator_name(node) == "WithCTE":
-                self._definitions |= {one.id(): one.child() for one in items(node.cteDefs())}
+                self._definitions |= {item.id(): item.child() for item in items(node.cteDefs())}
         for one in plans:
             self.shown |= {column_id(column) for column in columns(one)}
         for condition in self._conditions():
@@ -53,7 +53,7 @@ class Uses:
         for node in self._nodes:
             if operator_name(node) == "Join" and node.condition().isDefined():
                 yield node.condition().get()
-            elif joins_below(node):
+            elif is_where_above_inner_join(node):
                 yield node.condition()
 
     def _look_at(self, condition: Node) -> None:
@@ -82,7 +82,7 @@ class Uses:
 
     def _made_of(self, node: Node) -> set[int]:
         name = operator_name(node)
-        if name == "Join" or joins_below(node):
+        if name == "Join" or is_where_above_inner_join(node):
             return set()
         if name in _WHOLE_ROWS:
             return {column_id(column) for child in children(node) for column in columns(child)}
@@ -90,7 +90,7 @@ class Uses:
             case "Project":
                 return _read(one for one in selected(node) if column_id(one) in self.shown)
             case "Aggregate":
-                made = [one for one in items(node.aggregateExpressions()) if column_id(one) in self.shown]
+                made = [item for item in items(node.aggregateExpressions()) if column_id(item) in self.shown]
                 return _read([*made, *items(node.groupingExpressions())])
             case "Union":
                 return {below for child in children(node) for below in self._same(node, child)}
@@ -104,7 +104,7 @@ class Uses:
         return {column_id(below) for above, below in pairs if column_id(above) in self.shown}
 
 
-def joins_below(node: Node) -> bool:
+def is_where_above_inner_join(node: Node) -> bool:
     """Return whether a node is a WHERE directly above an inner join, so that it may be part of the join condition."""
     return operator_name(node) == "Filter" and is_inner(node.child())
 

@@ -200,10 +200,10 @@ def _widened(value: Column, recorded: DataType, wanted: DataType) -> Column:
 
     if isinstance(recorded, StructType) and isinstance(wanted, StructType) and set(recorded.names) <= set(wanted.names):
         members = [
-            _widened(value.getField(one.name), recorded[one.name].dataType, one.dataType).alias(one.name)
-            if one.name in recorded.names
-            else functions.lit(None).cast(one.dataType).alias(one.name)
-            for one in wanted.fields
+            _widened(value.getField(field.name), recorded[field.name].dataType, field.dataType).alias(field.name)
+            if field.name in recorded.names
+            else functions.lit(None).cast(field.dataType).alias(field.name)
+            for field in wanted.fields
         ]
         return functions.when(value.isNotNull(), functions.struct(*members))
     return value.cast(wanted)

@@ -144,7 +144,8 @@ def _passed_key(delta: Delta, tables: Sequence[Table], shown: Sequence[int]) -> 
     table = tables[delta.branches[0].input]
     key = table.primary_key
     if key is None or any(
-        operator_name(one) in _MAKE_SEVERAL or _may_keep_half(one, table) for one in above_inputs(delta.plan)
+        operator_name(above_input) in _MAKE_SEVERAL or _may_keep_half(above_input, table)
+        for above_input in above_inputs(delta.plan)
     ):
         return None
     passed: dict[str | None, int] = {}

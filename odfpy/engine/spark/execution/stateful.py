@@ -15,7 +15,7 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
-from odfpy.engine.checkpoint import CheckpointRows, kept_rows, manifest_after, write_checkpoint
+from odfpy.engine.checkpoint import CheckpointRows, load_checkpoint, manifest_after, write_checkpoint
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
 from odfpy.engine.lateness.policy import LatePolicy
 from odfpy.engine.output import OutputLayout, output_layout
@@ -224,7 +224,7 @@ def run_fragments(
     is_new = request.next_offset == 0 or request.query_changed
     is_first = is_new and all(source.prev_offset is None for source in sources)
     with stage("checkpoint"):
-        kept = kept_rows(request, engine, ready.scratch)
+        kept = load_checkpoint(request, engine, ready.scratch)
     with stage("settings"):
         parallelism = Parallelism(catalyst, rows_in_one_task, (path for path, _ in kept.files.values()) if kept else ())
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
-from odfpy.engine.checkpoint import CheckpointRows, KeptRows
+from odfpy.engine.checkpoint import CheckpointFile, CheckpointRows
 from odfpy.engine.spark.incremental.properties.plan_info import (
     Fragment,
     Groups,
@@ -106,7 +106,7 @@ class FragmentRun:
         if plan is not None:
             file = self.pull.scratch / f"keep-{kept.new_name}"
             if count := write_parquet(file, self.pull.catalyst.dataframe(plan)):
-                found.files[kept.new_name] = file, KeptRows(kept.new_name, kept.is_append_only, count)
+                found.files[kept.new_name] = file, CheckpointFile(kept.new_name, kept.is_append_only, count)
         return self.arranged.arrange(stateful_input, [*found.files.values()]) or found
 
     def _only_settles(self) -> bool:
@@ -130,7 +130,10 @@ class FragmentRun:
     def _is_untouched(self) -> bool:
         """Return whether nothing is new and nothing becomes complete: then only a watermark has advanced."""
         stateful_inputs = self.fragment.info.stateful_inputs
-        return all(self.rows.new(one) is None and not one.complete_when for one in stateful_inputs)
+        return all(
+            self.rows.new(stateful_input) is None and not stateful_input.complete_when
+            for stateful_input in stateful_inputs
+        )
 
     def _gained(self) -> Node | None:
         """Return what new rows add to a join product of the stateful inputs; None if results may also be retracted."""

@@ -175,8 +175,8 @@ class Catalyst:
 
     def time(self, micros: int, like: Node) -> Node:
         """Return a time in microseconds since the epoch, rounded down, as a constant with the type of an expression."""
-        data_type = asked_once(like, "dataType", like.dataType)
-        if asked_once(data_type, "typeName", lambda: str(data_type.typeName())) == "date":
+        data_type = cached_node_property(like, "dataType", like.dataType)
+        if cached_node_property(data_type, "typeName", lambda: str(data_type.typeName())) == "date":
             return self._expression("Literal").create(
                 self.java_class("java.lang.Integer")(micros // 86_400_000_000), data_type
             )
@@ -195,7 +195,7 @@ class Catalyst:
 
     def field_of(self, struct: Node, field: str) -> Node:
         """Return a field of a struct expression."""
-        names = asked_once(struct, "fields", lambda: [found.name() for found in struct.dataType().fields()])
+        names = cached_node_property(struct, "fields", lambda: [found.name() for found in struct.dataType().fields()])
         return self._expression("GetStructField")(struct, names.index(field), self._some(field))
 
     def never_null(self, expression: Node) -> Node:
@@ -301,10 +301,10 @@ def _class_name(node: Node) -> str:
         name: str = client.__dict__[_NAME_OF](node, "")
         return name
 
-    return asked_once(node, "class", ask)
+    return cached_node_property(node, "class", ask)
 
 
-def asked_once(node: Node, what: str, ask: Callable[[], T]) -> T:
+def cached_node_property(node: Node, what: str, ask: Callable[[], T]) -> T:
     """Return an immutable property of a node from Java, cached beside the reference to the node.
 
     A call to Java takes a tenth of a millisecond, and plans are traversed many times.
@@ -337,7 +337,7 @@ def children(node: Node) -> list[Node]:
     """Return the children of a plan or an expression."""
     if node.__dict__.get("_odf_class") in _LEAVES:
         return []
-    return list(asked_once(node, "children", lambda: items(node.children())))
+    return list(cached_node_property(node, "children", lambda: items(node.children())))
 
 
 def child_of(node: Node) -> Node:
@@ -348,17 +348,17 @@ def child_of(node: Node) -> Node:
 
 def selected(project: Node) -> list[Node]:
     """Return the expressions that a projection selects."""
-    return list(asked_once(project, "selected", lambda: items(project.projectList())))
+    return list(cached_node_property(project, "selected", lambda: items(project.projectList())))
 
 
 def number_named(alias: Node) -> int:
     """Return the number of a column that is an integer constant with a name."""
-    return asked_once(alias, "number", lambda: int(alias.child().value()))
+    return cached_node_property(alias, "number", lambda: int(alias.child().value()))
 
 
 def expressions_of(plan: Node) -> list[Node]:
     """Return the expressions of an operator."""
-    return list(asked_once(plan, "expressions", lambda: items(plan.expressions())))
+    return list(cached_node_property(plan, "expressions", lambda: items(plan.expressions())))
 
 
 def subtree(expression: Node) -> Iterator[tuple[str, Node]]:
@@ -370,12 +370,12 @@ def subtree(expression: Node) -> Iterator[tuple[str, Node]]:
 
 def columns(plan: Node) -> list[Node]:
     """Return the output columns of a plan."""
-    return list(asked_once(plan, "columns", lambda: items(plan.output())))
+    return list(cached_node_property(plan, "columns", lambda: items(plan.output())))
 
 
 def column_id(column: Node) -> int:
     """Return the number that identifies a column within a plan."""
-    return asked_once(column, "id", lambda: int(column.exprId().id()))
+    return cached_node_property(column, "id", lambda: int(column.exprId().id()))
 
 
 def columns_read(expression: Node) -> list[Node]:
@@ -388,7 +388,7 @@ def type_of(expression: Node) -> DataType:
     """Return the type of an expression, as PySpark represents it."""
     from pyspark.sql.types import _parse_datatype_json_string
 
-    return asked_once(expression, "type", lambda: _parse_datatype_json_string(expression.dataType().json()))
+    return cached_node_property(expression, "type", lambda: _parse_datatype_json_string(expression.dataType().json()))
 
 
 def text_range(node: Node) -> tuple[int, int] | None:

@@ -207,11 +207,11 @@ def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint:
 
 def _columns(exception: Any) -> list[str]:
     """Return the columns that an unresolved expression could have named; with their tables if names repeat."""
-    found = [one for one in _causes(exception) if one.getClass().getSimpleName() == "ExtendedAnalysisException"]
+    found = [cause for cause in _causes(exception) if cause.getClass().getSimpleName() == "ExtendedAnalysisException"]
     plan = found[0].plan().get() if found and found[0].plan().isDefined() else None
-    while plan is not None and (unresolved := [one for one in children(plan) if not one.resolved()]):
+    while plan is not None and (unresolved := [child for child in children(plan) if not child.resolved()]):
         plan = unresolved[0]
-    outputs = [] if plan is None else [items(one.output()) for one in children(plan)]
+    outputs = [] if plan is None else [items(child.output()) for child in children(plan)]
     columns = [column for output in outputs for column in output if not column.name().startswith(_OWN_PREFIX)]
     names = [column.name() for column in columns]
     if len(set(names)) == len(names):

@@ -69,7 +69,7 @@ def origins(plan: Node, column: Node) -> list[ColumnOrigin]:
             at = find_column(columns(plan), column)
             return [] if at is None else [way for part in children(plan) for way in origins(part, columns(part)[at])]
         case _:
-            below = next((one for one in children(plan) if find_column(columns(one), column) is not None), None)
+            below = next((child for child in children(plan) if find_column(columns(child), column) is not None), None)
             return [_UNKNOWN] if below is None else origins(below, column)
 
 

@@ -49,7 +49,7 @@ def _by_bytes(data_type: DataType) -> DataType:
     if isinstance(data_type, StructType):
         fields = data_type.fields
         return StructType(
-            [StructField(one.name, _by_bytes(one.dataType), one.nullable, one.metadata) for one in fields]
+            [StructField(field.name, _by_bytes(field.dataType), field.nullable, field.metadata) for field in fields]
         )
     return data_type
 

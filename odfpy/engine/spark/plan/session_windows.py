@@ -100,7 +100,7 @@ def whole_sessions(build: Builder, aggregate: Node) -> Node:
     catalyst = build.catalyst
     groupings = items(aggregate.groupingExpressions())
     own = next(filter(is_session, groupings))
-    keys = [one for one in groupings if one is not own]
+    keys = [grouping for grouping in groupings if grouping is not own]
     start, end = (catalyst.field_of(own, field) for field in ("start", "end"))
     rows = beside_sessions(build, aggregate.child(), keys, start, end)
     *known, first, last = columns(rows)
@@ -115,7 +115,7 @@ def whole_sessions(build: Builder, aggregate: Node) -> Node:
 
     calls = {call_id(call): build.substitute(call, found) for call in different_calls(aggregate)}
     outputs = columns_with(build, aggregate, calls, [own], [whole.toAttribute()])
-    return catalyst.aggregate([build.substitute(one, found) for one in groupings], outputs, below)
+    return catalyst.aggregate([build.substitute(grouping, found) for grouping in groupings], outputs, below)
 
 
 def needs_whole_sessions(plan: Node) -> bool:
@@ -152,7 +152,7 @@ def with_fences(catalyst: Catalyst, plan: Node) -> Node:
 def _with_fences(catalyst: Catalyst, plan: Node) -> Node:
     below = [_with_fences(catalyst, child) for child in children(plan)]
     plan = plan.withNewChildren(catalyst.seq(below)) if below else plan
-    inside = (node for one in expressions_of(plan) for name, node in subtree(one) if is_query(name))
+    inside = (node for expression in expressions_of(plan) for name, node in subtree(expression) if is_query(name))
     if any(makes_sessions(operator.node) for query in inside for operator in with_subqueries(query.plan())):
         found = with_inner_queries(catalyst, plan, lambda inner: _with_fences(catalyst, inner))
         if found is plan:

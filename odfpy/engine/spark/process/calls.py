@@ -87,7 +87,7 @@ class Calls:
         calls.clear()
         answer: str = self._java.run(together)
         if self._deletions.are_many:
-            self._deletions.let_go()
+            self._deletions.flush()
         if travels_along or answer:  # an error, if no response was expected
             return answer.removeprefix(RETURN_MESSAGE)
         return self._send(command, retry, binary)
@@ -160,9 +160,9 @@ class Calls:
         """True while `rows` waits for a task; from any thread."""
         return bool(self._java.isRunning())
 
-    def let_go(self) -> None:
+    def flush(self) -> None:
         """Tell Java which objects Python has dropped; called when a job has its response."""
-        self._deletions.let_go()
+        self._deletions.flush()
 
     def items(self, sequence: Any) -> list[Any]:
         """Return the items of a Scala sequence; facts sent with them need not be requested again."""

@@ -56,7 +56,7 @@ def _views(spark: SparkSession, folder: str | None, token: str) -> tuple[Seen, l
 
     context, asked = spark.sparkContext, 0
     found: list[Seen] = []
-    look = executor_view.look_around
+    look = executor_view.describe_executor
     cloudpickle.register_pickle_by_value(executor_view)  # type: ignore[no-untyped-call]
     try:
         while (cores := min(context.defaultParallelism, _MAX_TASKS)) > asked:
@@ -99,8 +99,8 @@ def check_packages(here: Seen, there: Iterable[Seen]) -> None:
     """Check that executors have the packages that the engine has.
 
     Args:
-        here: result of `look_around` in the engine's process.
-        there: results of `look_around` at the executors.
+        here: result of `describe_executor` in the engine's process.
+        there: results of `describe_executor` at the executors.
 
     Raises:
         EngineUnavailable: naming executor, package and versions.
@@ -122,7 +122,7 @@ def check_folder(scratch: Path, there: Iterable[Seen], names: set[str]) -> None:
 
     Args:
         scratch: the folder that they looked at.
-        there: results of `look_around` at the executors.
+        there: results of `describe_executor` at the executors.
         names: names of the files visible here.
 
     Raises:

@@ -38,7 +38,7 @@ class Deletions:
         del enqueue  # py4j passes whether its own thread calls; it makes no difference
         self._waiting.append(target_id)
 
-    def let_go(self) -> None:
+    def flush(self) -> None:
         """Notify Java of waiting deletions; no call that names one of them may be running or about to start."""
         if taken := self._taken():
             self._known.removeAll(self._apart.splitAsStream(_APART.join(taken)).toList())

@@ -6,7 +6,7 @@ It is sent by value, since odfpy may be missing there, and uses nothing but Pyth
 from __future__ import annotations
 
 
-def look_around(folder: str | None, token: str) -> dict[str, str | None]:
+def describe_executor(folder: str | None, token: str) -> dict[str, str | None]:
     """Return how things are where this runs.
 
     Args:

@@ -30,12 +30,12 @@ def tells_only_what_was_in_force(steps: Steps, source: int) -> bool:
         steps: the transform.
         source: number of the source.
     """
-    readers = [one for fragment in steps.fragments for one in fragment.info.stateful_inputs]
-    plans = [one.plan for one in readers] + (
+    readers = [stateful_input for fragment in steps.fragments for stateful_input in fragment.info.stateful_inputs]
+    plans = [reader.plan for reader in readers] + (
         [] if steps.last.info.stateless_plan is None else [steps.last.info.stateless_plan]
     )
     reads = Counter(number for plan in plans for number in sources_read(plan))
-    lookups = [one.looked_up for one in readers if source in sources_read(one.plan)]
+    lookups = [reader.looked_up for reader in readers if source in sources_read(reader.plan)]
     if len(lookups) != 1 or max(reads.values()) > 1:
         return False
     (lookup,) = lookups

@@ -55,10 +55,10 @@ class _Window:
             whole = self.build.window([*functions, *self.made], self.partition, [], self.below)
             return self.ids.with_ids(columns(self.plan), self.build.expression("Flatten", self.all), whole)
         self.place = self._beside(self.build.expression("RowNumber"), self.build.rows_until("CurrentRow"))
-        places = [self._places(one.child()) for one in functions if one.name() != _ONLY_ORDER]
+        places = [self._places(function.child()) for function in functions if function.name() != _ONLY_ORDER]
         plan = self.build.window([*functions, *self.made], self.partition, self.order, self.below)
-        first = self._of("Least", [self.place, *(one.first for one in places)])
-        last = self._of("Greatest", [self.place, *(one.last for one in places)])
+        first = self._of("Least", [self.place, *(place.first for place in places)])
+        last = self._of("Greatest", [self.place, *(place.last for place in places)])
         first = self._of("Greatest", [first, self.one])
         last = self._of("Least", [last, self.count])
         length = self._sum(self._less(last, first), self.one)

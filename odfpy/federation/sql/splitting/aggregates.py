@@ -60,7 +60,7 @@ def partial_aggregates(
         places = [(key, parts.key(key)) for key in keys]
         parts.has_groups = bool(places)
         changed = {
-            "expressions": [parts.changed(one, places) for one in select.expressions],
+            "expressions": [parts.changed(expression, places) for expression in select.expressions],
             "having": parts.changed(select.args.get("having"), places),
             "order": parts.changed(select.args.get("order"), places),
         }
@@ -68,7 +68,7 @@ def partial_aggregates(
     except InvalidFragment:
         return None
     fragments = [one for one, _ in found.parts] if isinstance(found, SketchTable) else [found]
-    if any(one.dtype is None for fragment in fragments for one in fragment.outputs):
+    if any(output.dtype is None for fragment in fragments for output in fragment.outputs):
         return None  # engines do not agree on the type of NULL
     for key, value in changed.items():
         select.set(key, value)
@@ -111,7 +111,7 @@ class _Parts:
         if not sketches:
             return grouped(list(outputs.values()), self.groups)
         keys = [outputs[name] for (prefix, _), name in self.outputs.items() if prefix == "g"]
-        of_keys = [one.expression for one in keys]
+        of_keys = [key.expression for key in keys]
         has_more, is_exact = len(outputs) > len(keys), any(prefix == "d" for prefix, _ in self.outputs)
         if len(sketches) == 1 and not is_exact:
             [(output, bucket)] = sketches
@@ -120,7 +120,7 @@ class _Parts:
         else:
             parts = [(grouped(list(outputs.values()), self.groups), None)] if has_more else []
             parts += [(grouped([*keys, output], [*of_keys, bucket]), output.name) for output, bucket in sketches]
-        return SketchTable((*outputs, *self.sketches.values()), tuple(one.name for one in keys), tuple(parts))
+        return SketchTable((*outputs, *self.sketches.values()), tuple(key.name for key in keys), tuple(parts))
 
     def key(self, node: Any) -> Any:
         """Return a fragment column for a GROUP BY key."""

@@ -39,19 +39,19 @@ def _name_columns(select: Any, item: Any) -> None:
     is_plain = isinstance(item, exp.Table) and not any(value for key, value in item.args.items() if key not in _PLAIN)
     if not alias or not (is_plain or isinstance(item, exp.Subquery)):
         return
-    columns = [one for one in select.find_all(exp.Column) if one.table == alias]
-    if not columns or any(isinstance(one.this, exp.Star) for one in columns):
+    columns = [node for node in select.find_all(exp.Column) if node.table == alias]
+    if not columns or any(isinstance(column.this, exp.Star) for column in columns):
         return
-    names = {one.name: f"{alias} {one.name}" for one in columns}
+    names = {column.name: f"{alias} {column.name}" for column in columns}
     table = exp.to_identifier(alias, quoted=True)
     shown = [
         exp.alias_(exp.column(exp.to_identifier(name, quoted=True), table.copy()), own, quoted=True)
         for name, own in names.items()
     ]
     inner = exp.select(*shown).from_(item.copy())
-    for one in columns:
-        if one.parent is not None and one.arg_key == "expressions" and isinstance(one.parent, exp.Select):
-            one.replace(exp.alias_(one.copy(), one.name, quoted=True))  # it names a column of the answer
-    for one in [one for one in select.find_all(exp.Column) if one.table == alias]:
+    for column in columns:
+        if column.parent is not None and column.arg_key == "expressions" and isinstance(column.parent, exp.Select):
+            column.replace(exp.alias_(column.copy(), column.name, quoted=True))  # it names a column of the answer
+    for one in [node for node in select.find_all(exp.Column) if node.table == alias]:
         one.set("this", exp.to_identifier(names[one.name], quoted=True))
     item.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=table)))

@@ -139,13 +139,19 @@ def _name_expressions(tree: Any, dialect: Any) -> None:
 
     for select in tree.find_all(exp.Select):
         named = []
-        for one in select.expressions:
-            is_named = isinstance(one, exp.Alias | exp.Star | exp.Aliases) or one.find(exp.Star) is one
-            if is_named or (isinstance(one, exp.Column) and not isinstance(one.this, exp.Star)) or one.is_star:
-                named.append(one)
+        for expression in select.expressions:
+            is_named = (
+                isinstance(expression, exp.Alias | exp.Star | exp.Aliases) or expression.find(exp.Star) is expression
+            )
+            if (
+                is_named
+                or (isinstance(expression, exp.Column) and not isinstance(expression.this, exp.Star))
+                or expression.is_star
+            ):
+                named.append(expression)
             else:
-                text = one.sql(dialect, comments=False, normalize_functions="lower")
-                named.append(exp.alias_(one, exp.to_identifier(text, quoted=True)))
+                text = expression.sql(dialect, comments=False, normalize_functions="lower")
+                named.append(exp.alias_(expression, exp.to_identifier(text, quoted=True)))
         select.set("expressions", named)
 
 

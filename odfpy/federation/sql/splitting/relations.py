@@ -61,7 +61,7 @@ class Relations:
 
         self._query = query
         self._flavor = flavor
-        self._is_recursive = any(one.args.get("recursive") for one in query.tree.find_all(exp.With))
+        self._is_recursive = any(node.args.get("recursive") for node in query.tree.find_all(exp.With))
         self._sources = {alias: source for scope in query.scopes for alias, source in scope.sources.items()}
 
     def relation(self, alias: str) -> Relation | None:
@@ -97,7 +97,10 @@ class Relations:
         try:
             where = select.args.get("where")
             conditions = [] if where is None else [read_tree(where.this, find, self._flavor)]
-            columns = {one.alias_or_name: read_tree(one.unalias(), find, self._flavor) for one in select.expressions}
+            columns = {
+                expression.alias_or_name: read_tree(expression.unalias(), find, self._flavor)
+                for expression in select.expressions
+            }
         except InvalidFragment:
             return None
         if any(map(has_aggregate, (*conditions, *columns.values()))) or len(columns) != len(select.expressions):

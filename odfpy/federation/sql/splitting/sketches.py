@@ -137,15 +137,15 @@ class SketchTable:
         from sqlglot import exp
 
         first, *others = (self._part(fragment, sketch, names[fragment], dialect) for fragment, sketch in self.parts)
-        for one in others:
-            first = exp.Union(this=first, expression=one, distinct=False)
+        for other in others:
+            first = exp.Union(this=first, expression=other, distinct=False)
         return first
 
     def _part(self, fragment: Fragment, sketch: str | None, table: str, dialect: str) -> Any:
         """Return the rows of a part; those of a sketch are the buckets of all sources, each once."""
         from sqlglot import exp
 
-        there = {*self.keys, sketch} if sketch is not None else {one.name for one in fragment.outputs}
+        there = {*self.keys, sketch} if sketch is not None else {output.name for output in fragment.outputs}
         shown = []
         for name in self.columns:
             value: Any = _column(name, table)

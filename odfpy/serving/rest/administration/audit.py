@@ -84,7 +84,7 @@ def audit(
     if before is None:
         request.app.state.sharing.audit.bring_in()
     condition = " AND ".join(conditions) or None
-    found = [_model(one) for one in accesses(admin.workspace, num=limit, condition=condition, columns=_COLUMNS)]
+    found = [_model(access) for access in accesses(admin.workspace, num=limit, condition=condition, columns=_COLUMNS)]
     if len(found) == limit:
         older = {**request.query_params, "limit": limit, "before": found[-1].number}
         response.headers["Link"] = f'<audit?{urlencode(older)}>; rel="next"'

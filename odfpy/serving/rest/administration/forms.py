@@ -77,7 +77,7 @@ class Page:
             speaks: returns the texts of an item that are searched.
         """
         if self.search:
-            items = [one for one in items if any(self.search in (text or "").lower() for text in speaks(one))]
+            items = [item for item in items if any(self.search in (text or "").lower() for text in speaks(item))]
         response.headers[TOTAL] = str(len(items))
         return items[self.offset : self.offset + self.limit]
 
@@ -106,10 +106,10 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         409: "The object already exists, or was changed concurrently.",
     }
     own: dict[int | str, dict[str, Any]] = {
-        one: {"description": why[one], "model": RefusalModel} for one in statuses if one in why
+        status: {"description": why[status], "model": RefusalModel} for status in statuses if status in why
     }
     admins = {"description": "Requires an admin of the workspace.", "model": RefusalModel}
-    return {**answers(401, 422, *(one for one in statuses if one not in why)), 403: admins, **own}
+    return {**answers(401, 422, *(status for status in statuses if status not in why)), 403: admins, **own}
 
 
 def like(*examples: Any) -> ConfigDict:

@@ -174,7 +174,7 @@ def show_principal(admin: AnAdmin, found: APrincipal) -> PrincipalDetailModel:
         **_model(sharing, found).model_dump(),
         hasPassword=sharing.passwords.has_one(found),
         groups=sharing.principals.groups_of(found.name),
-        tokens=[] if is_group else [token_model(one, now) for one in sharing.principals.tokens(found.name)],
+        tokens=[] if is_group else [token_model(token, now) for token in sharing.principals.tokens(found.name)],
         grants=[grant_model(one) for one in sharing.grants.all(found.name)],
     )
 

@@ -156,10 +156,10 @@ def readers(
         visibility=visibility_of(dataset.folder).value,
         tokens=[
             TokenOfReaderModel(
-                name=one.name, scope=one.scope, expiresAt=str(one.expires_at) if one.expires_at else None
+                name=token.name, scope=token.scope, expiresAt=str(token.expires_at) if token.expires_at else None
             )
-            for one in tokens
-            if not one.is_over(now)
+            for token in tokens
+            if not token.is_over(now)
         ],
         numTables=len(tables.all),
         tables=[_path(one) for one in tables.all[:_MAX_TABLES]],
@@ -173,10 +173,10 @@ class _Tables:
     def __init__(self, tables: Sequence[SharedTable]) -> None:
         self.all = tables
         self._places: dict[str, list[SharedTable]] = defaultdict(list)
-        for one in tables:
-            path = one.path
+        for table in tables:
+            path = table.path
             for place in (SharePath(path.share), SharePath(path.share, path.schema), path):
-                self._places[folded(str(place))].append(one)
+                self._places[folded(str(place))].append(table)
 
     def are_seen(self, reach: CallerAccess) -> bool:
         """Return whether the principal may see a part of any table."""

@@ -101,7 +101,7 @@ def shared_tables(
     shares, storages = admin.sharing.shares, registry_of(request).storages
     if page.search:
         catalog: Catalog = request.app.state.catalog
-        names = {str(one.dataset.handle.id): one.name for one in catalog.entries()}
+        names = {str(entry.dataset.handle.id): entry.name for entry in catalog.entries()}
         wanted = page.of(
             response,
             shares.tables(path),

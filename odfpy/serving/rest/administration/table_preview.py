@@ -117,7 +117,7 @@ def tables_seen(
     """List the shared tables that a recipient or user sees, with columns and numbers of rows; without their token."""
     reach = _reach(admin, found)
     note(request.scope, action=f"see as {found.name}")
-    there = [one for one in admin.sharing.shares.tables(within=reach.few_paths) if reach.view(one) is not None]
+    there = [table for table in admin.sharing.shares.tables(within=reach.few_paths) if reach.view(table) is not None]
     wanted = page.of(response, there, lambda one: (str(one.path), one.comment))
     last = time.monotonic() + _PATIENCE
     seen = [_described(request, found, reach, one, last) for one in wanted]
@@ -193,7 +193,7 @@ def _facts(question: TableQuestion, columns: pa.Schema, words: list[str]) -> dic
     return {
         "path": str(question.shared.path),
         "comment": question.shared.comment,
-        "columns": [SeenColumnModel(name=one["name"], type=_type(one["type"])) for one in fields],
+        "columns": [SeenColumnModel(name=field["name"], type=_type(field["type"])) for field in fields],
         "words": words,
         "isWhole": question.view.is_all,
     }

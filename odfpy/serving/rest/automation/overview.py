@@ -12,7 +12,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.serving.callers.access import AnyCaller, Caller
 from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.rest.automation.models import AutomationModel, LateModel, RunModel, ScheduleModel, run_model
-from odfpy.serving.rest.automation.schedule import faults_told, schedule_models
+from odfpy.serving.rest.automation.schedule import schedule_faults_as_responses, schedule_models
 from odfpy.serving.rest.automation.schedulers import Automations
 from odfpy.serving.rest.catalog import Catalog, CatalogEntry
 from odfpy.serving.rest.datasets import TOTAL
@@ -56,7 +56,7 @@ def runs(
     limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of runs.")] = 100,
 ) -> list[RunModel]:
     """List the last runs for datasets that the caller may read: current runs first, then the newest."""
-    with faults_told():
+    with schedule_faults_as_responses():
         after, before = (None if text is None else Timestamp.parse(text) for text in (since, until))
     only_failed = outcome is not None
     return _last_runs(request, caller, limit, dataset=dataset, only_failed=only_failed, since=after, until=before)
@@ -122,7 +122,7 @@ def _chosen(
         return None, None
     catalog: Catalog = request.app.state.catalog
     entries = [one for one in catalog.visible_to(caller) if one.dataset.workspace_folder is workspace.storage]
-    ids = {str(one.dataset.handle.id): one.name for one in entries}
+    ids = {str(entry.dataset.handle.id): entry.name for entry in entries}
     if dataset is None:
         return set(ids), None
     found = {one for one, name in ids.items() if dataset in (one, name)}

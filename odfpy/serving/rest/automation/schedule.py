@@ -13,15 +13,15 @@ from fastapi import APIRouter, HTTPException, Query, Request
 
 from odfpy.automation.due import JobKey
 from odfpy.automation.state import SchedulerState
-from odfpy.coordinator.schedules.file import load_schedule, schedule_text, tell_changed
+from odfpy.coordinator.schedules.file import load_schedule, notify_changed, schedule_text
 from odfpy.coordinator.schedules.keeping import drop_schedule, keep_schedule, parse_schedule
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.names import is_url
 from odfpy.errors import InvalidValue, MalformedManifest, UsageError
-from odfpy.repository.places.open import is_path
-from odfpy.serving.callers.access import DatasetPlace, Readable, Writable
+from odfpy.repository.locations.open import is_path
+from odfpy.serving.callers.access import DatasetTarget, Readable, Writable
 from odfpy.serving.http.errors import Refused
 from odfpy.serving.rest.automation.models import AskedModel, NewScheduleModel, ScheduleModel, UpcomingModel
 from odfpy.serving.rest.automation.schedulers import Automations
@@ -40,10 +40,10 @@ def schedule(request: Request, dataset: Readable) -> ScheduleModel:
 
 
 @router.put("/schedule", responses=_WRITES)
-def keep(request: Request, place: Writable, body: NewScheduleModel) -> ScheduleModel:
+def keep(request: Request, target: Writable, body: NewScheduleModel) -> ScheduleModel:
     """Set the schedule of the dataset; needs the scope write. It can only push to repositories of the workspace."""
-    dataset = _existing(place)
-    with faults_told():
+    dataset = _existing(target)
+    with schedule_faults_as_responses():
         new = parse_schedule(body.yaml)
         _require_repository(new)
         keep_schedule(dataset, new)
@@ -52,10 +52,10 @@ def keep(request: Request, place: Writable, body: NewScheduleModel) -> ScheduleM
 
 @router.put("/schedule/paused", responses=_WRITES)
 def pause(
-    request: Request, place: Writable, value: Annotated[bool, Query(description="Whether to pause it.")]
+    request: Request, target: Writable, value: Annotated[bool, Query(description="Whether to pause it.")]
 ) -> ScheduleModel:
     """Pause or resume the schedule of the dataset; needs the scope write."""
-    dataset = _existing(place)
+    dataset = _existing(target)
     found = load_schedule(dataset.folder)
     if found is None:
         raise HTTPException(404, "The dataset has no schedule")
@@ -65,34 +65,34 @@ def pause(
 
 
 @router.delete("/schedule", responses=_WRITES)
-def remove(request: Request, place: Writable) -> ScheduleModel:
+def remove(request: Request, target: Writable) -> ScheduleModel:
     """Remove the schedule of the dataset, if it has one; needs the scope write."""
-    dataset = _existing(place)
+    dataset = _existing(target)
     drop_schedule(dataset)
     return _described(request, dataset)
 
 
 @router.post("/runs", status_code=202, responses={**_WRITES, **answers(409)})
 def ask(
-    request: Request, place: Writable, job: Annotated[Job, Query(description="A job of the schedule.")]
+    request: Request, target: Writable, job: Annotated[Job, Query(description="A job of the schedule.")]
 ) -> AskedModel:
     """Run a job of the schedule now, in the active scheduler; needs the scope write."""
-    dataset = _existing(place)
+    dataset = _existing(target)
     found = load_schedule(dataset.folder)
     if found is None or job not in found.jobs:
         raise HTTPException(404, f"The schedule of the dataset has no {job.value}")
     automations: Automations = request.app.state.automations
-    if automations.holder(place.storage) is None:
+    if automations.holder(target.storage) is None:
         raise HTTPException(409, "No scheduler is running: start `odf run`, or `odf serve --run`")
     run_id = str(uuid.uuid4())
-    with closing(SchedulerState(place.storage.odf / "automation")) as state:
+    with closing(SchedulerState(target.storage.odf / "automation")) as state:
         state.ask(run_id, JobKey(dataset.folder.name, job), time.time())
-    tell_changed(place.storage)
+    notify_changed(target.storage)
     return AskedModel(id=run_id)
 
 
 @contextmanager
-def faults_told() -> Iterator[None]:
+def schedule_faults_as_responses() -> Iterator[None]:
     """Translate errors in a client's schedule into responses.
 
     Raises:
@@ -111,22 +111,22 @@ def schedule_models(automations: Automations, entries: Sequence[CatalogEntry]) -
         automations: the schedulers of the server.
         entries: the datasets.
     """
-    now, upcoming = Timestamp.now(), automations.upcoming(one.dataset for one in entries)
+    now, upcoming = Timestamp.now(), automations.upcoming(entry.dataset for entry in entries)
     return [
         ScheduleModel(
-            dataset=one.name,
-            yaml=None if one.schedule is None else schedule_text(one.schedule),
-            isPaused=one.schedule is not None and one.schedule.is_paused,
-            maxAge=None if one.schedule is None or one.schedule.max_age is None else str(one.schedule.max_age),
-            isLate=one.is_late(now),
-            problem=one.schedule_fault,
-            upcoming=_paused_jobs(one)
+            dataset=entry.name,
+            yaml=None if entry.schedule is None else schedule_text(entry.schedule),
+            isPaused=entry.schedule is not None and entry.schedule.is_paused,
+            maxAge=None if entry.schedule is None or entry.schedule.max_age is None else str(entry.schedule.max_age),
+            isLate=entry.is_late(now),
+            problem=entry.schedule_fault,
+            upcoming=_paused_jobs(entry)
             or [
                 UpcomingModel(job=run.job, trigger=run.trigger, at=run.at, local=run.local)
-                for run in upcoming.get(one.name, ())
+                for run in upcoming.get(entry.name, ())
             ],
         )
-        for one in entries
+        for entry in entries
     ]
 
 
@@ -147,10 +147,10 @@ def _described(request: Request, dataset: StoredDataset) -> ScheduleModel:
     return found
 
 
-def _existing(place: DatasetPlace) -> StoredDataset:
-    if place.dataset is None:
+def _existing(target: DatasetTarget) -> StoredDataset:
+    if target.dataset is None:
         raise HTTPException(404, "Dataset not found, or this token may not read it")
-    return place.dataset
+    return target.dataset
 
 
 def _require_repository(schedule: DatasetSchedule) -> None:

@@ -26,6 +26,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     TimeColumn,
     Values,
 )
+from odfpy.engine.spark.incremental.properties.row_rules import RowRules
 from odfpy.engine.spark.incremental.properties.time_columns import time_of
 from odfpy.engine.spark.incremental.state.changes import no_rows
 from odfpy.engine.spark.plan.builder import Builder
@@ -72,8 +73,8 @@ def aggregate(planner: Planner, plan: Node) -> PlanInfo:
         what = f"There are no groups by `{_text(found)}`, an INTERVAL, beside a collated text"
         raise UnsupportedQuery(f"{what}{place(plan, planner.source)}", hint="Group by CAST(... AS STRING) of it.")
     groupings = [_Grouping(found, _time_of(planner, found, child)) for found in items(plan.groupingExpressions())]
-    session = next((one for one in groupings if one.is_session), None)
-    timed = [one for one in groupings if one.time is not None and not one.is_session]
+    session = next((grouping for grouping in groupings if grouping.is_session), None)
+    timed = [grouping for grouping in groupings if grouping.time is not None and not grouping.is_session]
     if session is not None:
         return _session(planner, plan, child, groupings, session)
     if timed:
@@ -110,7 +111,7 @@ def _windowed(
     planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_Grouping], timed: Sequence[_Grouping]
 ) -> PlanInfo:
     catalyst = planner.catalyst
-    complete_when = [
+    complete_when = tuple(
         CompletenessRule(
             catalyst.field_of(one.expression, "end") if one.time.windows else one.expression,
             one.time.watermark,
@@ -118,14 +119,15 @@ def _windowed(
         )
         for one in timed
         if one.time is not None
-    ]
-    keys, child, groups = [one.expression for one in groupings], planner.cut(child), _groups(planner, plan)
+    )
+    keys, child, groups = [grouping.expression for grouping in groupings], planner.cut(child), _groups(planner, plan)
     if groups is not None:
-        below = planner.stateful_input(child, keys, complete_when, only_complete=True, groups=groups)
+        rules = RowRules(complete_when=complete_when, only_complete=True)
     else:
-        below = planner.stateful_input(
-            child, keys, complete_when, only_complete=True, drop_when=complete_when, late_when=complete_when
+        rules = RowRules(
+            complete_when=complete_when, only_complete=True, drop_when=complete_when, late_when=complete_when
         )
+    below = planner.stateful_input(child, keys, rules, groups=groups)
     state = GROUPS if groups is not None else "rows of open windows"
     requirement = StateRequirement(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", state)
     return _grouped(planner, plan, below, groupings, requirement, first_open=_first_open(timed[0]), groups=groups)
@@ -183,9 +185,9 @@ def _session(
     planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_Grouping], session: _Grouping
 ) -> PlanInfo:
     catalyst, column = planner.catalyst, session.expression
-    others = [one for one in groupings if one is not session]
+    others = [grouping for grouping in groupings if grouping is not session]
     if session.time is None:  # of a time other than the event time: never complete, so always emitted
-        below = planner.stateful_input(planner.cut(child), [one.expression for one in others])
+        below = planner.stateful_input(planner.cut(child), [other.expression for other in others])
         requirement = StateRequirement(
             KEYED, "GROUP BY session_window, not of the event time", "the rows of all groups"
         )
@@ -196,8 +198,9 @@ def _session(
     # Sessions that are no longer stored have ended by the watermark: only a row that begins no later can touch one.
     late = CompletenessRule(start, session.time.watermark, inclusive=True)
     # Leaving out a key may merge sessions of several keys; they are then only stored longer than necessary.
-    keys = [one.expression for one in others if can_be_key(one.expression)]
-    below = planner.stateful_input(planner.cut(child), keys, [complete_when], late_when=[late], session=(start, end))
+    keys = [other.expression for other in others if can_be_key(other.expression)]
+    rules = RowRules(complete_when=(complete_when,), late_when=(late,), session=(start, end))
+    below = planner.stateful_input(planner.cut(child), keys, rules)
     outputs = items(plan.aggregateExpressions())
     requirement = StateRequirement(SESSION, "GROUP BY session_window, a time", "rows of open sessions")
     grouped = _grouped(planner, plan, below, groupings, requirement)
@@ -227,12 +230,14 @@ def _keyed(planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_G
     groups = _groups(planner, plan)
     child = planner.whole(child) if groups is None else planner.cut(child)
     if child.stateless_plan is None:
-        keys = tuple(key for key in child.keys if any(key.outputs.has(one.expression) for one in groupings))
+        keys = tuple(key for key in child.keys if any(key.outputs.has(grouping.expression) for grouping in groupings))
         child = replace(child, keys=keys) if keys else planner.cut(child)
     if child.stateless_plan is not None:
-        child = planner.stateful_input(child, [one.expression for one in groupings], groups=groups)
+        child = planner.stateful_input(child, [grouping.expression for grouping in groupings], groups=groups)
     reason = (
-        f"GROUP BY {', '.join(_text(one.expression) for one in groupings)}" if groupings else "one group of all rows"
+        f"GROUP BY {', '.join(_text(grouping.expression) for grouping in groupings)}"
+        if groupings
+        else "one group of all rows"
     )
     state = "the rows of all groups" if groups is None else GROUPS
     return _grouped(planner, plan, child, groupings, StateRequirement(KEYED, reason, state), groups=groups)
@@ -251,25 +256,25 @@ def _grouped(
     """Return the properties of the aggregate over a stateful plan, or over partial aggregates."""
     outputs = items(plan.aggregateExpressions())
     columns = tuple(output.toAttribute() for output in outputs)
-    shown = [_shown_as(one.expression, outputs) for one in groupings]
+    shown = [_shown_as(grouping.expression, outputs) for grouping in groupings]
     keys = []
     for key in child.keys:
         names: set[int] = set()
-        for one in groupings:
-            if key.outputs.has(one.expression):
-                names |= _same_as(one.expression, outputs)
+        for grouping in groupings:
+            if key.outputs.has(grouping.expression):
+                names |= _same_as(grouping.expression, outputs)
         keys.append(Key(key.at, Values(frozenset(names))))
     times = {}
     for output, column in zip(outputs, columns, strict=True):
         time = _output_time(planner, output, groupings, child, first_open)
         if time is not None:
             times[column_id(column)] = time
-    can_be_known = all(shown) and all(can_be_key(one.expression) for one in groupings)
+    can_be_known = all(shown) and all(can_be_key(grouping.expression) for grouping in groupings)
     unique = frozenset(min(ids) for ids in shown) if can_be_known else None
 
     def aggregated(rows: Node) -> Node:
         made = ordered_aggregate(planner.catalyst, plan.withNewChildren(planner.catalyst.seq([rows])))
-        return Builder(planner.catalyst).fence(made) if any(one.is_session for one in groupings) else made
+        return Builder(planner.catalyst).fence(made) if any(grouping.is_session for grouping in groupings) else made
 
     of_rows = _MadeOnce(planner.catalyst, child.columns, aggregated)
 
@@ -312,9 +317,9 @@ def _output_time(
     if expression_name(output) != "Alias":
         return child.times.get(column_id(output))
     expression = output.child()
-    for one in groupings:
-        if one.time is not None and expression.semanticEquals(one.expression):
-            return one.time
+    for grouping in groupings:
+        if grouping.time is not None and expression.semanticEquals(grouping.expression):
+            return grouping.time
     if expression_name(expression) == "aggregate.AggregateExpression":
         return _aggregate_time(expression.aggregateFunction(), first_open)
     return time_of(planner.catalyst, output, child)

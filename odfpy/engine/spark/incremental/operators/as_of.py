@@ -38,6 +38,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     Validity,
     Values,
 )
+from odfpy.engine.spark.incremental.properties.row_rules import RowRules
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name, subtree
 from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
 from odfpy.engine.spark.plan.times import MILLISECOND, DerivedWatermark, FunctionOf, LeastOf, ShiftedBy
@@ -153,15 +154,17 @@ class _AsOf:
         given = CompletenessRule(fact_time.value, limit, inclusive=True)
         keys = [*(fact for fact, _ in self.pairs), fact_time.value]
         mine = planner.stateful_input(
-            self.facts, keys, [given], only_complete=True, drop_when=[given], late_when=[given]
+            self.facts,
+            keys,
+            RowRules(complete_when=(given,), only_complete=True, drop_when=(given,), late_when=(given,)),
         )
         valid = None if bounds.end is None or not bounds.is_exact or bounds.uses_end else (bounds.begin, bounds.end)
         condition, is_outer = self.plan.condition().get(), self.kind not in _ONLY_WITH_VERSION
         looked_up = Lookup(mine.stateful_inputs[0].number, condition, valid, bounds.uses_end, is_outer)
-        began = [CompletenessRule(bounds.begin, self._past, inclusive=True)]
+        began = (CompletenessRule(bounds.begin, self._past, inclusive=True),)
         keys = [version for _, version in self.pairs]
         others = planner.stateful_input(
-            self.versions, keys, drop_when=self._ended, late_when=began, looked_up=looked_up
+            self.versions, keys, RowRules(drop_when=tuple(self._ended), late_when=began), looked_up=looked_up
         )
         shows_time = fact_time.column is not None and not bounds.uses_end
         return PlanInfo(
@@ -182,8 +185,14 @@ class _AsOf:
         """Return the properties of the join if it also reports versions that no fact looks up."""
         planner, (ended,) = self.planner, self._ended
         given = CompletenessRule(self.bounds.fact_time.value, self._limit, inclusive=True)
-        mine = planner.stateful_input(self.facts, [fact for fact, _ in self.pairs], [given], only_complete=True)
-        others = planner.stateful_input(self.versions, [version for _, version in self.pairs], [ended])
+        mine = planner.stateful_input(
+            self.facts,
+            [fact for fact, _ in self.pairs],
+            RowRules(complete_when=(given,), only_complete=True),
+        )
+        others = planner.stateful_input(
+            self.versions, [version for _, version in self.pairs], RowRules(complete_when=(ended,))
+        )
         requirement = _requirement(self.bounds, self.bounds.fact_time, self.pairs)
         return PlanInfo(
             tuple(columns(self.plan)),

@@ -24,6 +24,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     TimeColumn,
     Values,
 )
+from odfpy.engine.spark.incremental.properties.row_rules import RowRules
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
 from odfpy.engine.spark.plan.monotone import shift_of
 from odfpy.engine.spark.plan.times import Clock, LeastOf, ShiftedBy
@@ -146,7 +147,13 @@ class _Sides:
         drop_when, late_when = rules
         keys = [pair[at] for pair in self._pairs]
         return self._planner.stateful_input(
-            side, keys, [complete_when] if complete_when else [], drop_when=drop_when, late_when=late_when
+            side,
+            keys,
+            RowRules(
+                complete_when=(complete_when,) if complete_when else (),
+                drop_when=tuple(drop_when),
+                late_when=tuple(late_when),
+            ),
         )
 
     def _left_rules(self) -> tuple[list[CompletenessRule], list[CompletenessRule]]:

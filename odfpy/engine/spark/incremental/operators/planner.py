@@ -24,7 +24,6 @@ from odfpy.engine.spark.incremental.properties.keys import (
     united_key,
 )
 from odfpy.engine.spark.incremental.properties.plan_info import (
-    CompletenessRule,
     Fragment,
     InputsAt,
     Key,
@@ -41,6 +40,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     rows_of,
 )
 from odfpy.engine.spark.incremental.properties.refusals import misplaced_subquery, not_incremental
+from odfpy.engine.spark.incremental.properties.row_rules import NO_RULES, RowRules
 from odfpy.engine.spark.incremental.properties.subqueries import SUBQUERIES, Subqueries, bound
 from odfpy.engine.spark.incremental.properties.time_columns import expanded_windows, time_of
 from odfpy.engine.spark.plan.catalyst import (
@@ -153,12 +153,8 @@ class Planner:
         self,
         info: PlanInfo,
         keys: Sequence[Node],
-        complete_when: Sequence[CompletenessRule] = (),
+        rules: RowRules = NO_RULES,
         *,
-        only_complete: bool = False,
-        drop_when: Sequence[CompletenessRule] = (),
-        late_when: Sequence[CompletenessRule] = (),
-        session: tuple[Node, Node] | None = None,
         looked_up: Lookup | None = None,
         groups: PartialAggregate | None = None,
         top_rows: TopRows | None = None,
@@ -168,18 +164,14 @@ class Planner:
         Args:
             info: properties of the stateless plan.
             keys: expressions by which the operator above is partitioned.
-            complete_when: rules of which any one makes a row complete.
-            only_complete: whether only complete rows count.
-            drop_when: rules for when rows need no longer be stored.
-            late_when: rules for changes that may concern rows that are no longer stored.
-            session: start and end of the session of a single row, None for no sessions.
+            rules: when rows are complete, late, and no longer stored.
             looked_up: how its rows are looked up by those of another one, None if they are not.
             groups: the partial aggregates stored in place of rows, None for rows.
             top_rows: the rows that matter while nothing is retracted, None for all.
         """
         if groups is not None:
             retention = Retention.GROUPS
-        elif drop_when or session:
+        elif rules.drop_when or rules.session:
             retention = Retention.OPEN
         elif self._reads_fragment(info.stateless_plan):
             retention = Retention.ALL
@@ -190,12 +182,12 @@ class Planner:
             info.stateless_plan,
             info.columns,
             tuple(keys),
-            tuple(complete_when),
-            only_complete,
+            rules.complete_when,
+            rules.only_complete,
             retention,
-            tuple(drop_when),
-            tuple(late_when),
-            session,
+            rules.drop_when,
+            rules.late_when,
+            rules.session,
             looked_up,
             groups=groups,
             top_rows=top_rows if retention is Retention.BEST else None,

@@ -18,7 +18,7 @@ from odfpy.engine.spark.incremental.operators.sources import TableSource, source
 from odfpy.engine.spark.incremental.operators.temporal import declared_tables, temporal_table
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, PlanInfo, TimeColumn, fragment_of
-from odfpy.engine.spark.incremental.properties.refusals import hidden_columns_told, not_of_inputs
+from odfpy.engine.spark.incremental.properties.refusals import explain_hidden_columns, not_of_inputs
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.inner_queries import without_inner_queries
@@ -86,7 +86,7 @@ def steps_of(
     hidden = {name for table in tables for name in table.vocab.changelog_columns}
     found: list[StepPart] = []
     for text, query in zip(step_texts(transform), transform.steps, strict=True):
-        with hidden_columns_told(hidden), spark_errors([text]):
+        with explain_hidden_columns(hidden), spark_errors([text]):
             step = analyzed_step(catalyst, query.alias, text, known.names)
             is_last = query is transform.steps[-1]
             check_step(catalyst, step, is_last=is_last)

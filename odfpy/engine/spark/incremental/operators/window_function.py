@@ -26,7 +26,7 @@ _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
 
 def window(planner: Planner, plan: Node) -> PlanInfo:
     """Return the properties of a window operator, which is evaluated per partition of its PARTITION BY."""
-    made = [one for one in items(plan.windowExpressions()) if expression_name(one) == "Alias"]
+    made = [item for item in items(plan.windowExpressions()) if expression_name(item) == "Alias"]
     if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
         order = items(plan.orderSpec())
         plan = Builder(planner.catalyst).window(made, items(plan.partitionSpec()), order, plan.child())
@@ -59,7 +59,9 @@ def _numbers_rows(plan: Node) -> bool:
 
     Spark adds it without an order for a LIMIT in LATERAL; that is refused.
     """
-    return any(expression_name(one.child().windowFunction()) == "RowNumber" for one in items(plan.windowExpressions()))
+    return any(
+        expression_name(item.child().windowFunction()) == "RowNumber" for item in items(plan.windowExpressions())
+    )
 
 
 def _first(planner: Planner, plan: Node) -> TopRows | None:

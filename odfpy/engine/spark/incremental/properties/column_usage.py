@@ -47,7 +47,7 @@ def uses_of(plan: Node) -> Uses:
     plans = list(nested_queries(plan))
     nodes = [found.node for one in plans for found in operators(one)]
     definitions = {
-        one.id(): one.child() for node in nodes if operator_name(node) == "WithCTE" for one in items(node.cteDefs())
+        item.id(): item.child() for node in nodes if operator_name(node) == "WithCTE" for item in items(node.cteDefs())
     }
     used = {column_id(column) for one in plans for column in columns(one)}
     compared: Counter[int] = Counter()
@@ -83,7 +83,7 @@ def _limits(plan: Node, known: Mapping[int, int]) -> Iterator[tuple[int, int]]:
                             key = column_id(smaller)
                             below[key] = min(limit - strict, below.get(key, limit))
         case "Window":
-            made = {column_id(one) for one in items(plan.windowExpressions())}
+            made = {column_id(item) for item in items(plan.windowExpressions())}
             yield from ((key, limit) for key, limit in known.items() if key in made)
     for child in children(plan):
         yield from _limits(child, below)
@@ -97,7 +97,7 @@ def _needed(node: Node, used: set[int], definitions: Mapping[int, Node]) -> set[
         case "Project":
             return _read(one for one in selected(node) if column_id(one) in used)
         case "Aggregate":
-            outputs = (one for one in items(node.aggregateExpressions()) if column_id(one) in used)
+            outputs = (item for item in items(node.aggregateExpressions()) if column_id(item) in used)
             return _read(outputs) | _read(items(node.groupingExpressions()))
         case "Union":
             wanted = [at for at, column in enumerate(columns(node)) if column_id(column) in used]

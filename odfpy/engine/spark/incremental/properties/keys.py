@@ -9,7 +9,7 @@ from typing import Final
 from odfpy.engine.spark.incremental.properties.plan_info import Key, PlanInfo, Values
 from odfpy.engine.spark.plan.catalyst import (
     Node,
-    asked_once,
+    cached_node_property,
     children,
     column_id,
     columns,
@@ -28,7 +28,7 @@ WINDOW_MARK: Final = "spark.timeWindow"
 
 def sources_read(plan: Node) -> frozenset[int]:
     """Return the numbers of the sources that a stateless plan reads."""
-    return asked_once(plan, "sources", lambda: _sources_read(plan))
+    return cached_node_property(plan, "sources", lambda: _sources_read(plan))
 
 
 def _sources_read(plan: Node) -> frozenset[int]:
@@ -124,7 +124,9 @@ def united_key(parts: Sequence[PlanInfo], at: int, column: Node) -> Key | None:
 
 def null_of_nulls(values: Values) -> Values:
     """Return those of some values that are NULL where all columns are NULL, as in unmatched rows of an outer join."""
-    return Values(values.columns, tuple(one for one in values.expressions if _is_null_of_nulls(one)))
+    return Values(
+        values.columns, tuple(expression for expression in values.expressions if _is_null_of_nulls(expression))
+    )
 
 
 def _is_null_of_nulls(expression: Node) -> bool:

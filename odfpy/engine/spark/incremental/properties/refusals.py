@@ -39,7 +39,7 @@ def _place_of(plan: Node, source: SourceText) -> str:
 
 def not_of_inputs(step: Step) -> UnsupportedQuery:
     """Return the error for a query none of whose rows comes from an input."""
-    made = next((one.node for one in with_subqueries(step.plan) if one.name in NO_INPUT), step.plan)
+    made = next((subquery.node for subquery in with_subqueries(step.plan) if subquery.name in NO_INPUT), step.plan)
     return UnsupportedQuery(
         f"Rows that come from no input cannot be processed incrementally{place(made, step.source)}",
         hint="Select from an input, too; a query of constants alone is not possible.",
@@ -65,7 +65,7 @@ def misplaced_subquery(node: Node, source: SourceText) -> UnsupportedQuery:
 
 
 @contextmanager
-def hidden_columns_told(hidden: Collection[str]) -> Iterator[None]:
+def explain_hidden_columns(hidden: Collection[str]) -> Iterator[None]:
     """Explain, in the error for an unknown column, that stateful queries do not see the system columns of inputs.
 
     Args:

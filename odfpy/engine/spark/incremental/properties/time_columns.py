@@ -112,7 +112,9 @@ def _windows(catalyst: Catalyst, windows: Sequence[Node], child: PlanInfo, *, in
     reads = read[0]
     if expression_name(time) != "AttributeReference":
         reads, build = catalyst.alias(time, "time").toAttribute(), Builder(catalyst)
-        windows = [build.substitute(one, lambda info: reads if info.semanticEquals(time) else None) for one in windows]
+        windows = [
+            build.substitute(window, lambda info: reads if info.semanticEquals(time) else None) for window in windows
+        ]
     # The effect of a late row on sessions begins at its own time, so their watermark is not moved to a window boundary.
     watermark = known.watermark if in_session else complete_before(known.watermark)
     return TimeColumn(watermark, tuple(windows), reads, in_session)

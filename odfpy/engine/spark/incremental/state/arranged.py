@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from odfpy.engine.arrangement import ArrangedRows
-from odfpy.engine.checkpoint import CheckpointRows, KeptRows
+from odfpy.engine.checkpoint import CheckpointFile, CheckpointRows
 from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput
@@ -181,7 +181,7 @@ class ArrangedInputs:
         if not made.runs:
             return None
         arrangement.leave(made)
-        return CheckpointRows(arranged={name: KeptRows(name, only_appends=True, count=count)})
+        return CheckpointRows(arranged={name: CheckpointFile(name, only_appends=True, count=count)})
 
     # --- Rows of history ---
 
@@ -251,7 +251,7 @@ class ArrangedInputs:
         for at, key in keys:
             wanted = type_of(key)
             others = (found[at] for found in self.fragment.keys.values())
-            if not is_hashable(wanted) or any(type_of(one) != wanted for one in others if one is not None):
+            if not is_hashable(wanted) or any(type_of(other) != wanted for other in others if other is not None):
                 return False
         return bool(keys)
 

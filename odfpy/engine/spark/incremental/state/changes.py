@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, asked_once, columns, type_of
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, cached_node_property, columns, type_of
 from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.plan.step import RESERVED_PREFIX
 from odfpy.engine.spark.plan.templates import Templates
@@ -168,4 +168,4 @@ def same_nulls(catalyst: Catalyst, found: Node, wanted: Node, name: str | None =
 
 
 def _is_nullable(wanted: Node) -> bool:
-    return asked_once(wanted, "nullable", lambda: bool(wanted.nullable()))
+    return cached_node_property(wanted, "nullable", lambda: bool(wanted.nullable()))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from odfpy.engine.arrangement import ArrangedRows
-from odfpy.engine.checkpoint import CheckpointRows, KeptRows
+from odfpy.engine.checkpoint import CheckpointFile, CheckpointRows
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.properties.plan_info import (
     CompletenessRule,
@@ -102,7 +102,7 @@ class GroupRows:
         return self.rows.name(self.stateful_input)
 
     @cached_property
-    def _kept(self) -> KeptRows | None:
+    def _kept(self) -> CheckpointFile | None:
         """Return the stored rows of the last pull; None if it stored none, or if that is not known."""
         kept = self.rows.pull.kept
         if kept is None:
@@ -201,7 +201,7 @@ class GroupRows:
         arranged, kept = self._arranged, self._kept
         return arranged is not None and arranged.known is not None and kept is not None and self._can_go_on(kept)
 
-    def _can_go_on(self, kept: KeptRows) -> bool:
+    def _can_go_on(self, kept: CheckpointFile) -> bool:
         # Without values, the minimum of the rows that remain after a retraction is unknown: all rows are read once
         # more.
         return self._groups.is_linear or kept.only_appends == self.only_appended
@@ -290,7 +290,7 @@ class GroupRows:
             stored: the partial aggregates of all groups.
         """
         arranged, count = self._arranged, stored.count
-        kept = KeptRows(self._name, self.only_appended, count)
+        kept = CheckpointFile(self._name, self.only_appended, count)
         new = self._stored.get(f"new-{self._name}")
         if arranged is not None and arranged.pays(count, 0 if new is None else new.count):
             if not arranged.too_many:
@@ -305,7 +305,7 @@ class GroupRows:
         file = file_without_hash(stored, self.rows.pull.scratch / f"groups-{self._name}")
         return CheckpointRows({self._name: (file, kept)})
 
-    def _keep_arranged(self, arranged: ArrangedGroups, known: ArrangedRows, kept: KeptRows) -> CheckpointRows:
+    def _keep_arranged(self, arranged: ArrangedGroups, known: ArrangedRows, kept: CheckpointFile) -> CheckpointRows:
         """Add the partial aggregates of this pull to the arrangement; from time to time, merge those of each group."""
         new = self._new_stored if self._looked_up_groups is not None else None
         rows = known.num_rows + (0 if new is None else new.count)
@@ -319,7 +319,8 @@ class GroupRows:
                 left = arranged.make(*self._in_order(stored), self.only_appended)
                 if left is not None:
                     arranged.arrangement.leave(left)
-                    return CheckpointRows(arranged={self._name: KeptRows(self._name, self.only_appended, stored.count)})
+                    file = CheckpointFile(self._name, self.only_appended, stored.count)
+                    return CheckpointRows(arranged={self._name: file})
             arranged.arrangement.leave(arranged.extend(known, None if new is None else new.table, self.only_appended))
         return CheckpointRows(arranged={self._name: replace(kept, only_appends=self.only_appended)})
 

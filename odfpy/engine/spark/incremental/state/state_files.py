@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from odfpy.engine.checkpoint import KeptRows
+from odfpy.engine.checkpoint import CheckpointFile
 from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
 from odfpy.engine.spark.incremental.state.changes import (
     Changes,
@@ -28,7 +28,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.parallelism import gather
 
-StateFile = tuple[Path, KeptRows]
+StateFile = tuple[Path, CheckpointFile]
 
 _FEW_ROWS: Final = 20_000
 """Rewriting so many rows costs no more than another file does."""

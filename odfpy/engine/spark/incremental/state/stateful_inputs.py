@@ -360,7 +360,7 @@ class StatefulRows:
         if stateful_input.log is not None:
             return log_of(self.catalyst, stateful_input, delta.plan, latest)
         by_name = {column.name(): column for column in columns(delta.plan)[len(stateful_input.columns) :]}
-        is_append_only = all(one.is_append_only for one in rows)
+        is_append_only = all(row.is_append_only for row in rows)
         weight = (
             self.catalyst.alias(self.catalyst.integer(1), WEIGHT)
             if is_append_only

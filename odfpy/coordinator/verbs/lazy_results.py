@@ -1,0 +1,45 @@
+"""Lazy results, computed one after the other as they are consumed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator, Iterator
+from typing import Generic, TypeVar
+
+R = TypeVar("R")
+
+
+class LazyResults(Iterator[R], Generic[R]):
+    """Lazy results of a verb. If none is consumed, a warning says that nothing was done."""
+
+    def __init__(self, made: Iterator[R], verb: str) -> None:
+        """
+        Args:
+            made: makes the results.
+            verb: the verb, for the warning.
+        """
+        self._made = _each(made)
+        self._verb = verb
+        self._is_consumed = False
+
+    def __next__(self) -> R:
+        self._is_consumed = True
+        return next(self._made)
+
+    def close(self) -> None:
+        """Stop the work, as closing a generator does."""
+        self._is_consumed = True
+        self._made.close()
+
+    def __del__(self) -> None:
+        if not self._is_consumed:
+            warnings.warn(
+                f"{self._verb}() did nothing, since its results were not requested: loop over them, or use list(...)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+def _each(made: Iterator[R]) -> Generator[R, None, None]:
+    """Yield the results; closing this generator closes the wrapped one."""
+    yield from made
