@@ -140,7 +140,7 @@ def test_it_needs_room(cache, monkeypatch):
 
 def test_an_older_java_makes_none(monkeypatch):
     monkeypatch.setattr(preparation, "find_java", lambda: replace(find_java({}), version="21.0.1"))
-    with pytest.raises(EngineUnavailable, match="takes Java 25"):
+    with pytest.raises(EngineUnavailable, match="needs Java 25"):
         prepare_engine(SETTINGS)
 
 

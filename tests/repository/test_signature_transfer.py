@@ -131,10 +131,10 @@ def test_a_bad_signature_stops_the_transfer_and_names_the_block(
 def test_a_copy_that_is_not_signed_by_whom_it_must_be_is_refused(there: DatasetLayout, here: DatasetLayout):
     add_info(there, "by mallory")
     sign(there, there.chain.in_order()[-1], pair=MALLORY)
-    with pytest.raises(NotSigned, match="demands alice"):
+    with pytest.raises(NotSigned, match="needs alice"):
         transfer(there, here, TransferOptions(required=BY_ALICE))
     add_info(there, "by nobody")
-    with pytest.raises(NotSigned, match=r"is not signed; .* demands alice"):
+    with pytest.raises(NotSigned, match=r"is not signed; .* needs alice"):
         transfer(there, here, TransferOptions(required=BY_ALICE))
     assert here.refs.get(HEAD) is None
 
@@ -166,7 +166,7 @@ def test_going_back_by_force_demands_a_signature_of_where_it_goes_back_to(there:
     transfer(there, here, TransferOptions(required=BY_ALICE))
     signed = here.refs.get(HEAD)
     there.refs.compare_and_swap(HEAD, signed, back)
-    with pytest.raises(NotSigned, match=r"is not signed; .* demands alice"):
+    with pytest.raises(NotSigned, match=r"is not signed; .* needs alice"):
         transfer(there, here, TransferOptions(force=True, required=BY_ALICE))
     assert here.refs.get(HEAD) == signed
 

@@ -95,7 +95,7 @@ def test_of_other_queries_nothing_is_lost(given: Given, query: str) -> None:
         ({"entity": "item", "filter": "id > 1 GROUP BY"}, InvalidFragment, "Not an expression", "where"),
         ({"query": "SELECT nope FROM item"}, InvalidQuery, "nope", ""),
         ({}, UsageError, "neither an entity nor a query", "load"),
-        ({"entity": "item", "query": "SELECT 1"}, UsageError, "an entity and a query", "Leave"),
+        ({"entity": "item", "query": "SELECT 1"}, UsageError, "an entity and a query", "Omit"),
         ({"query": "SELECT 1", "limit": "5"}, UsageError, "limit cannot be combined with a query", "into"),
         ({"entity": "item", "colums": "id"}, UsageError, "no option 'colums'", "columns"),
         ({"entity": "item", "key": None}, UsageError, "key is missing", "option"),

@@ -291,7 +291,7 @@ def test_a_branch_that_was_new_when_a_push_began_is_not_forced_once_it_is_there(
     fetch_dataset(node.url, other)
     add_info(other.on(STAGING), "another idea")
     monkeypatch.setattr("odfpy.serving.transfer.smart.pushed_reference", lambda *_: (STAGING, True))
-    with pytest.raises(TransferError, match="E121 ConcurrentUpdate: branch staging was made"):
+    with pytest.raises(TransferError, match="E121 ConcurrentUpdate: branch staging was creat"):
         send_reference(other, node.url, STAGING, force=True)
     assert node.layout.refs.get(STAGING.reference) == staged.refs.get(STAGING.reference)
     become(Scope.ADMIN)
@@ -346,7 +346,7 @@ def test_a_node_takes_no_branch_of_the_name_of_a_tag(
     with pytest.raises(TransferError, match="The tag staging already exists"):
         push()
     monkeypatch.setattr("odfpy.serving.transfer.smart.pushed_reference", lambda *_: (STAGING, True))
-    with pytest.raises(TransferError, match="E121 ConcurrentUpdate: tag staging was made"):  # while the push went on
+    with pytest.raises(TransferError, match="E121 ConcurrentUpdate: tag staging was created"):  # while the push went on
         push()
     assert node.layout.refs.get(STAGING.reference) is None
 
