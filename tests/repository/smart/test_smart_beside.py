@@ -291,7 +291,7 @@ def test_a_branch_that_was_new_when_a_push_began_is_not_forced_once_it_is_there(
     fetch_dataset(node.url, other)
     add_info(other.on(STAGING), "another idea")
     monkeypatch.setattr("odfpy.serving.transfer.smart.pushed_reference", lambda *_: (STAGING, True))
-    with pytest.raises(TransferError, match="E121 ConcurrentUpdate: branch staging was creat"):
+    with pytest.raises(TransferError, match="E121 ConcurrentUpdate: branch staging was "):
         send_reference(other, node.url, STAGING, force=True)
     assert node.layout.refs.get(STAGING.reference) == staged.refs.get(STAGING.reference)
     become(Scope.ADMIN)
