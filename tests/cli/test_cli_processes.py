@@ -203,7 +203,7 @@ def test_ctrl_c_while_waiting_for_input(workspace: Path) -> None:
         ("do_without_pandas", 130, INTERRUPTED),
         ("run", 130, INTERRUPTED),
         ("execute", 130, INTERRUPTED),
-        ("leave", -signal.SIGINT, ""),
+        ("exit_without_teardown", -signal.SIGINT, ""),
     ],
 )
 def test_ctrl_c_at_a_step_of_the_start_or_the_end(step: str, code: int, told: str, workspace: Path) -> None:
