@@ -1,7 +1,7 @@
 """The objects of a relay, and the log of applies that have changed them; each apply is one transaction.
 
 Each apply is first a row of this database, written in the same transaction. From there it is copied to the dataset
-`odf.web` (`odfpy.federation.record`).
+`odf.web` (`odfpy.federation.applying`).
 """
 
 from __future__ import annotations

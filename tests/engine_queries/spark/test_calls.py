@@ -290,23 +290,23 @@ def test_deletions_wait_for_the_end_of_a_job(spark, calls):
     del objects
     gc.collect()
     assert ids < bindings(spark)
-    calls.let_go()
+    calls.flush()
     assert ids & bindings(spark) == {kept._target_id}
     assert kept.equals(kept)
 
 
 def test_what_is_dropped_before_it_came_to_be_is_let_go(spark, catalyst, calls):
-    calls.let_go()
+    calls.flush()
     dropped = catalyst.project([catalyst.alias(catalyst.integer(1), "x")], catalyst.one_row())
     name = dropped._target_id
     del dropped
     gc.collect()
-    calls.let_go()
+    calls.flush()
     assert name not in bindings(spark)
 
 
 def test_not_too_many_deletions_wait(spark, catalyst, calls):
-    calls.let_go()
+    calls.flush()
     before = len(bindings(spark))
     for _ in range(MAX_COUNT // 2 + 2_000):
         catalyst.integer(1)
