@@ -54,7 +54,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.http.resume": "E614",
     "odfpy.federation.errors": "E770 E771 E772 E773 E774 E775 E776 E785 E798",
     "odfpy.federation.relay.errors": "E779 E784 E786 E787 E788 E789 E793",
-    "odfpy.federation.sql.errors": "E777 E778",
+    "odfpy.federation.sql.errors": "E777",
     "odfpy.ingest.fetch.bounds": "E431",
     "odfpy.ingest.fetch.ethereum.node": "E406",
     "odfpy.provenance.errors": "E710 E711 E712",

@@ -1,4 +1,4 @@
-"""Errors of questions that travel."""
+"""Errors of queries between relays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,3 @@ from odfpy.errors import UsageError
 
 class InvalidFragment(UsageError, code="E777"):
     """A fragment of a query is too large, or has different meanings in different data sources."""
-
-
-class InvalidTransformation(UsageError, code="E778"):
-    """A transformation of a mapping is invalid."""

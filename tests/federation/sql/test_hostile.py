@@ -22,7 +22,7 @@ from support.federation.worlds import NAMES
 from odfpy.errors import InvalidQuery, OdfError, UnsupportedQuery
 from odfpy.federation.sql.columns import columns_of
 from odfpy.federation.sql.engines import WRITERS
-from odfpy.federation.sql.errors import InvalidFragment, InvalidTransformation
+from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Call, Constant, Expression
 from odfpy.federation.sql.fragment import Fragment, Output, explained
 from odfpy.federation.sql.json_form import to_json
@@ -157,9 +157,9 @@ def test_an_expression_is_in_the_grammar_or_refused(json_value: Any) -> None:
 
 @pytest.mark.parametrize("text", EVIL)
 def test_a_transformation_is_in_the_grammar_or_refused(text: str) -> None:
-    with pytest.raises(InvalidTransformation):
+    with pytest.raises(InvalidFragment):
         transformed(text, "n", SCHEMA)
-    with pytest.raises(InvalidTransformation):
+    with pytest.raises(InvalidFragment):
         transformed(f"{{v}} + {text}", "n", SCHEMA)
 
 
@@ -173,7 +173,7 @@ def test_the_place_of_a_value_is_a_value(template: str) -> None:
     """In quotes it is a text like any other, and never the value's name."""
     try:
         found = transformed(template, 'n"; --', {'n"; --': pa.int64()})
-    except InvalidTransformation:
+    except InvalidFragment:
         return
     assert template == "'{v}'"
     assert "--" not in repr(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from odfpy.federation.sql.columns import Types, columns_of
-from odfpy.federation.sql.errors import InvalidFragment, InvalidTransformation
+from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Expression, has_aggregate
 from odfpy.federation.sql.reading import named_columns, read_text
 
@@ -26,25 +26,19 @@ def transformed(template: str, column: str, columns: Types | None = None) -> Exp
         columns: names and types of all columns, None if they belong to another relay.
 
     Raises:
-        InvalidTransformation: it is not in the grammar.
+        InvalidFragment: it is not in the grammar.
     """
     if not isinstance(template, str) or len(template) > _MAX_LENGTH:
-        raise InvalidTransformation(f"A transformation has at most {_MAX_LENGTH:,} characters", hint=_HINT)
+        raise InvalidFragment(f"A transformation has at most {_MAX_LENGTH:,} characters", hint=_HINT)
     stand_in = "v"
     while stand_in in template.replace(_PLACE, "") or stand_in == column:
         stand_in += "_"  # no column that the template refers to
 
     find = columns_of(columns)
-    try:
-        value = find(column)
-        named = named_columns(find)
-        found = read_text(
-            template.replace(_PLACE, f'"{stand_in}"'), lambda node: value if node.name == stand_in else named(node)
-        )
-    except InvalidFragment as error:
-        raise InvalidTransformation(
-            f"Not a transformation: {template}: {error.message}", hint=error.hint or _HINT
-        ) from error
+    value, named = find(column), named_columns(find)
+    found = read_text(
+        template.replace(_PLACE, f'"{stand_in}"'), lambda node: value if node.name == stand_in else named(node)
+    )
     if has_aggregate(found):
-        raise InvalidTransformation(f"A transformation is of one row, and has no aggregates: {template}", hint=_HINT)
+        raise InvalidFragment(f"A transformation is of one row, and has no aggregates: {template}", hint=_HINT)
     return found
