@@ -123,7 +123,7 @@ MAY_NAME_IT = {
     "sandbox/view": "shows it in the sandbox",
     "coordinator/diagnosis": "says in words where it is",
     "cli/workspace/system": "says in words where it is",
-    "cli/command_server/standing": "compares it with that of a server",
+    "cli/command_server/process_identity": "compares it with that of a server",
     "cli/command_server/starting": "starts a server exactly as the command was started, or it would stand elsewhere",
 }
 MAY_NAME_THE_PROGRAM = {
