@@ -49,6 +49,7 @@ from odfpy.serving.flight.sessions import FlightSession, Sessions
 from odfpy.serving.flight.statements import Schemas, cut_rows, plan_answer
 from odfpy.serving.flight.streams import fitting
 from odfpy.serving.flight.tickets import QueryTicket, Ticket
+from odfpy.serving.http.listen_address import ListenAddress
 from odfpy.serving.http.tls import CannotServe, Tls
 from odfpy.serving.settings import ServeSettings
 from odfpy.sharing.model import PrincipalKind, SharedView, SharePath
@@ -633,7 +634,7 @@ def test_many_clients_at_once_are_all_answered(served: Served):
 def test_tls_with_the_certificate_of_the_server(tmp_path: Path, served: Served):
     certificate, key = self_signed(tmp_path)
     beside = serving_beside(
-        [served.workspace], host="127.0.0.1", port=0, tls=Tls(certificate, key), settings=ServeSettings()
+        [served.workspace], ListenAddress("127.0.0.1", 0, Tls(certificate, key)), settings=ServeSettings()
     )
     with beside as url:
         assert url.startswith("grpc+tls://127.0.0.1:")
@@ -649,9 +650,9 @@ def test_a_port_that_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     workspace = Workspace.init(tmp_path / "w")
     settings = ServeSettings()
     with (
-        serving_beside([workspace], host="127.0.0.1", port=0, tls=None, settings=settings) as url,
+        serving_beside([workspace], ListenAddress("127.0.0.1", 0), settings) as url,
         pytest.raises(CannotServe, match=r"Cannot listen at 127\.0\.0\.1"),
-        serving_beside([workspace], host="127.0.0.1", port=int(url.rpartition(":")[2]), tls=None, settings=settings),
+        serving_beside([workspace], ListenAddress("127.0.0.1", int(url.rpartition(":")[2])), settings),
     ):
         pass
     assert os.environ["GRPC_VERBOSITY"] == "NONE"  # gRPC has no words of its own for it
