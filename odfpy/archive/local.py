@@ -193,7 +193,7 @@ class LocalArchive(Archive):
             batch.objects.setdefault(record.object, item.content.path)
         elif there is None:  # a known record may have its bytes elsewhere
             raise ObjectNotFound(
-                f"{item.new.file}: its bytes have been removed before its record came",
+                f"{item.new.file}: its content was removed before its record arrived",
                 hint=f"Send {record.object} again, then the record.",
             )
         if there is None:
