@@ -104,7 +104,7 @@ class _Admission:
         if name == "analysis.PlanWithUnresolvedIdentifier":
             raise InvalidQuery(f"{_A_NAME}{self._at(node)}", hint=NO_FILES)
         if name == "LimitAll":  # it would also lift Spark's limit on the rows of a recursive query
-            raise InvalidQuery(f"LIMIT ALL is not supported{self._at(node)}", hint="Omit it: without LIMIT, all rows are returned.")
+            raise InvalidQuery(f"LIMIT ALL is not supported{self._at(node)}", hint="Omit it to return all rows.")
         if name not in QUERY_OPERATORS:
             raise InvalidQuery(
                 f"Only queries are allowed, not {name.rsplit('.', 1)[-1]}{self._at(node)}",
