@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable as Log
 
+from odfpy.data.lru_cache import LruCache
 from odfpy.data.slices.parquet_io import open_parquet
 from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
 from odfpy.errors import OdfError
@@ -44,6 +45,8 @@ _PHYSICAL: Final = "delta.columnMapping.physicalName"
 _CHANGE_TYPE: Final = "_change_type"
 _HAS_VECTORS: Final = "deletionVectors"
 _ELSEWHERE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
+_TIMES: Final = LruCache[tuple[range, LocalFile], list[int]](100)
+"""Times of the versions of tables, by the last file of their log."""
 _REPAIR: Final = "Repair the table at its origin, or share a copy of it."
 
 
@@ -108,10 +111,14 @@ class DeltaTable(NumberedTable):
     @cached_property
     def _times(self) -> list[int]:
         """Return the times of all versions, in milliseconds: each is later than the one before, as readers of Delta
-        have it, whatever the clocks of the writers said.
+        have it, whatever the clocks of the writers said. Commits never change, so the last one identifies them all.
         """
-        own = (self._own_time(number) for number in self._numbers)
-        return list(accumulate(own, lambda before, time: max(before + 1, time)))
+
+        def times() -> list[int]:
+            own = (_own_time(self._file_of(number)) for number in self._numbers)
+            return list(accumulate(own, lambda before, time: max(before + 1, time)))
+
+        return _TIMES.get((self._numbers, self._file_of(self._numbers[-1])), times)
 
     # --- Columns ---
 
@@ -269,13 +276,13 @@ class DeltaTable(NumberedTable):
         file = self._commit_file(number)
         return _Commit((), has_new_data=True, has_far_vectors=False) if file is None else _commit(file)
 
-    def _own_time(self, number: int) -> int:
-        """Return the time of a commit in milliseconds, as its writer says; else that of its file, or checkpoint."""
+    def _file_of(self, number: int) -> LocalFile:
+        """Return the commit of a version; its checkpoint if there is none."""
         file = self._commit_file(number)
         if file is not None:
-            return _commit_time(file)
+            return file
         name = next(one for one in self._log_names if one.startswith(f"{number:020}.checkpoint"))
-        return self._log.file(Path("_delta_log", name)).mtime_ns // NANOS_PER_MILLI
+        return self._log.file(Path("_delta_log", name))
 
     def _commit_file(self, number: int) -> LocalFile | None:
         name = f"{number:020}.json"
@@ -337,9 +344,14 @@ def _commit(file: LocalFile) -> _Commit:
 
 
 @lru_cache(maxsize=100_000)
-def _commit_time(file: LocalFile) -> int:
-    """Return the time of a commit in milliseconds; only parses the lines that may have it, since logs are long."""
+def _own_time(file: LocalFile) -> int:
+    """Return the time of a commit in milliseconds, as its writer says, else that of its file; or that of a checkpoint.
+
+    Only lines that may have it are parsed, since logs are long.
+    """
     time, in_commit = file.mtime_ns // NANOS_PER_MILLI, None
+    if not _COMMIT.fullmatch(file.path.name):
+        return time
     with _lines_of(file) as lines:
         for line in lines:
             info = (json.loads(line).get("commitInfo") if b'"commitInfo"' in line else None) or {}
