@@ -96,25 +96,16 @@ def database(
         yield connection
 
 
-@contextmanager
-def process_database() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Return a cursor on a database that this process keeps open; for queries that create nothing in it.
-
-    Raises:
-        IngestError, KeyboardInterrupt: as for `database`.
-    """
-    with _our_errors(), _instance(os.getpid()).cursor() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        yield connection
+def process_database() -> SharedDatabase:
+    """Return the database that this process keeps open; for queries that create nothing in it."""
+    return _of_process(os.getpid())
 
 
 @cache
-def _instance(process: int) -> duckdb.DuckDBPyConnection:
+def _of_process(process: int) -> SharedDatabase:
     """Return one database per process, since its threads do not survive a fork."""
-    import duckdb
-
     del process
-    return duckdb.connect(config=_settings())
+    return SharedDatabase()
 
 
 def _settings() -> dict[str, str | bool | int | float | list[str]]:
