@@ -20,7 +20,8 @@ from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.engine.contract import InputSchema
 from odfpy.engine.lateness.policy import LatePolicy
 from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
-from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Groups, Key, StatefulInput, is_complete
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Groups, Key, StatefulInput
+from odfpy.engine.spark.incremental.properties.row_rules import is_complete
 from odfpy.engine.spark.incremental.state.changes import Changes, multiset, no_rows
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows
@@ -142,8 +143,8 @@ class _InputsAt:
         if new is None:
             return no_rows(catalyst, stateful_input.columns)
         plan = (
-            catalyst.filter(is_complete(stateful_input.complete_when, self.clock), new.plan)
-            if stateful_input.only_complete
+            catalyst.filter(is_complete(stateful_input.rules.complete_when, self.clock), new.plan)
+            if stateful_input.rules.only_complete
             else new.plan
         )
         chosen = self._of_touched(self.fragment.keys[stateful_input.number], plan)
@@ -156,7 +157,9 @@ class _InputsAt:
             return groups.of(None)
         keys = [key and groups.over_groups(key) for key in self.fragment.keys[stateful_input.number]]
         return groups.of(
-            self._of_touched(keys, groups.complete(plan, self.clock, None) if stateful_input.only_complete else plan)
+            self._of_touched(
+                keys, groups.complete(plan, self.clock, None) if stateful_input.rules.only_complete else plan
+            )
         )
 
     def is_append_only(self, stateful_input: StatefulInput) -> bool:

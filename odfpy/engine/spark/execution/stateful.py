@@ -214,7 +214,11 @@ def run_fragments(
         [
             rule.limit
             for stateful_input in stateful_inputs
-            for rule in (*stateful_input.complete_when, *stateful_input.drop_when, *stateful_input.late_when)
+            for rule in (
+                *stateful_input.rules.complete_when,
+                *stateful_input.rules.drop_when,
+                *stateful_input.rules.late_when,
+            )
         ],
         before,
         after,

@@ -13,14 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 from odfpy.engine.checkpoint import CheckpointFile, CheckpointRows
-from odfpy.engine.spark.incremental.properties.plan_info import (
-    Fragment,
-    Groups,
-    Lookup,
-    StatefulInput,
-    becomes_complete,
-    is_complete,
-)
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Groups, Lookup, StatefulInput
+from odfpy.engine.spark.incremental.properties.row_rules import becomes_complete, is_complete
 from odfpy.engine.spark.incremental.state.arranged import ArrangedInputs
 from odfpy.engine.spark.incremental.state.changes import Changes, multiset, no_rows, together
 from odfpy.engine.spark.incremental.state.difference import by_position, difference
@@ -125,13 +119,15 @@ class FragmentRun:
         )
 
     def _only_settles_at(self, stateful_input: StatefulInput) -> bool:
-        return stateful_input.only_complete and (stateful_input.groups is None or self.rows.on_time(stateful_input))
+        return stateful_input.rules.only_complete and (
+            stateful_input.groups is None or self.rows.on_time(stateful_input)
+        )
 
     def _is_untouched(self) -> bool:
         """Return whether nothing is new and nothing becomes complete: then only a watermark has advanced."""
         stateful_inputs = self.fragment.info.stateful_inputs
         return all(
-            self.rows.new(stateful_input) is None and not stateful_input.complete_when
+            self.rows.new(stateful_input) is None and not stateful_input.rules.complete_when
             for stateful_input in stateful_inputs
         )
 
@@ -139,7 +135,8 @@ class FragmentRun:
         """Return what new rows add to a join product of the stateful inputs; None if results may also be retracted."""
         stateful_inputs = self.fragment.info.stateful_inputs
         if not self.fragment.info.is_join_product or any(
-            stateful_input.only_complete or stateful_input.complete_when for stateful_input in stateful_inputs
+            stateful_input.rules.only_complete or stateful_input.rules.complete_when
+            for stateful_input in stateful_inputs
         ):
             return None
         if not all(map(self._is_append_only, stateful_inputs)):
@@ -215,7 +212,7 @@ class FragmentRun:
         return _Touched(catalyst.project(columns(stored.plan)[:count], stored.plan), stored)
 
     def _touched_at(self, stateful_input: StatefulInput) -> list[Node]:
-        pull = self.pull
+        pull, rules = self.pull, stateful_input.rules
         if stateful_input.groups is not None:
             return self._touched_groups(stateful_input)
         found = []
@@ -228,15 +225,10 @@ class FragmentRun:
             found += self._looking_up(stateful_input.looked_up, new)
         elif new is not None:
             # Rows that are not complete yet emit nothing: their keys are affected when they become complete.
-            found.append(
-                self._keys(
-                    stateful_input,
-                    new.plan,
-                    is_complete(stateful_input.complete_when, pull.after) if stateful_input.only_complete else None,
-                )
-            )
-        if stateful_input.complete_when:
-            closes = becomes_complete(stateful_input.complete_when, pull.before, pull.after)
+            condition = is_complete(rules.complete_when, pull.after) if rules.only_complete else None
+            found.append(self._keys(stateful_input, new.plan, condition))
+        if rules.complete_when:
+            closes = becomes_complete(rules.complete_when, pull.before, pull.after)
             old = self.rows.old(stateful_input)
             found += [self._keys(stateful_input, rows.plan, closes) for rows in (old, new) if rows is not None]
         return found
@@ -245,9 +237,9 @@ class FragmentRun:
         groups, (was, now) = self.rows.groups(stateful_input), (self.pull.before, self.pull.after)
         found = []
         for plan, is_new in ((groups.old, False), (groups.new, True)):
-            if plan is None or not (is_new or stateful_input.complete_when):
+            if plan is None or not (is_new or stateful_input.rules.complete_when):
                 continue
-            rows = groups.complete(plan, now, None if is_new else was) if stateful_input.complete_when else plan
+            rows = groups.complete(plan, now, None if is_new else was) if stateful_input.rules.complete_when else plan
             found.append(self._keys(stateful_input, rows, over=groups.over_groups))
         return found
 
@@ -261,7 +253,7 @@ class FragmentRun:
             for rows in found
         ]
         return [
-            self._keys(stateful_input, plan, is_complete(stateful_input.complete_when, self.pull.after))
+            self._keys(stateful_input, plan, is_complete(stateful_input.rules.complete_when, self.pull.after))
             for plan in plans
         ]
 
@@ -324,7 +316,7 @@ class _InputsAt:
         plan = groups.after if self.is_after else groups.all_groups_before if self.in_full else groups.old
         if plan is None:
             return groups.of(None)
-        if stateful_input.only_complete:
+        if stateful_input.rules.only_complete:
             # In the first pull, groups may already be behind the watermark: they become complete now, too.
             was_complete_before = self.only_complete and not self.run.pull.is_first
             plan = groups.complete(plan, self.clock, self.run.pull.before if was_complete_before else None)
@@ -352,8 +344,8 @@ class _InputsAt:
         )
 
     def _limited(self, catalyst: Catalyst, stateful_input: StatefulInput, plan: Node) -> Node:
-        if stateful_input.only_complete:
-            plan = catalyst.filter(is_complete(stateful_input.complete_when, self.clock), plan)
+        if stateful_input.rules.only_complete:
+            plan = catalyst.filter(is_complete(stateful_input.rules.complete_when, self.clock), plan)
         return self._of_touched(self.run.fragment.keys[stateful_input.number], plan)
 
     def _of_touched(self, keys: Sequence[Node | None], plan: Node) -> Node:

@@ -15,7 +15,8 @@ from pathlib import Path
 from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.properties.keys import sources_read
-from odfpy.engine.spark.incremental.properties.plan_info import Groups, InputsAt, PlanInfo, StatefulInput, is_complete
+from odfpy.engine.spark.incremental.properties.plan_info import Groups, InputsAt, PlanInfo, StatefulInput
+from odfpy.engine.spark.incremental.properties.row_rules import is_complete
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, same_nulls, weight_of
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.log import LOG_OFFSET, LOG_SOURCE, MARKS, log_of, log_over
@@ -106,8 +107,8 @@ class TransformAt:
         else:
             below = self.annotator.annotate(self._over_sources(stateful_input.plan))
             plan = self.catalyst.project([*stateful_input.columns, self.annotator.ids.of(below)], below)
-        if stateful_input.only_complete:
-            plan = self.catalyst.filter(is_complete(stateful_input.complete_when, self.clock), plan)
+        if stateful_input.rules.only_complete:
+            plan = self.catalyst.filter(is_complete(stateful_input.rules.complete_when, self.clock), plan)
         return leaf(self.catalyst, stateful_input.columns, plan)
 
     def groups(self, stateful_input: StatefulInput) -> Groups:

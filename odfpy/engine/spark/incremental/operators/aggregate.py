@@ -18,7 +18,6 @@ from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.properties.keys import is_window
 from odfpy.engine.spark.incremental.properties.plan_info import (
-    CompletenessRule,
     InputsAt,
     Key,
     PlanInfo,
@@ -26,7 +25,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     TimeColumn,
     Values,
 )
-from odfpy.engine.spark.incremental.properties.row_rules import RowRules
+from odfpy.engine.spark.incremental.properties.row_rules import CompletenessRule, RowRules
 from odfpy.engine.spark.incremental.properties.time_columns import time_of
 from odfpy.engine.spark.incremental.state.changes import no_rows
 from odfpy.engine.spark.plan.builder import Builder
@@ -121,12 +120,9 @@ def _windowed(
         if one.time is not None
     )
     keys, child, groups = [grouping.expression for grouping in groupings], planner.cut(child), _groups(planner, plan)
-    if groups is not None:
-        rules = RowRules(complete_when=complete_when, only_complete=True)
-    else:
-        rules = RowRules(
-            complete_when=complete_when, only_complete=True, drop_when=complete_when, late_when=complete_when
-        )
+    rules = RowRules(complete_when=complete_when, only_complete=True)
+    if groups is None:
+        rules = replace(rules, drop_when=complete_when, late_when=complete_when)
     below = planner.stateful_input(child, keys, rules, groups=groups)
     state = GROUPS if groups is not None else "rows of open windows"
     requirement = StateRequirement(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", state)

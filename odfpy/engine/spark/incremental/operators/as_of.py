@@ -28,7 +28,6 @@ from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.properties.comparisons import equal_pairs, ordered_pairs
 from odfpy.engine.spark.incremental.properties.keys import never_null
 from odfpy.engine.spark.incremental.properties.plan_info import (
-    CompletenessRule,
     InputsAt,
     Key,
     Lookup,
@@ -38,7 +37,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     Validity,
     Values,
 )
-from odfpy.engine.spark.incremental.properties.row_rules import RowRules
+from odfpy.engine.spark.incremental.properties.row_rules import CompletenessRule, RowRules
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name, subtree
 from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
 from odfpy.engine.spark.plan.times import MILLISECOND, DerivedWatermark, FunctionOf, LeastOf, ShiftedBy
@@ -144,9 +143,9 @@ class _AsOf:
         return ShiftedBy(self._limit, shift) if shift else self._limit
 
     @property
-    def _ended(self) -> list[CompletenessRule]:
+    def _ended(self) -> tuple[CompletenessRule, ...]:
         end = self.bounds.end
-        return [] if end is None else [CompletenessRule(end, self._past, inclusive=True)]
+        return () if end is None else (CompletenessRule(end, self._past, inclusive=True),)
 
     def joined(self) -> PlanInfo:
         """Return the properties of the join if each of its rows comes from a fact."""
@@ -164,7 +163,7 @@ class _AsOf:
         began = (CompletenessRule(bounds.begin, self._past, inclusive=True),)
         keys = [version for _, version in self.pairs]
         others = planner.stateful_input(
-            self.versions, keys, RowRules(drop_when=tuple(self._ended), late_when=began), looked_up=looked_up
+            self.versions, keys, RowRules(drop_when=self._ended, late_when=began), looked_up=looked_up
         )
         shows_time = fact_time.column is not None and not bounds.uses_end
         return PlanInfo(

@@ -7,7 +7,7 @@ emitted at once, and retracted when a partner comes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from odfpy.engine.spark.incremental.operators.as_of import as_of_join
@@ -16,7 +16,6 @@ from odfpy.engine.spark.incremental.properties.comparisons import conjuncts_of, 
 from odfpy.engine.spark.incremental.properties.keys import key_of, key_unless_null, never_null, null_of_nulls
 from odfpy.engine.spark.incremental.properties.plan_info import (
     Build,
-    CompletenessRule,
     InputsAt,
     Key,
     PlanInfo,
@@ -24,7 +23,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     TimeColumn,
     Values,
 )
-from odfpy.engine.spark.incremental.properties.row_rules import RowRules
+from odfpy.engine.spark.incremental.properties.row_rules import CompletenessRule, RowRules
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
 from odfpy.engine.spark.plan.monotone import shift_of
 from odfpy.engine.spark.plan.times import Clock, LeastOf, ShiftedBy
@@ -122,18 +121,11 @@ class _Sides:
         left_rules, right_rules = self._left_rules(), self._right_rules()
         # Completeness and lateness are decided only at stateful inputs of this join itself, so its sides become such
         # inputs.
-        follows_time = any((self._left_due, self._right_due, left_rules[0], right_rules[0]))
-        self._left = self._as_stateful_input(left, 0, self._left_due, follows_time, left_rules)
-        self._right = self._as_stateful_input(right, 1, self._right_due, follows_time, right_rules)
+        follows_time = any(rules.complete_when or rules.drop_when for rules in (left_rules, right_rules))
+        self._left = self._as_stateful_input(left, 0, follows_time, left_rules)
+        self._right = self._as_stateful_input(right, 1, follows_time, right_rules)
 
-    def _as_stateful_input(
-        self,
-        side: PlanInfo,
-        at: int,
-        complete_when: CompletenessRule | None,
-        follows_time: bool,
-        rules: tuple[list[CompletenessRule], list[CompletenessRule]],
-    ) -> PlanInfo:
+    def _as_stateful_input(self, side: PlanInfo, at: int, follows_time: bool, rules: RowRules) -> PlanInfo:
         if side.is_constant:
             return side
         side = self._planner.whole(side)
@@ -144,37 +136,31 @@ class _Sides:
             side = self._planner.cut(side)
         if side.stateless_plan is None:
             return side
-        drop_when, late_when = rules
-        keys = [pair[at] for pair in self._pairs]
-        return self._planner.stateful_input(
-            side,
-            keys,
-            RowRules(
-                complete_when=(complete_when,) if complete_when else (),
-                drop_when=tuple(drop_when),
-                late_when=tuple(late_when),
-            ),
-        )
+        return self._planner.stateful_input(side, [pair[at] for pair in self._pairs], rules)
 
-    def _left_rules(self) -> tuple[list[CompletenessRule], list[CompletenessRule]]:
-        """Return when left rows may be dropped, and when new left rows may have partners that were dropped."""
+    def _left_rules(self) -> RowRules:
+        """Return when left rows are due and may be dropped, and when new ones may have partners that were dropped."""
         interval, times = self._interval, self._left_times
+        rules = RowRules(complete_when=_if_known(self._left_due))
         if interval is None or times is None:
-            return [], []
+            return rules
         drop_when = self._due_left()
         if drop_when is not None and self._kind in _RIGHT_KEPT:
             drop_when = _no_sooner(drop_when, self._due_right(), interval.greatest, less=True)
-        return [drop_when] if drop_when else [], [CompletenessRule(interval.left, times.watermark, inclusive=True)]
+        late_when = CompletenessRule(interval.left, times.watermark, inclusive=True)
+        return replace(rules, drop_when=_if_known(drop_when), late_when=(late_when,))
 
-    def _right_rules(self) -> tuple[list[CompletenessRule], list[CompletenessRule]]:
-        """Return the same two rules for rows on the right."""
+    def _right_rules(self) -> RowRules:
+        """Return the same rules for rows on the right."""
         interval, times = self._interval, self._right_times
+        rules = RowRules(complete_when=_if_known(self._right_due))
         if interval is None or times is None:
-            return [], []
+            return rules
         drop_when = self._due_right()
         if drop_when is not None and self._kind in (*_LEFT_KEPT, *_LEFT_ONLY):
             drop_when = _no_sooner(drop_when, self._due_left(), interval.least)
-        return [drop_when] if drop_when else [], [CompletenessRule(interval.right, times.watermark, inclusive=True)]
+        late_when = CompletenessRule(interval.right, times.watermark, inclusive=True)
+        return replace(rules, drop_when=_if_known(drop_when), late_when=(late_when,))
 
     def _due_left(self) -> CompletenessRule | None:
         """Return when a row on the left can no longer find a partner."""
@@ -311,6 +297,10 @@ class _Sides:
 def _key(side: PlanInfo, expression: Node, is_null_safe: bool) -> Key | None:
     """Return the key of a side by which its rows find partners; NULLs count only if they match each other."""
     return key_of(side, expression) if is_null_safe else key_unless_null(side, expression)
+
+
+def _if_known(rule: CompletenessRule | None) -> tuple[CompletenessRule, ...]:
+    return () if rule is None else (rule,)
 
 
 def _no_sooner(

@@ -182,12 +182,8 @@ class Planner:
             info.stateless_plan,
             info.columns,
             tuple(keys),
-            rules.complete_when,
-            rules.only_complete,
+            rules,
             retention,
-            rules.drop_when,
-            rules.late_when,
-            rules.session,
             looked_up,
             groups=groups,
             top_rows=top_rows if retention is Retention.BEST else None,
@@ -221,7 +217,7 @@ class Planner:
         Stateful inputs that drop rows cannot recompute old results; such a plan becomes a fragment of its own.
         """
         is_open = any(
-            stateful_input.retention is Retention.OPEN or (stateful_input.groups and stateful_input.only_complete)
+            stateful_input.retention is Retention.OPEN or (stateful_input.groups and stateful_input.rules.only_complete)
             for stateful_input in info.stateful_inputs
         )
         return self.cut(info) if is_open else info

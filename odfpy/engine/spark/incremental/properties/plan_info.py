@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import reduce
 from typing import Any, Protocol
 
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, expression_name
+from odfpy.engine.spark.incremental.properties.row_rules import NO_RULES, RowRules
+from odfpy.engine.spark.plan.catalyst import Node, column_id, expression_name
 from odfpy.engine.spark.plan.storable_types import can_be_key
 from odfpy.engine.spark.plan.times import Clock, DerivedWatermark
 
@@ -56,29 +56,6 @@ class TimeColumn:
     windows: tuple[Node, ...] = ()
     reads: Node | None = None
     is_session: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CompletenessRule:
-    """A rule for when rows of a stateful input are complete: when `value` is at or before a limit.
-
-    Attributes:
-        value: an expression over the columns of the stateful input.
-        limit: a limit that moves with the watermarks.
-        inclusive: whether a row with a value at the limit is complete.
-    """
-
-    value: Node
-    limit: DerivedWatermark
-    inclusive: bool
-
-    def condition(self, clock: Clock) -> Node:
-        """Return the condition that a row is complete; FALSE as long as the limit is not known."""
-        catalyst, limit = clock.catalyst, self.limit.at(clock)
-        if limit is None:
-            return catalyst.boolean(False)
-        name = "LessThanOrEqual" if self.inclusive else "LessThan"
-        return catalyst.expression(name, self.value, catalyst.time(limit, self.value))
 
 
 class Retention(Enum):
@@ -123,12 +100,8 @@ class StatefulInput:
         plan: the stateless plan.
         columns: its output.
         keys: expressions over its columns by which the operator above can be partitioned.
-        complete_when: rules of which any one makes a row complete, where the operator depends on completeness.
-        only_complete: whether only complete rows count; otherwise completeness only changes their result.
+        rules: rules for when its rows are complete, late, and no longer stored.
         retention: which rows are stored.
-        drop_when: rules for when rows need no longer be stored.
-        late_when: rules for changes that may concern rows that are no longer stored.
-        session: where rows are stored by the sessions they belong to: start and end of the session of a single row.
         looked_up: where rows of another stateful input look up those of this one.
         log: the event time, where the rows are the changelog itself, and not the state that it stands for; the last
             columns are then those of `odfpy.engine.spark.incremental.state.log`.
@@ -141,12 +114,8 @@ class StatefulInput:
     plan: Node
     columns: tuple[Node, ...]
     keys: tuple[Node, ...]
-    complete_when: tuple[CompletenessRule, ...] = ()
-    only_complete: bool = False
+    rules: RowRules = NO_RULES
     retention: Retention = Retention.NOTHING
-    drop_when: tuple[CompletenessRule, ...] = ()
-    late_when: tuple[CompletenessRule, ...] = ()
-    session: tuple[Node, Node] | None = None
     looked_up: Lookup | None = None
     log: Node | None = None
     groups: PartialAggregate | None = None
@@ -334,28 +303,6 @@ def constant(outputs: tuple[Node, ...], plan: Node) -> PlanInfo:
         return plan
 
     return PlanInfo(outputs, build=build, join_product=build, unique=None if outputs else frozenset())
-
-
-def is_complete(rules: Sequence[CompletenessRule], clock: Clock) -> Node:
-    """Return the condition that at least one of several rules makes a row complete."""
-    return any_of(clock.catalyst, [rule.condition(clock) for rule in rules])
-
-
-def becomes_complete(rules: Sequence[CompletenessRule], was: Clock, now: Clock) -> Node:
-    """Return the condition that a row is complete now and was not before.
-
-    Args:
-        rules: the rules.
-        was: the watermarks before the pull.
-        now: the watermarks after the pull.
-    """
-    catalyst = now.catalyst
-    return catalyst.expression("And", is_complete(rules, now), catalyst.expression("Not", is_complete(rules, was)))
-
-
-def any_of(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
-    """Return the condition that at least one of several conditions holds."""
-    return reduce(lambda one, other: catalyst.expression("Or", one, other), conditions)
 
 
 def rows_of(stateful_input: StatefulInput, inputs_at: InputsAt) -> Node:

@@ -239,7 +239,7 @@ class ArrangedInputs:
 
     def _is_plain(self, stateful_input: StatefulInput) -> bool:
         pull = self.rows.pull
-        is_looked_at_by_time = stateful_input.complete_when or stateful_input.looked_up or stateful_input.log
+        is_looked_at_by_time = stateful_input.rules.complete_when or stateful_input.looked_up or stateful_input.log
         is_by_key = stateful_input.is_read_again or _keeps_first(stateful_input)
         if not is_by_key or is_looked_at_by_time or pull.correctable is not None:
             return False

@@ -41,7 +41,7 @@ def can_be_arranged(pull: Pull, fragment: Fragment, stateful_input: StatefulInpu
         stateful_input: its stateful input.
         groups: its partial aggregates.
     """
-    looks_at_time = stateful_input.complete_when or stateful_input.late_when or stateful_input.drop_when
+    looks_at_time = bool(stateful_input.rules.all)
     if pull.arrangement is None or looks_at_time or pull.correctable is not None or on_cluster(pull.catalyst.spark):
         return False
     # With other stateful inputs, or fewer keys, a pull also touches groups of which it has no rows.

@@ -99,7 +99,7 @@ class Correctable:
             return None if late else plan
         by_name = {column.name(): column for column in columns(plan)[len(stateful_input.columns) :]}
         table = LateTable.of(self.catalyst, ranges, self.scratch)
-        times = [rule.value for rule in stateful_input.complete_when]
+        times = [rule.value for rule in stateful_input.rules.complete_when]
         return table.split(plan, times, by_name[CARRIED_OFFSET], by_name[CARRIED_INPUT], late=late)
 
     def _ranges(self, stateful_input: StatefulInput) -> Iterator[LateRange]:
@@ -108,7 +108,7 @@ class Correctable:
         @cache
         def limits(micros: int) -> tuple[int | None, ...]:
             clock = Clock(self.catalyst, [micros // MILLISECOND * MILLISECOND] * len(self.sources))
-            return tuple(rule.limit.at(clock) for rule in stateful_input.complete_when)
+            return tuple(rule.limit.at(clock) for rule in stateful_input.rules.complete_when)
 
         for number in sorted(sources_read(stateful_input.plan)):
             source = self.sources[number]
@@ -121,13 +121,13 @@ def has_windows(stateful_input: StatefulInput, num_inputs: int) -> bool:
     """Return whether a stateful input groups rows of inputs into windows of their event time."""
     if (
         stateful_input.log is not None
-        or not stateful_input.complete_when
-        or not (stateful_input.only_complete or stateful_input.session is not None)
+        or not stateful_input.rules.complete_when
+        or not (stateful_input.rules.only_complete or stateful_input.rules.session is not None)
     ):
         return False
     read = sources_read(stateful_input.plan)
     return all(number < num_inputs for number in read) and all(
-        read >= _sources_of(rule.limit) for rule in stateful_input.complete_when
+        read >= _sources_of(rule.limit) for rule in stateful_input.rules.complete_when
     )
 
 

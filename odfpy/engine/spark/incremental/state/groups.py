@@ -18,14 +18,8 @@ import pyarrow as pa
 from odfpy.engine.arrangement import ArrangedRows
 from odfpy.engine.checkpoint import CheckpointFile, CheckpointRows
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
-from odfpy.engine.spark.incremental.properties.plan_info import (
-    CompletenessRule,
-    Fragment,
-    Groups,
-    StatefulInput,
-    becomes_complete,
-    is_complete,
-)
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Groups, StatefulInput
+from odfpy.engine.spark.incremental.properties.row_rules import CompletenessRule, becomes_complete, is_complete
 from odfpy.engine.spark.incremental.state import worth_arranging
 from odfpy.engine.spark.incremental.state.arranged_groups import ArrangedGroups, can_be_arranged
 from odfpy.engine.spark.incremental.state.changes import Changes, no_rows
@@ -349,7 +343,7 @@ class GroupRows:
     @property
     def _rules(self) -> list[CompletenessRule]:
         """Return the rules of which any one makes a group complete, over partial aggregates."""
-        return [replace(rule, value=self.over_groups(rule.value)) for rule in self.stateful_input.complete_when]
+        return [replace(rule, value=self.over_groups(rule.value)) for rule in self.stateful_input.rules.complete_when]
 
     # --- Files ---
 

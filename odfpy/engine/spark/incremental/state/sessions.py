@@ -34,10 +34,10 @@ def open_sessions(
         clock: the current watermarks.
         scratch: a path for a temporary file.
     """
-    if stateful_input.session is None:
+    if stateful_input.rules.session is None:
         raise InternalError("The stateful input keeps no sessions")
     build = Builder(catalyst)
-    start, end = stateful_input.session
+    start, end = stateful_input.rules.session
     spans = {"start": start, "end": end}
     are_many = not is_gathered(catalyst.spark)
     if are_many:
@@ -56,7 +56,7 @@ def open_sessions(
         for rows in parts
     ]
     rows = gather(catalyst, catalyst.all_of(plans))
-    limit = stateful_input.complete_when[0].limit.at(clock)
+    limit = stateful_input.rules.complete_when[0].limit.at(clock)
     if limit is not None:
         of_key = [f"k{at}" for at in range(len(stateful_input.keys))]
         rows = (

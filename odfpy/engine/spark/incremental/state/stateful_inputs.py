@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.spark.incremental.properties.keys import sources_read
-from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput, any_of, is_complete
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput
+from odfpy.engine.spark.incremental.properties.row_rules import any_of, is_complete
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
 from odfpy.engine.spark.incremental.state.groups import GroupRows
 from odfpy.engine.spark.incremental.state.log import latest_of, log_of, log_over
@@ -228,16 +229,16 @@ class StatefulRows:
             new = self.new(stateful_input)
             # A retracted row makes room for one that was not among the first rows, and so was not stored.
             return new is not None and not new.is_append_only
-        if not (stateful_input.late_when or stateful_input.drop_when):
+        if not (stateful_input.rules.late_when or stateful_input.rules.drop_when):
             return False
         new = self.counted(stateful_input)
         if new is None or self.on_time(stateful_input):
             return False
         catalyst, clock = self.catalyst, self.pull.before
-        conditions = [rule.condition(clock) for rule in stateful_input.late_when]
-        if stateful_input.drop_when and not new.is_append_only:
+        conditions = [rule.condition(clock) for rule in stateful_input.rules.late_when]
+        if stateful_input.rules.drop_when and not new.is_append_only:
             less = catalyst.expression("LessThan", columns(new.plan)[-1], catalyst.integer(0))
-            conditions += [catalyst.expression("And", less, is_complete(stateful_input.drop_when, clock))]
+            conditions += [catalyst.expression("And", less, is_complete(stateful_input.rules.drop_when, clock))]
         late = catalyst.filter(any_of(catalyst, conditions), new.plan)
         with stage("late rows"):
             return has_rows(catalyst, late)
@@ -303,7 +304,7 @@ class StatefulRows:
         name, kept = self.name(stateful_input), files[:staying]
         if not parts:
             return InputState(name, kept)
-        if stateful_input.session is not None:
+        if stateful_input.rules.session is not None:
             scratch = self.pull.scratch / f"since-{name}"
             rows = open_sessions(self.catalyst, stateful_input, parts, self.pull.after, scratch)
             return InputState(name, kept, rows, is_append_only=False)
@@ -325,14 +326,14 @@ class StatefulRows:
         Which rows are dropped depends only on the rows themselves and on the watermark. So a late row on one side of a
         join does not affect the state of the other side.
         """
-        if self.pull.is_first or self.pull.kept is None or stateful_input.session is not None:
+        if self.pull.is_first or self.pull.kept is None or stateful_input.rules.session is not None:
             return False
         return not self.needs_history() or (stateful_input.log is None and stateful_input.top_rows is None)
 
     def _not_forgotten(self, stateful_input: StatefulInput, rows: Changes, clock: Clock) -> Changes:
-        if not stateful_input.drop_when:
+        if not stateful_input.rules.drop_when:
             return rows
-        stays = self.catalyst.expression("Not", is_complete(stateful_input.drop_when, clock))
+        stays = self.catalyst.expression("Not", is_complete(stateful_input.rules.drop_when, clock))
         return replace(rows, plan=self.catalyst.filter(stays, rows.plan))
 
     # --- Through the stateless part ---
