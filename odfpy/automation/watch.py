@@ -212,21 +212,16 @@ class WorkspaceWatcher:
             intervals = new_intervals(self._storage, dataset, require_transform(dataset, state), state)
         except (InputDiverged, OdfError) as error:  # reported by the run
             return InputChanges(0, any=True, mark=f"{error.code} {error.message}"[:500], noticed=now)
-        if any(
-            interval.dataset.state.schema is None for interval in intervals
-        ):  # nothing can be done before the first rows
+        # Nothing can be done before the first rows.
+        if any(source.dataset.state.schema is None for source in intervals):
             return InputChanges(noticed=now)
+        new = [source.interval for source in intervals]
         rows = sum(
-            interval.interval.new_offset
-            - (-1 if interval.interval.prev_offset is None else interval.interval.prev_offset)
-            for interval in intervals
-            if interval.interval.new_offset is not None
+            interval.new_offset - (-1 if interval.prev_offset is None else interval.prev_offset)
+            for interval in new
+            if interval.new_offset is not None
         )
-        moved = [
-            str(interval.interval.new_block_hash)
-            for interval in intervals
-            if interval.interval.new_block_hash is not None
-        ]
+        moved = [str(interval.new_block_hash) for interval in new if interval.new_block_hash is not None]
         has_changed = has_unapplied_query(dataset, state)
         mark = " ".join([*moved, "query" * has_changed])
         return InputChanges(rows, bool(moved) or has_changed, mark, now)

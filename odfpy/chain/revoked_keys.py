@@ -95,7 +95,7 @@ def walk_back(blocks: Sequence[HashedBlock], before: Iterable[HashedBlock]) -> C
         blocks: the newest of the chain, oldest first.
         before: the blocks before those, newest first; read as far as needed.
     """
-    known = {block.block.sequence_number: block.hash for block in blocks}
+    known = {hashed.block.sequence_number: hashed.hash for hashed in blocks}
     rest = iter(before)
 
     def at(number: int) -> Multihash | None:

@@ -60,7 +60,7 @@ class _Server:
         if facts.kind != DatasetKind.DERIVATIVE.value:
             return []
         layout = http_dataset(f"{self._base}/{quote(facts.name)}", self._client)
-        events = (block.block.event for block in MetadataChain(layout.blocks, layout.refs).iter_blocks())
+        events = (hashed.block.event for hashed in MetadataChain(layout.blocks, layout.refs).iter_blocks())
         transform = next((event for event in events if isinstance(event, SetTransform)), None)
         references = [one.dataset_ref for one in transform.inputs] if transform else []
         return [reference for reference in references if isinstance(reference, DatasetId)]

@@ -74,7 +74,7 @@ class Resolved:
             case None:
                 return self.whole()
             case AtTime(time):
-                known = [block for block in self.blocks if block.block.system_time <= time]
+                known = [hashed for hashed in self.blocks if hashed.block.system_time <= time]
                 if not known:
                     began = self.blocks[0].block.system_time
                     raise NotYetThen(

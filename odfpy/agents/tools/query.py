@@ -115,12 +115,12 @@ def _query(reader: Reader, asked: QueryArguments, control: CancellationToken) ->
             proof = _proof(reader, page.answered)
         except OdfError as error:  # the key is unusable or the disk is full: the answer is still valid
             no_proof = _why(error)
-    names = page.answered.table.schema
+    fields = page.answered.table.schema
     return QueryAnswer(
-        columns=[Column(name=name.name, type=str(name.type)) for name in names],
+        columns=[Column(name=field.name, type=str(field.type)) for field in fields],
         rows=page.shown.rows,
         more=page.more,
-        cut_cells=[CutCell(row=at, column=names[col].name, characters=n) for at, col, n in page.shown.cut_cells],
+        cut_cells=[CutCell(row=at, column=fields[col].name, characters=n) for at, col, n in page.shown.cut_cells],
         blocks=[
             ReadDataset(dataset=dataset.alias, id=str(dataset.id), block=str(dataset.block_hash))
             for dataset in page.answered.request.datasets or ()

@@ -120,8 +120,8 @@ def _staged_lines(found: BranchDiff) -> list[str]:
         lines.append(f"The head has advanced by {count_of(len(found.head_blocks), 'block')}")
     lines.append(f"It would add {count_of(found.num_records, 'record')} in {count_of(len(found.blocks), 'block')}:")
     lines += [
-        f"  block {block.block.sequence_number} {block.hash} {type(block.block.event).__name__}"
-        for block in found.blocks
+        f"  block {hashed.block.sequence_number} {hashed.hash} {type(hashed.block.event).__name__}"
+        for hashed in found.blocks
     ]
     if found.keys is not None:
         lines.append(f"By key: {found.keys.new} new, {found.keys.changed} changed, {found.keys.gone} gone")
@@ -139,11 +139,11 @@ def _staged_tree(found: BranchDiff) -> dict[str, Any]:
         "baseNumber": found.base_number,
         "blocks": [
             {
-                "blockHash": str(block.hash),
-                "sequenceNumber": block.block.sequence_number,
-                "event": type(block.block.event).__name__,
+                "blockHash": str(hashed.hash),
+                "sequenceNumber": hashed.block.sequence_number,
+                "event": type(hashed.block.event).__name__,
             }
-            for block in found.blocks
+            for hashed in found.blocks
         ],
         "headBlocks": len(found.head_blocks),
         "records": found.num_records,

@@ -111,7 +111,7 @@ class BlockGroup:
     @property
     def events(self) -> list[AddData]:
         """Return the events of the blocks, if there are several."""
-        return [block.block.event for block in self.blocks if isinstance(block.block.event, AddData)]
+        return [hashed.block.event for hashed in self.blocks if isinstance(hashed.block.event, AddData)]
 
     @property
     def slices(self) -> list[DataSlice]:

@@ -217,7 +217,7 @@ def _block_of_name(dataset: StoredDataset, text: str) -> Multihash | None:
 def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) -> Multihash:
     last = blocks[0].block.sequence_number
     if text.isdecimal() and len(text) < len(str(blocks[0].hash)):
-        found = [block for block in blocks if block.block.sequence_number == int(text)]
+        found = [hashed for hashed in blocks if hashed.block.sequence_number == int(text)]
     else:
         found = [block for block in blocks if str(block.hash).startswith(text)] if _is_hash(text) else []
     if len(found) == 1:

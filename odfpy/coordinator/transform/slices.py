@@ -70,7 +70,7 @@ def columns_changed(chain: MetadataChain, interval: ExecuteTransformInput) -> bo
     before, now = interval.prev_block_hash, interval.new_block_hash
     if before is None or now is None:
         return False
-    if not any(isinstance(block.block.event, SetDataSchema) for block in chain.iter_blocks(now, until=before)):
+    if not any(isinstance(hashed.block.event, SetDataSchema) for hashed in chain.iter_blocks(now, until=before)):
         return False
     old, new = (chain.state(head).schema for head in (before, now))
     return old is not None and new is not None and normalized(old).fields != normalized(new).fields

@@ -27,7 +27,7 @@ def seen_by_all(views: Sequence[View | None]) -> View | None:
     for other in others:
         if found is None or other is None:
             return None
-        parts = {_both(part, two) for part in found.parts for two in other.parts}
+        parts = {_both(mine, theirs) for mine in found.parts for theirs in other.parts}
         found = View(tuple(sorted(parts, key=repr)))
     return found
 

@@ -133,7 +133,7 @@ def _chosen(index: SearchIndex, what: list[str] | None) -> tuple[str, ...]:
     given = words(what or ())
     if given:
         return given
-    found = tuple(name.name for name in index.names())
+    found = tuple(entry.name for entry in index.names())
     if len(found) > MAX_NAMES:
         raise UsageError(f"The archive has {len(found)} names of files: choose one", hint="Say what: `what=...`.")
     return found

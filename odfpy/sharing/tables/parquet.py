@@ -114,15 +114,15 @@ class ParquetTable(NumberedTable):
         """Return the files, and the latest modification time of any of them or their folders, in nanoseconds."""
         found, newest = self._folder.walk(lambda name: name.lower().endswith(_SUFFIXES), _HIDDEN)
         files = sorted((_Listed(*one) for one in found), key=lambda one: one.name)
-        return files, max([newest, *(file.file.mtime_ns for file in files)])
+        return files, max([newest, *(listed.file.mtime_ns for listed in files)])
 
     @property
     def _stored_columns(self) -> pa.Schema:
         """Return the unified columns of all files; recomputed when a file has changed."""
         files = self._listing[0]
-        key = hashlib.sha256("\0".join(file.file.identity for file in files).encode()).digest()
+        key = hashlib.sha256("\0".join(listed.file.identity for listed in files).encode()).digest()
         try:
-            return _COLUMNS.get(key, lambda: _unified([file.file.path for file in files]))
+            return _COLUMNS.get(key, lambda: _unified([listed.file.path for listed in files]))
         except pa.ArrowException as error:
             raise CannotShare(
                 f"The files in {self._folder} have columns that do not fit each other: {reason(error)}",
