@@ -31,6 +31,7 @@ from odfpy.errors import (
     UsageError,
 )
 from odfpy.serving.flight.lifecycle import serving_flight
+from odfpy.serving.http.listen_address import ListenAddress
 from odfpy.serving.http.tls import Tls
 from odfpy.serving.settings import ServeSettings
 
@@ -242,9 +243,9 @@ def test_one_row_may_be_large_over_flight(urls: dict[str, str]) -> None:
 
 
 def test_a_certificate_that_nobody_vouches_for_over_flight(workspace: Workspace, tmp_path: Path) -> None:
-    tls = Tls(*self_signed(tmp_path))
+    address = ListenAddress("127.0.0.1", 0, Tls(*self_signed(tmp_path)))
     with (
-        serving_flight([workspace], host="127.0.0.1", port=0, tls=tls, settings=ServeSettings()) as url,
+        serving_flight([workspace], address, ServeSettings()) as url,
         pytest.raises(TransferError, match="certificate") as caught,
     ):
         odfpy.connect(url).sql("SELECT 1")
