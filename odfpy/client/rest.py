@@ -27,6 +27,7 @@ from odfpy.errors import (
     did_you_mean,
 )
 from odfpy.http.client import HttpClient, HttpResponse
+from odfpy.http.paging import PAGE_ITEMS, read_all_datasets
 from odfpy.http.url import Origin, without_user
 from odfpy.query.dialects import dialect_named, with_parameters
 from odfpy.query.query import Query
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _DIALECTS: Final = {"spark": "SqlSpark", "datafusion": "SqlDataFusion"}
-_PAGE: Final = 1000
-_MAX_DATASETS: Final = 1_000_000
 _MAX_BYTES: Final = 1 << 32
 _UNEXPECTED: Final = (
     ValueError,
@@ -131,26 +130,14 @@ class RestBackend(Remote):
 
     def datasets(self) -> list[DatasetFacts]:
         """Implement `Backend`."""
-        found: dict[str, DatasetFacts] = {}
-        offset = 0
-        while True:
-            url = f"{self.base}/datasets?{urlencode({'limit': _PAGE, 'offset': offset})}"
+
+        def read_page(offset: int) -> list[tuple[str, DatasetFacts]]:
+            url = f"{self.base}/datasets?{urlencode({'limit': PAGE_ITEMS, 'offset': offset})}"
             response = self.client.get(url, max_size=_MAX_BYTES)
-            page = self._understood(response, lambda tree: [_facts(one) for one in tree])
-            if page and all(one.name in found for one in page):
-                raise NotAnAnswer(
-                    f"{self.place} tells the same datasets again and again",
-                    hint="Is there a cache between, which takes no notice of `offset`?",
-                )
-            found |= {one.name: one for one in page}
-            offset += len(page)
-            if len(page) < _PAGE:
-                return list(found.values())
-            if len(found) > _MAX_DATASETS:
-                raise NotAnAnswer(
-                    f"{self.place} lists more than {_MAX_DATASETS} datasets",
-                    hint=f"Is it a node? {self.place}/NAME would name one dataset.",
-                )
+            page = self._understood(response, lambda tree: [_facts(item) for item in tree])
+            return [(facts.name, facts) for facts in page]
+
+        return list(read_all_datasets(self.place, read_page, NotAnAnswer).values())
 
     def dataset(self, name: str) -> DatasetFacts:
         """Implement `Backend`."""

@@ -46,12 +46,12 @@ def backend(body: object) -> RestBackend:
 
 def test_a_page_that_comes_again_and_again_is_no_answer() -> None:
     page = [{**FACTS, "name": f"d{number}"} for number in range(1000)]
-    with pytest.raises(NotAnAnswer, match="again and again"):
+    with pytest.raises(NotAnAnswer, match="repeatedly"):
         backend(page).datasets()
 
 
 def test_a_list_that_never_ends_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odfpy.client.rest._MAX_DATASETS", 2500)
+    monkeypatch.setattr("odfpy.http.paging.MAX_DATASETS", 2500)
     asked = backend([])
     server = cast("Server", asked.client)
     pages = (

@@ -192,7 +192,7 @@ def test_a_server_that_tells_the_same_page_for_ever_is_found_out(tmp_path: Path)
 
 
 def test_a_list_that_never_ends_is_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("odfpy.repository.locations.listing._MAX_DATASETS", 2500)
+    monkeypatch.setattr("odfpy.http.paging.MAX_DATASETS", 2500)
 
     def more(handler: SimpleHTTPRequestHandler) -> None:
         offset = int(handler.path.rpartition("=")[2])

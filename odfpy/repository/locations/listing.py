@@ -32,8 +32,6 @@ from odfpy.repository.locations.open import in_bucket, normalize_url, open_datas
 from odfpy.repository.objects import run_all
 from odfpy.values import dataclass
 
-_PAGE = 1000
-_MAX_DATASETS = 1_000_000
 _MAX_BLOCKS = 1000
 _MAX_FOLDERS = 10
 _OF_DATASETS = ("blocks", "checkpoints", "data", "info", "refs")
@@ -256,47 +254,34 @@ def _on_node(url: str, text: str) -> list[ListedDataset]:
     import json
 
     from odfpy.http.client import HttpClient
+    from odfpy.http.paging import PAGE_ITEMS, read_all_datasets
     from odfpy.http.url import without_user
     from odfpy.repository.credentials import advice, authorization
 
     base = smart_base(url) or url
+    server = without_user(base)
     client = HttpClient(TransferError, authorize=authorization)
-    found: dict[DatasetAlias, ListedDataset] = {}
-    offset = 0
-    while True:
-        query = urlencode({"search": text, "limit": _PAGE, "offset": offset})
+
+    def read_page(offset: int) -> list[tuple[DatasetAlias, ListedDataset]]:
+        query = urlencode({"search": text, "limit": PAGE_ITEMS, "offset": offset})
         with client.get(f"{base}/datasets?{query}", max_size=_MAX_PAGE_SIZE) as answer:
             if answer.status in (401, 403):
-                raise TransferError(
-                    f"{without_user(base)}: the server answers with status {answer.status}", hint=advice(base)
-                )
+                raise TransferError(f"{server}: the server answers with status {answer.status}", hint=advice(base))
             if answer.status != 200:
                 raise NotListable(
-                    f"{without_user(base)} cannot list its datasets (status {answer.status})",
+                    f"{server} cannot list its datasets (status {answer.status})",
                     hint="Plain web servers can if `odf push` has written an index; nodes, folders and buckets can.",
                 )
             try:
                 page = [_from_node(item, url) for item in _list(json.loads(answer.readall()))]
             except (ValueError, TypeError, KeyError, OverflowError, RecursionError, InvalidValue) as error:
                 raise NotListable(
-                    f"{without_user(base)} cannot list its datasets: the list is not valid",
+                    f"{server} cannot list its datasets: the list is not valid",
                     hint="Check that it is a node (`odf serve`).",
                 ) from error
-        known = len(found)
-        found |= {one.alias: one for one in page}
-        offset += len(page)
-        if len(page) < _PAGE:
-            return list(found.values())
-        if len(found) == known:
-            raise NotListable(
-                f"{without_user(base)} lists the same datasets repeatedly",
-                hint="A cache in between may ignore `offset`.",
-            )
-        if len(found) > _MAX_DATASETS:
-            raise NotListable(
-                f"{without_user(base)} lists more than {_MAX_DATASETS} datasets",
-                hint="No node has that many: name the dataset that you need.",
-            )
+        return [(dataset.alias, dataset) for dataset in page]
+
+    return list(read_all_datasets(server, read_page, NotListable).values())
 
 
 def _list(tree: Any) -> list[Any]:
