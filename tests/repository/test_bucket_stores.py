@@ -32,7 +32,7 @@ from odfpy.chain.stores.ref_store import HEAD, RefStore
 from odfpy.chain.stores.side_files import SideFiles
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, HashMismatch, TransferError
-from odfpy.repository.bucket.client import PART
+from odfpy.repository.bucket.client import PART, ListedObject, ListPage
 from odfpy.repository.bucket.errors import BucketNotFound, StoreRefuses, StoreUnreachable
 from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 from odfpy.repository.bucket.s3 import S3Client, _S3Upload
@@ -482,10 +482,10 @@ def test_all_objects_below_a_key_are_listed_whatever_their_folders(store: str):
     for key in keys:
         bucket.ask(key, bucket.client.put, key, b"hello")
     found = list(bucket.keys(place.folder))
-    assert sorted((key, size) for key, size, _ in found) == [(key, 5) for key in keys]
+    assert sorted((item.key, item.size) for item in found) == [(key, 5) for key in keys]
     head = bucket.ask(keys[0], bucket.client.head, keys[0])
     assert (head.size, dict(head.metadata)) == (5, {})
-    assert abs(head.written - found[0][2]) < 3600
+    assert abs(head.written - found[0].written) < 3600
     with pytest.raises(FileNotFoundError):
         bucket.ask("nothing", bucket.client.head, f"{place.folder}nothing")
 
@@ -494,3 +494,31 @@ def test_keys_of_a_bucket_that_is_not_there(store: str):
     bucket = open_bucket(parse_bucket_url(f"{store}nosuchbucket/x"))
     with pytest.raises(BucketNotFound):
         list(bucket.keys("x/"))
+
+
+@pytest.mark.parametrize("folders", [True, False])
+def test_a_store_that_repeats_a_page_is_not_asked_forever(
+    store: str, monkeypatch: pytest.MonkeyPatch, folders: bool
+) -> None:
+    bucket = open_bucket(parse_bucket_url(f"{store}data/x"))
+
+    async def same(*_: object, **__: object) -> ListPage:
+        return ListPage([ListedObject("x/a", 1, 0.0, "v")], ["x/b/"], "token")
+
+    monkeypatch.setattr(bucket, "client", SimpleNamespace(list=same, loop=bucket.client.loop, tries=1))
+    with pytest.raises(TransferError, match="the same page repeatedly"):
+        bucket.list("x/") if folders else list(bucket.keys("x/"))
+
+
+def test_a_folder_of_a_bucket_has_a_limit(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = open_bucket(parse_bucket_url(f"{s3}data/x"))
+    monkeypatch.setattr("odfpy.repository.bucket.client._MAX_LISTED", 5)
+    tokens = map(str, itertools.count())
+
+    async def more(*_: object, **__: object) -> ListPage:
+        token = next(tokens)
+        return ListPage([ListedObject(f"x/{token}", 1, 0.0, "v")], [], token)
+
+    monkeypatch.setattr(bucket, "client", SimpleNamespace(list=more, loop=bucket.client.loop, tries=1))
+    with pytest.raises(TransferError, match="more than 5 objects"):
+        bucket.list("x/")

@@ -127,8 +127,8 @@ class BucketObjects(ObjectSource):
         return self._bucket.where(key)
 
     def stored(self) -> Iterator[tuple[str, int]]:
-        for key, size, _ in self._bucket.keys(self._folder):
-            yield key, size
+        for item in self._bucket.keys(self._folder):
+            yield item.key, item.size
 
     def head(self, key: str) -> FoundObject:
         try:

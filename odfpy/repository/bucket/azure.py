@@ -6,7 +6,14 @@ import io
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from odfpy.repository.bucket.client import KeyPage, Listing, MultipartUpload, ObjectContent, ObjectHead, required_word
+from odfpy.repository.bucket.client import (
+    ListedObject,
+    ListPage,
+    MultipartUpload,
+    ObjectContent,
+    ObjectHead,
+    required_word,
+)
 from odfpy.repository.bucket.errors import Cause, cause_of
 
 HINT = "Account and key come from AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY."
@@ -89,29 +96,24 @@ class AzureClient:
         """Delete an object."""
         await self._container.delete_blob(key)
 
-    async def list(self, folder: str) -> Listing:
-        """Return the direct content of a folder."""
-        objects: dict[str, int] = {}
-        folders: list[str] = []
-        written: dict[str, float] = {}
-        versions: dict[str, str] = {}
-        async for item in self._container.walk_blobs(name_starts_with=folder, delimiter="/"):
-            if item.name.endswith("/"):
-                folders.append(item.name[len(folder) : -1])
-            else:
-                name = item.name[len(folder) :]
-                objects[name], written[name] = int(item.size), item.last_modified.timestamp()
-                versions[name] = item.etag
-        return Listing(objects, tuple(folders), written, versions)
-
-    async def keys(self, prefix: str, page: str | None) -> KeyPage:
-        """Return a page of the objects with a key prefix."""
-        pages = self._container.list_blobs(name_starts_with=prefix).by_page(continuation_token=page)
-        found = []
+    async def list(self, prefix: str, page: str | None, *, folders: bool) -> ListPage:
+        """Return a page of the objects whose keys have a prefix; implements `BucketClient`."""
+        if folders:
+            blobs = self._container.walk_blobs(name_starts_with=prefix, delimiter="/")
+        else:
+            blobs = self._container.list_blobs(name_starts_with=prefix)
+        pages = blobs.by_page(continuation_token=page)
+        objects: list[ListedObject] = []
+        prefixes: list[str] = []
         async for items in pages:
-            found = [(item.name, int(item.size), item.last_modified.timestamp()) async for item in items]
+            async for item in items:
+                if folders and item.name.endswith("/"):
+                    prefixes.append(item.name)
+                else:
+                    written = item.last_modified.timestamp()
+                    objects.append(ListedObject(item.name, int(item.size), written, item.etag))
             break
-        return KeyPage(found, pages.continuation_token or None)
+        return ListPage(objects, prefixes, pages.continuation_token or None)
 
     async def head(self, key: str) -> ObjectHead:
         """Return the metadata of an object."""

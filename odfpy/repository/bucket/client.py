@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from odfpy.errors import TransferError
@@ -15,6 +15,9 @@ PART = 5 << 20
 """Bytes per request."""
 
 _SENDERS = 4
+_MAX_LISTED = 10_000_000
+"""Names of a folder, which are all in memory."""
+
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
 
@@ -43,10 +46,10 @@ class Listing:
         versions: the store's versions of the objects.
     """
 
-    objects: Mapping[str, int]
-    folders: tuple[str, ...]
-    written: Mapping[str, float]
-    versions: Mapping[str, str] = field(default_factory=dict)
+    objects: dict[str, int]
+    folders: list[str]
+    written: dict[str, float]
+    versions: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +68,34 @@ class ObjectHead:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyPage:
-    """A page of the objects with a key prefix, regardless of folders.
+class ListedObject:
+    """An object in a list.
 
     Attributes:
-        objects: keys, with sizes and modification times in seconds since the epoch.
+        key: its key.
+        size: size in bytes.
+        written: modification time, in seconds since the epoch.
+        version: the store's version of it.
+    """
+
+    key: str
+    size: int
+    written: float
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """A page of a list.
+
+    Attributes:
+        objects: the objects.
+        folders: prefixes of the keys of other objects, up to the slash.
         next: token of the next page, None if this is the last.
     """
 
-    objects: Sequence[tuple[str, int, float]]
+    objects: Sequence[ListedObject]
+    folders: Sequence[str]
     next: str | None
 
 
@@ -133,15 +155,13 @@ class BucketClient(Protocol):
     async def delete(self, key: str) -> None:
         """Delete an object."""
 
-    async def list(self, folder: str) -> Listing:
-        """Return the direct content of a folder; `folder` is empty or ends in a slash."""
-
-    async def keys(self, prefix: str, page: str | None) -> KeyPage:
-        """Return a page of the objects with a key prefix.
+    async def list(self, prefix: str, page: str | None, *, folders: bool) -> ListPage:
+        """Return a page of the objects whose keys have a prefix.
 
         Args:
             prefix: prefix of the keys.
-            page: `KeyPage.next` of the previous page, None for the first.
+            page: `ListPage.next` of the previous page, None for the first.
+            folders: only objects without a slash after the prefix; the rest is summed up as folders.
         """
 
     async def head(self, key: str) -> ObjectHead:
@@ -244,16 +264,38 @@ class Bucket:
 
     def list(self, folder: str) -> Listing:
         """Return the direct content of a folder; `folder` is empty or ends in a slash."""
-        return self.demand(folder, self.client.list, folder)
+        listing = Listing({}, [], {}, {})
+        start = len(folder)
+        for page in self._pages(folder, folders=True):
+            for item in page.objects:
+                name = item.key[start:]
+                listing.objects[name], listing.written[name] = item.size, item.written
+                listing.versions[name] = item.version
+            listing.folders.extend(key[start:-1] for key in page.folders)
+            if len(listing.objects) + len(listing.folders) > _MAX_LISTED:
+                raise TransferError(
+                    f"{self.where(folder)} has more than {_MAX_LISTED} objects",
+                    hint="No folder of odfpy has that many: check the URL.",
+                )
+        return listing
 
-    def keys(self, prefix: str) -> Iterator[tuple[str, int, float]]:
-        """Yield the objects with a key prefix: key, size, and modification time in seconds since the epoch."""
+    def keys(self, prefix: str) -> Iterator[ListedObject]:
+        """Yield the objects whose keys have a prefix, whatever their folders."""
+        for page in self._pages(prefix, folders=False):
+            yield from page.objects
+
+    def _pages(self, prefix: str, *, folders: bool) -> Iterator[ListPage]:
         token: str | None = None
         while True:
-            page = self.demand(prefix, self.client.keys, prefix, token)
-            yield from page.objects
+            page = self.demand(prefix, self.client.list, prefix, token, folders=folders)
+            yield page
             if page.next is None:
                 return
+            if page.next == token:
+                raise TransferError(
+                    f"{self.where(prefix)}: the store lists the same page repeatedly",
+                    hint="A proxy in between may ignore the page's token.",
+                )
             token = page.next
 
     def write_if(self, key: str, data: bytes, version: str | None) -> bool:

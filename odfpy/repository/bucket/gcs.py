@@ -9,7 +9,14 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from odfpy.repository.bucket.client import KeyPage, Listing, MultipartUpload, ObjectContent, ObjectHead, required_word
+from odfpy.repository.bucket.client import (
+    ListedObject,
+    ListPage,
+    MultipartUpload,
+    ObjectContent,
+    ObjectHead,
+    required_word,
+)
 from odfpy.repository.bucket.errors import Cause, NoSuchBucket, cause_of
 
 HINT = "Credentials come from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login` or a role."
@@ -78,31 +85,17 @@ class GcsClient:
         """Delete an object."""
         await self.call("DELETE", _OBJECT, self.bucket, key)
 
-    async def list(self, folder: str) -> Listing:
-        """Return the direct content of a folder."""
-        objects: dict[str, int] = {}
-        folders: list[str] = []
-        written: dict[str, float] = {}
-        versions: dict[str, str] = {}
-        page = None
-        while True:
-            answer = await self.call(
-                "GET", "b/{}/o", self.bucket, prefix=folder, delimiter="/", pageToken=page, json_out=True
-            )
-            objects |= {item["name"][len(folder) :]: int(item["size"]) for item in answer.get("items") or ()}
-            written |= {item["name"][len(folder) :]: _seconds(item["updated"]) for item in answer.get("items") or ()}
-            versions |= {item["name"][len(folder) :]: str(item["generation"]) for item in answer.get("items") or ()}
-            folders += [prefix[len(folder) : -1] for prefix in answer.get("prefixes") or ()]
-            page = answer.get("nextPageToken")
-            if page is None:
-                return Listing(objects, tuple(folders), written, versions)
-
-    async def keys(self, prefix: str, page: str | None) -> KeyPage:
-        """Return a page of the objects with a key prefix."""
-        answer = await self.call("GET", "b/{}/o", self.bucket, prefix=prefix, pageToken=page, json_out=True)
-        items = answer.get("items") or ()
-        found = [(item["name"], int(item["size"]), _seconds(item["updated"])) for item in items]
-        return KeyPage(found, answer.get("nextPageToken"))
+    async def list(self, prefix: str, page: str | None, *, folders: bool) -> ListPage:
+        """Return a page of the objects whose keys have a prefix; implements `BucketClient`."""
+        delimiter = "/" if folders else None
+        answer = await self.call(
+            "GET", "b/{}/o", self.bucket, prefix=prefix, delimiter=delimiter, pageToken=page, json_out=True
+        )
+        objects = [
+            ListedObject(item["name"], int(item["size"]), _seconds(item["updated"]), str(item["generation"]))
+            for item in answer.get("items") or ()
+        ]
+        return ListPage(objects, answer.get("prefixes") or (), answer.get("nextPageToken"))
 
     async def head(self, key: str) -> ObjectHead:
         """Return the metadata of an object."""

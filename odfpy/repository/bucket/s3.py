@@ -12,7 +12,14 @@ from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from odfpy.repository.bucket.client import KeyPage, Listing, MultipartUpload, ObjectContent, ObjectHead, required_word
+from odfpy.repository.bucket.client import (
+    ListedObject,
+    ListPage,
+    MultipartUpload,
+    ObjectContent,
+    ObjectHead,
+    required_word,
+)
 from odfpy.repository.bucket.errors import Cause, cause_of
 
 HINT = "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role."
@@ -143,33 +150,18 @@ class S3Client:
         """Delete an object."""
         await self.call("delete_object", Key=key)
 
-    async def list(self, folder: str) -> Listing:
-        """Return the direct content of a folder."""
-        objects: dict[str, int] = {}
-        folders: list[str] = []
-        written: dict[str, float] = {}
-        versions: dict[str, str] = {}
-        page: dict[str, Any] = {}
-        while True:
-            answer = await self.call("list_objects_v2", Prefix=folder, Delimiter="/", **page)
-            objects |= {item["Key"][len(folder) :]: int(item["Size"]) for item in answer.get("Contents", ())}
-            written |= {
-                item["Key"][len(folder) :]: item["LastModified"].timestamp() for item in answer.get("Contents", ())
-            }
-            versions |= {item["Key"][len(folder) :]: item["ETag"] for item in answer.get("Contents", ())}
-            folders += [item["Prefix"][len(folder) : -1] for item in answer.get("CommonPrefixes", ())]
-            if not answer.get("IsTruncated"):
-                return Listing(objects, tuple(folders), written, versions)
-            page = {"ContinuationToken": answer["NextContinuationToken"]}
-
-    async def keys(self, prefix: str, page: str | None) -> KeyPage:
-        """Return a page of the objects with a key prefix."""
-        asked = {} if page is None else {"ContinuationToken": page}
-        answer = await self.call("list_objects_v2", Prefix=prefix, **asked)
-        found = [
-            (item["Key"], int(item["Size"]), item["LastModified"].timestamp()) for item in answer.get("Contents", ())
+    async def list(self, prefix: str, page: str | None, *, folders: bool) -> ListPage:
+        """Return a page of the objects whose keys have a prefix; implements `BucketClient`."""
+        options = {} if page is None else {"ContinuationToken": page}
+        if folders:
+            options["Delimiter"] = "/"
+        answer = await self.call("list_objects_v2", Prefix=prefix, **options)
+        objects = [
+            ListedObject(item["Key"], int(item["Size"]), item["LastModified"].timestamp(), item["ETag"])
+            for item in answer.get("Contents", ())
         ]
-        return KeyPage(found, answer["NextContinuationToken"] if answer.get("IsTruncated") else None)
+        prefixes = [item["Prefix"] for item in answer.get("CommonPrefixes", ())]
+        return ListPage(objects, prefixes, answer["NextContinuationToken"] if answer.get("IsTruncated") else None)
 
     async def head(self, key: str) -> ObjectHead:
         """Return the metadata of an object."""
