@@ -26,8 +26,7 @@ class Authenticator(ABC):
     """An authentication method. Equal instances share the tokens that servers have issued.
 
     Subclasses are frozen dataclasses that can be pickled. `headers` is called once for a connection, and again when a
-    server
-    rejects the previous headers.
+    server rejects the previous headers.
     """
 
     NAME: ClassVar[str]

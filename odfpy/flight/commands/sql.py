@@ -32,8 +32,7 @@ class FlightSql(Commands):
 
     Attributes:
         quote: quote character of names: `"` as in the standard, or a backtick. Servers with backticks are assumed to
-            treat a
-            backslash in texts as an escape, like Spark, MySQL and others.
+            treat a backslash in texts as an escape, like Spark, MySQL and others.
     """
 
     quote: str = '"'

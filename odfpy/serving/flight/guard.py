@@ -1,9 +1,9 @@
 """A proxy in front of the Flight SQL server, which only lets through what fits the memory budget.
 
 gRPC accepts messages of any length, decompresses them, and starts a thread for each call, before it invokes any
-handler;
-Python cannot configure that. So gRPC listens on a socket in a private folder, and clients connect to the guard, which
-parses the passing frames: it charges them to the server's budget, and closes connections that violate a rule.
+handler. Python cannot configure that. So gRPC listens on a socket in a private folder, and clients connect to the
+guard, which parses the passing frames: it charges them to the server's budget, and closes connections that violate a
+rule.
 """
 
 from __future__ import annotations
