@@ -24,6 +24,7 @@ from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.intervals import InputDiverged, new_intervals
 from odfpy.coordinator.transform.run import require_transform
+from odfpy.coordinator.transform.unread import unread
 from odfpy.data.timestamp import NANOS_PER_SECOND
 from odfpy.errors import OdfError
 
@@ -215,7 +216,7 @@ class WorkspaceWatcher:
         # Nothing can be done before the first rows.
         if any(source.dataset.state.schema is None for source in intervals):
             return InputChanges(noticed=now)
-        new = [source.interval for source in intervals]
+        new = [source.interval for source in unread(dataset, state, intervals)]
         rows = sum(
             interval.new_offset - (-1 if interval.prev_offset is None else interval.prev_offset)
             for interval in new

@@ -28,6 +28,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.coordinator.transform.run import require_transform
+from odfpy.coordinator.transform.unread import unread
 from odfpy.data.data_warning import DataWarning
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -220,7 +221,7 @@ class DryRun:
         if set(without_data) - set(first):
             waiting = f"waiting for the first data of {', '.join(without_data)}"
             return _plan(str(dataset.handle), (), (*notes, waiting))
-        new = [item for item in intervals if item.interval.new_block_hash is not None]
+        new = unread(dataset, state, intervals)
         if new or first or has_changed:
             self.puller.engines.get(require_transform(dataset, state).transform.engine)  # raises if it is missing
         inputs = tuple(PlannedInput(str(item.dataset.handle), num_records=_new_records(item)) for item in new)
