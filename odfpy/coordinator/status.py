@@ -17,7 +17,7 @@ from odfpy.coordinator.storage.results import DamagedDataset, Progress, Progress
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.known_remotes import KnownRemotes, was_local_head
 from odfpy.coordinator.transform.changed_query import has_unapplied_query
-from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
+from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals, without_data
 from odfpy.coordinator.transform.unread import unread
 from odfpy.data.amounts import count_of
 from odfpy.data.duration import Duration
@@ -168,6 +168,8 @@ class StatusReader:
         except DatasetNotFound as error:
             yield StatusRemark(Condition.BEHIND, f"{error.message}. {error.hint}")
         else:
+            if without_data(intervals):
+                return
             if new := unread(dataset, state, intervals):
                 yield StatusRemark(Condition.BEHIND, ", ".join(map(_new, new)), f"odf pull {name}")
             if has_unapplied_query(dataset, state):

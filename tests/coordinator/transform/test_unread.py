@@ -58,6 +58,15 @@ def test_one_pull_is_enough(workspace: Workspace, monkeypatch: pytest.MonkeyPatc
     assert not is_behind(workspace)
 
 
+def test_before_the_first_data_of_an_input_nothing_can_be_done(tmp_path: Path):
+    workspace = workspace_with(tmp_path, root(), derivative())
+    assert not is_behind(workspace)
+    (pulled,) = workspace.pull(["derived"])
+    assert pulled.notes == ("waiting for the first data of root",)
+    feed(workspace, "root", "2 b")
+    assert is_behind(workspace)
+
+
 def test_without_the_note_they_are_read_once_more(workspace: Workspace):
     list(workspace.maintenance.gc(caches=True))
     assert is_behind(workspace)
