@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from odfpy.automation.runs import FAILED
 from odfpy.automation.state import SchedulerState
+from odfpy.coordinator.schedules.file import load_schedule
 from odfpy.coordinator.schedules.schedule import Job
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import OdfError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
@@ -34,13 +37,23 @@ def last_failures(workspace: Workspace) -> Iterator[dict[str, Any]]:
 
 
 def failing_jobs(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
-    """Return the same for jobs other than pulls, by id of the dataset.
+    """Return the same for scheduled jobs other than pulls, by id of the dataset.
 
     Args:
         workspace: the workspace.
     """
     found: dict[str, list[dict[str, Any]]] = {}
     for row in last_failures(workspace):
-        if row["job"] != Job.PULL.value:
+        if row["job"] != Job.PULL.value and _is_scheduled(workspace, row):
             found.setdefault(row["dataset_id"], []).append(row)
     return found
+
+
+def _is_scheduled(workspace: Workspace, row: Mapping[str, Any]) -> bool:
+    """Return whether the job of a run will run again; the failure of a job that was given up concerns nobody."""
+    folder = workspace.storage.dataset_folder(DatasetId.parse(row["dataset_id"]))
+    try:
+        schedule = load_schedule(folder)
+    except OdfError:
+        return True
+    return schedule is not None and Job(row["job"]) in schedule.jobs

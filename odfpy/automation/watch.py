@@ -22,8 +22,9 @@ from odfpy.coordinator.schedules.form import Target
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.changed_query import has_unapplied_query
-from odfpy.coordinator.transform.intervals import InputDiverged, new_intervals
+from odfpy.coordinator.transform.intervals import InputDiverged, new_intervals, without_data
 from odfpy.coordinator.transform.run import require_transform
+from odfpy.coordinator.transform.unread import unread
 from odfpy.data.timestamp import NANOS_PER_SECOND
 from odfpy.errors import OdfError
 
@@ -212,10 +213,9 @@ class WorkspaceWatcher:
             intervals = new_intervals(self._storage, dataset, require_transform(dataset, state), state)
         except (InputDiverged, OdfError) as error:  # reported by the run
             return InputChanges(0, any=True, mark=f"{error.code} {error.message}"[:500], noticed=now)
-        # Nothing can be done before the first rows.
-        if any(source.dataset.state.schema is None for source in intervals):
+        if without_data(intervals):
             return InputChanges(noticed=now)
-        new = [source.interval for source in intervals]
+        new = [source.interval for source in unread(dataset, state, intervals)]
         rows = sum(
             interval.new_offset - (-1 if interval.prev_offset is None else interval.prev_offset)
             for interval in new

@@ -26,8 +26,9 @@ from odfpy.coordinator.storage.clock import SourceClock
 from odfpy.coordinator.storage.results import DamagedDataset, Progress
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.transform.changed_query import has_unapplied_query
-from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
+from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals, without_data
 from odfpy.coordinator.transform.run import require_transform
+from odfpy.coordinator.transform.unread import unread
 from odfpy.data.data_warning import DataWarning
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -216,15 +217,14 @@ class DryRun:
         has_changed = has_unapplied_query(dataset, state)
         if has_changed:
             notes += ("the query has changed: with state, it would correct the rows so far",)
-        without_data = [str(item.dataset.handle) for item in intervals if item.dataset.state.schema is None]
-        if set(without_data) - set(first):
-            waiting = f"waiting for the first data of {', '.join(without_data)}"
-            return _plan(str(dataset.handle), (), (*notes, waiting))
-        new = [item for item in intervals if item.interval.new_block_hash is not None]
+        waiting = without_data(intervals)
+        if set(waiting) - set(first):
+            return _plan(str(dataset.handle), (), (*notes, f"waiting for the first data of {', '.join(waiting)}"))
+        new = unread(dataset, state, intervals)
         if new or first or has_changed:
             self.puller.engines.get(require_transform(dataset, state).transform.engine)  # raises if it is missing
         inputs = tuple(PlannedInput(str(item.dataset.handle), num_records=_new_records(item)) for item in new)
-        if (first and without_data) or ((first or has_changed) and not inputs):
+        if (first and waiting) or ((first or has_changed) and not inputs):
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
         return _plan(str(dataset.handle), inputs, notes)
 

@@ -17,7 +17,8 @@ from odfpy.coordinator.storage.results import DamagedDataset, Progress, Progress
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.known_remotes import KnownRemotes, was_local_head
 from odfpy.coordinator.transform.changed_query import has_unapplied_query
-from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
+from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals, without_data
+from odfpy.coordinator.transform.unread import unread
 from odfpy.data.amounts import count_of
 from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
@@ -167,8 +168,10 @@ class StatusReader:
         except DatasetNotFound as error:
             yield StatusRemark(Condition.BEHIND, f"{error.message}. {error.hint}")
         else:
-            if new := [text for item in intervals if (text := _new(item))]:
-                yield StatusRemark(Condition.BEHIND, ", ".join(new), f"odf pull {name}")
+            if without_data(intervals):
+                return
+            if new := unread(dataset, state, intervals):
+                yield StatusRemark(Condition.BEHIND, ", ".join(map(_new, new)), f"odf pull {name}")
             if has_unapplied_query(dataset, state):
                 yield StatusRemark(Condition.BEHIND, "the query has changed", f"odf pull {name}")
 
@@ -328,11 +331,9 @@ def _damaged(dataset: DamagedDataset) -> DatasetStatus:
     return DatasetStatus(dataset.name, (remark,))
 
 
-def _new(item: InputInterval) -> str | None:
+def _new(item: InputInterval) -> str:
     """Describe the unread data of an input."""
     interval = item.interval
-    if interval.new_block_hash is None:
-        return None
     if interval.new_offset is None:
         return f"{item.dataset.handle} has new blocks"
     count = interval.new_offset - (-1 if interval.prev_offset is None else interval.prev_offset)

@@ -96,6 +96,11 @@ class Timestamp:
         return cls(millis * NANOS_PER_MILLI)
 
     @classmethod
+    def nearest(cls, nanos: int) -> Timestamp:
+        """Make the instant nearest to nanoseconds since the epoch, which may be of any year."""
+        return cls(min(max(nanos, _MIN_NANOS), _MAX_NANOS))
+
+    @classmethod
     def from_datetime(cls, value: datetime) -> Timestamp:
         """Make an instant of a `datetime`; a naive one is taken as UTC."""
         aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)

@@ -30,6 +30,24 @@ def event_time_of(source: EventTimeSource, *, path: str, modified: Timestamp | N
     return now
 
 
+def modified_at(nanos: int, shown: str) -> Timestamp:
+    """Return the modification time of a file.
+
+    Args:
+        nanos: nanoseconds since 1970, by the file system.
+        shown: name of the file in messages.
+
+    Raises:
+        FetchError: the time is not between the years 1 and 9999.
+    """
+    try:
+        return Timestamp(nanos)
+    except InvalidValue as error:
+        raise FetchError(
+            f"{shown} was last modified at a time that cannot be recorded: {error.message}", hint="`touch` corrects it."
+        ) from error
+
+
 def compile_pattern(source: EventTimeFromPath) -> re.Pattern[str]:
     """Return the pattern of a source; its first group is the time.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.engine.sql.projection import DATAFUSION, SPARK, Grammar
@@ -80,6 +81,8 @@ class Dialect:
                 return _exact(Decimal(value))
             case int():
                 return f"({value})" if value < 0 else str(value)
+            case Integral():
+                return self.literal(int(value))
             case Decimal() if value.is_finite():
                 return _exact(value)
             case float() | Decimal():

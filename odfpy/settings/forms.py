@@ -9,6 +9,7 @@ from odfpy.settings.setting import AtLeast, Form, SizeBounds
 
 Count = Annotated[int, AtLeast(0)]
 Positive = Annotated[int, AtLeast(1)]
+Port = Annotated[int, AtLeast(1, 65535)]
 Text = Annotated[str, Form(".*", "text")]  # of one line
 _SIZE: Final = "[0-9]{1,15}[kmgtKMGT]"
 _ADDRESSES: Final = 1 << 47  # bytes that a process can have

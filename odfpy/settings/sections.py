@@ -18,6 +18,7 @@ from odfpy.settings.forms import (
     Master,
     Nodes,
     Patterns,
+    Port,
     Positive,
     Signers,
     Size,
@@ -309,7 +310,7 @@ class MailSection(Section):
 
     server: Annotated[Text | None, Help("Mail server (SMTP) for notifications")] = None
     port: Annotated[
-        Positive | None, Help("Port of the mail server; 587, 465 or 25, depending on mail.security, if not set")
+        Port | None, Help("Port of the mail server; 587, 465 or 25, depending on mail.security, if not set")
     ] = None
     security: Annotated[
         Literal["starttls", "tls", "none"],

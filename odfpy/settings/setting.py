@@ -51,9 +51,10 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """The minimum of numbers."""
+    """The minimum of numbers, and perhaps their maximum."""
 
     least: int
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,8 @@ class Setting:
             if isinstance(mark, Form):
                 return mark.words
             if isinstance(mark, AtLeast) and mark.least:
-                return f"a whole number, at least {mark.least}"
+                most = "" if mark.most is None else f" and at most {mark.most}"
+                return f"a whole number, at least {mark.least}{most}"
         if get_origin(self.type) is Literal:
             *others, last = get_args(self.type)
             return f"{', '.join(others)} or {last}"
@@ -150,8 +152,9 @@ class Setting:
         if self.type is bool:
             return SchemaValidator(core_schema.bool_schema(strict=True))
         if self.type is int:
-            least = next((mark.least for mark in self.marks if isinstance(mark, AtLeast)), None)
-            return SchemaValidator(core_schema.int_schema(ge=least, strict=True))
+            bounds = next((mark for mark in self.marks if isinstance(mark, AtLeast)), None)
+            least, most = (None, None) if bounds is None else (bounds.least, bounds.most)
+            return SchemaValidator(core_schema.int_schema(ge=least, le=most, strict=True))
         pattern = next((rf"\A(?:{mark.pattern})\Z" for mark in self.marks if isinstance(mark, Form)), None)
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="python-re", strict=True))
 

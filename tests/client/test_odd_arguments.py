@@ -96,6 +96,8 @@ def test_workspace_is_in_a_folder_that_is_there(tmp_path: Path, monkeypatch: pyt
         (-(2**63) - 1, Decimal(-(2**63) - 1)),
         (10**37 + 1, Decimal(10**37 + 1)),
         (pd.NaT, None),
+        (pd.Series([-1]).iloc[0], -1),
+        (pd.Series([2**64 - 1]).iloc[0], Decimal(2**64 - 1)),
     ],
     ids=repr,
 )

@@ -188,5 +188,13 @@ def test_the_bounds_themselves_are_fine():
         Timestamp.from_datetime(datetime.max.replace(tzinfo=timezone(timedelta(hours=-12))))
 
 
+@given(st.integers(-(2**70), 2**70))
+def test_the_nearest_time_is_the_time_itself_within_the_bounds(nanos: int):
+    if LEAST.nanos <= nanos <= GREATEST.nanos:
+        assert Timestamp.nearest(nanos) == Timestamp(nanos)
+    else:
+        assert Timestamp.nearest(nanos) == (LEAST if nanos < 0 else GREATEST)
+
+
 def test_now_is_a_time_of_this_century():
     assert Timestamp.parse("2020-01-01") < Timestamp.now() < Timestamp.parse("2100-01-01")

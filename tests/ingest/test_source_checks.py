@@ -102,6 +102,8 @@ FETCHES = {
     "a file of another machine": ("{kind: Url, url: 'file://there/b.csv'}", "names a file on another machine"),
     "a file with a NUL": ("{kind: Url, url: 'file:a%00b'}", "is not a name of a file"),
     "an impossible port": ("{kind: Url, url: 'https://x:99999/'}", "is not a URL"),
+    "no host": ("{kind: Url, url: 'http:///a.csv'}", "Not an http or https URL: 'http:///a.csv'"),
+    "a host that is none": ("{kind: Url, url: 'https://a b/c.csv'}", "Not an http or https URL"),
     "a path to nothing": ("{kind: FilesGlob, path: ''}", "an empty path matches no file"),
     "a path to folders": ("{kind: FilesGlob, path: 'in/'}", "'in/' matches folders, never a file"),
     "a path that is a URL": ("{kind: FilesGlob, path: 'https://x/*.csv'}", "is a URL"),

@@ -113,6 +113,7 @@ def test_the_page_of_commands_has_the_defaults() -> None:
         ("fetch.timeout", 1.5, "a whole number"),
         ("fetch.timeout", -1, "a whole number"),
         ("transfer.window", 0, "a whole number, at least 1"),
+        ("mail.port", 65536, "a whole number, at least 1 and at most 65535"),
         ("signatures.sign", 1, "true or false"),
         ("signatures.sign", "true", "true or false"),
         ("engine.host", "a\nb", "text"),

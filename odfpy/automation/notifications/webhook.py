@@ -43,7 +43,7 @@ class WebhookChannel(Channel):
             body = json.dumps(notice.event).encode()
             shown, secret = self._receiver.place, self._receiver.secret or ""
             headers = signed_headers(secret, notice.id, int(time.time()), body, receiver=shown)
-            label = f"The webhook at {shown}"
+            label = f"the webhook at {shown}"
             with self._client.post(self._receiver.target, body, headers, max_size=_MAX_ANSWER, label=label) as answer:
                 if not 200 <= answer.status < 300:
-                    raise Refused(f"{label} answers with status {answer.status}")
+                    raise Refused(f"The webhook at {shown} answers with status {answer.status}")

@@ -60,7 +60,7 @@ def untrust(context: typer.Context, name: Name) -> None:
     session = session_of(context)
     was_approved = session.workspace.sources.untrust(name)
     session.output.info(
-        f"{name}: its sources are no longer approved here" + ("" if was_approved else ", and none might")
+        f"{name}: its sources are no longer approved here" if was_approved else f"{name}: no source was approved here"
     )
 
 

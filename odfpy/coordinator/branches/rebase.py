@@ -88,7 +88,9 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
     said, said_there, said_before = map(_last_words, (ours, theirs, found.rewritten))
     for thing, event in said.items():
         if said_there.get(thing, event) not in (event, said_before.get(thing)):
-            raise _conflict(found, f"both sides have changed {thing}", "Drop the branch, and make its changes again.")
+            is_event = not isinstance(event, str)
+            how = "make its changes again." if is_event else "pull again: the head continues from its own state."
+            raise _conflict(found, f"both sides have changed {thing}", f"Drop the branch, and {how}")
     parted = max((item.data.offset_interval.end + 1 for item in slices_of(found.rewritten)), default=0)
     for keys in _keys_of_sources(dataset, found):
         common = sorted(touched_keys(dataset, ours, keys).keys() & touched_keys(dataset, theirs, keys, parted).keys())

@@ -278,9 +278,16 @@ def events_of(
         source_state: the source state after these rows.
         policy: determines the watermark after them.
         declared: the columns that the source declares, with their attributes.
+
+    Raises:
+        SchemaError: the schema comes without rows, and could never have any.
     """
     changed: list[MetadataEvent] = []
     if ingested.schema_changed and ingested.schema is not None:
+        if not ingested.slices:
+            from odfpy.data.slices.writer import check_writable
+
+            check_writable(ingested.schema, state.vocab)
         # Rows have no attributes of columns: new columns get those declared by the source.
         changed = [SetDataSchema(schema=with_attributes(ingested.schema, state.schema, declared))]
     return [*changed, *_data_events(state, ingested, source_state, policy)]

@@ -113,7 +113,7 @@ class FolderWatcher:
         except _OF_THE_FILE as error:
             seen.refuse(stamp)
             result = self._failed(error)
-        return replace(result, input=stamp.name, seconds=time.monotonic() - started)
+        return replace(result, input=stamp.shown, seconds=time.monotonic() - started)
 
     def _take_in(self, stamp: FileStamp, seen: WatchedFolder) -> PullResult:
         with self.storage.get(self.request.ref).writing() as dataset, self.storage.scratch() as scratch:
@@ -124,7 +124,7 @@ class FolderWatcher:
                     hint="Put new rows into new files, or use a merge strategy with a key. Files of several folders"
                     " need different names, or a source for each folder.",
                 )
-            self.progress(Progress(str(dataset.handle), f"ingesting {stamp.name}"))
+            self.progress(Progress(str(dataset.handle), f"ingesting {stamp.shown}"))
             path = self.folder / stamp.name
             state = stamp.as_state(source.source_name)
             event_time = self.request.event_time or Timestamp.now()

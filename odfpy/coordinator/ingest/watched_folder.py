@@ -18,7 +18,7 @@ from pathlib import Path
 
 from odfpy.chain.events import SourceState
 from odfpy.data.timestamp import Timestamp
-from odfpy.errors import InvalidValue, OdfError
+from odfpy.errors import IngestError, InvalidValue, OdfError
 
 STATE_KIND = "odfpy/watched-file"
 """Kind of the source state that names the last ingested file."""
@@ -34,8 +34,19 @@ class FileStamp:
     size: int
     modified: Timestamp
 
+    @property
+    def shown(self) -> str:
+        """The name as text, with escapes for bytes that are not valid UTF-8."""
+        return self.name.encode(errors="backslashreplace").decode()
+
     def as_state(self, source_name: str) -> SourceState:
-        """Return the source state that the chain records with the rows of the file."""
+        """Return the source state that the chain records with the rows of the file.
+
+        Raises:
+            IngestError: the name is not valid text.
+        """
+        if self.shown != self.name:
+            raise IngestError(f"File name {self.name!a} is not UTF-8", hint="Rename the file.")
         return SourceState(source_name, STATE_KIND, f"{self.name} {self.modified} {self.size}")
 
     @classmethod
@@ -122,10 +133,9 @@ def _stamp(entry: os.DirEntry[str]) -> FileStamp | None:
         if not entry.is_file():
             return None
         status = entry.stat()
-        entry.name.encode()
-    except (FileNotFoundError, UnicodeEncodeError):  # gone in the meantime, or with a name that is not valid text
+    except FileNotFoundError:  # gone in the meantime
         return None
-    return FileStamp(entry.name, status.st_size, Timestamp(status.st_mtime_ns))
+    return FileStamp(entry.name, status.st_size, Timestamp.nearest(status.st_mtime_ns))
 
 
 def is_being_written(path: Path) -> bool:

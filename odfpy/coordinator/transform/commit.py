@@ -12,6 +12,7 @@ from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.transform.changed_query import mark_query_applied
 from odfpy.coordinator.transform.intervals import InputInterval, have_new_blocks
+from odfpy.coordinator.transform.unread import mark_read
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.evolution import extend_with_result, is_equivalent
@@ -110,8 +111,8 @@ def commit_run(
     """
     change = _change(state, inputs, request, response, set_transform)
     if change is None:
-        if not have_new_blocks(inputs):
-            mark_query_applied(dataset, state)
+        mark_query_applied(dataset, state)
+        mark_read(dataset, state.head, inputs)
         return up_to_date(dataset)
     with stage("checks"):
         new = dataset.chain.prepare(state, change.events, request.system_time)
@@ -123,6 +124,8 @@ def commit_run(
             dataset.layout.checkpoints.insert_file(path, change.checkpoint.physical_hash)
     with stage("blocks"):
         after = dataset.chain.commit(new, replacing=replacing)
+    if not any(isinstance(event, ExecuteTransform) for event in change.events):
+        mark_read(dataset, after.head, inputs)
     return PullResult(
         name=str(dataset.handle),
         outcome=PullOutcome.UPDATED,

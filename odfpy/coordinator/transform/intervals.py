@@ -77,6 +77,11 @@ def new_intervals(
     return intervals
 
 
+def without_data(inputs: Iterable[InputInterval]) -> list[str]:
+    """Return the names of the inputs without a schema: before their first data, nothing can be derived."""
+    return [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
+
+
 def have_new_blocks(inputs: Iterable[InputInterval]) -> bool:
     """Return whether any input has new blocks."""
     return any(item.interval.new_block_hash is not None for item in inputs)

@@ -24,9 +24,10 @@ from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.arrangements import arrangement_at, take_over
 from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.commit import checkpoint_of, commit_run
-from odfpy.coordinator.transform.intervals import InputInterval, have_new_blocks, new_intervals
+from odfpy.coordinator.transform.intervals import InputInterval, new_intervals, without_data
 from odfpy.coordinator.transform.preload import preload_commit_modules
 from odfpy.coordinator.transform.slices import columns_changed, schema_file, watermark_times, watermarks_before
+from odfpy.coordinator.transform.unread import unread
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.timestamp import Timestamp
@@ -76,10 +77,9 @@ def transform_dataset(
     set_transform = require_transform(dataset, state)
     with stage("what is new"):
         inputs = new_intervals(storage, dataset, set_transform, state)
-    if not has_unapplied_query(dataset, state) and not have_new_blocks(inputs):
+    if not has_unapplied_query(dataset, state) and not unread(dataset, state, inputs):
         return up_to_date(dataset)
-    waiting = [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
-    if waiting:
+    if waiting := without_data(inputs):
         return replace(up_to_date(dataset), notes=(f"waiting for the first data of {', '.join(waiting)}",))
     engine = engine_for(set_transform.transform)
     with storage.scratch() as scratch:

@@ -53,6 +53,17 @@ class SliceInfo:
     max_event_time: Timestamp | None
 
 
+def check_writable(schema: DataSchema, vocab: DatasetVocabulary) -> None:
+    """Check that slices can have a schema, before there are any rows.
+
+    Raises:
+        SchemaError: system columns are missing, or a type cannot be in a slice; the message names the column.
+    """
+    arrow = to_arrow(schema)
+    check_slice_schema(arrow, vocab)
+    LogicalHasher(arrow, threads=1)
+
+
 class SliceWriter:
     """Writes one slice from batches that have their final columns, types and order.
 

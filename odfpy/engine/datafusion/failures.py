@@ -182,6 +182,7 @@ _MISTAKES: Final = (
     ),
     _mistake(r"memory allocation failed|Resources exhausted", None, "Request less: shorter lists and texts."),
     _mistake(r"Divide by zero", None, "Divide by NULLIF(..., 0), which gives NULL instead.", "/", "%"),
+    _mistake(r"to (Nanosecond|Timestamp\(ns\))", None, "Write arrow_cast('...', 'Timestamp(Millisecond, None)')."),
     _mistake(r"Overflow happened on: \S+ (?P<operator>[-+*/%]) ", None, "CAST to a wider type first."),
 )
 

@@ -16,7 +16,7 @@ from odfpy.chain.source_places import fixed_part
 from odfpy.chain.sources import EventTimeFromMetadata, EventTimeFromSystemTime, FetchFilesGlob, SourceOrdering
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import FetchError
-from odfpy.ingest.event_time import event_time_of
+from odfpy.ingest.event_time import event_time_of, modified_at
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
 from odfpy.ingest.source_state import etag_state, known_etag
 from odfpy.ingest.templates import expand
@@ -139,11 +139,11 @@ def _in_order(
 
 def _event_time(file: FolderFile, step: FetchFilesGlob, context: FetchContext) -> Timestamp:
     source = step.event_time or EventTimeFromSystemTime()
-    try:
-        modified = Timestamp(file.path.stat().st_mtime_ns)
-    except FileNotFoundError as error:
-        modified = None
-        if isinstance(source, EventTimeFromMetadata):
+    modified = None
+    if isinstance(source, EventTimeFromMetadata):
+        try:
+            modified = modified_at(file.path.stat().st_mtime_ns, file.name)
+        except FileNotFoundError as error:
             raise FetchError(
                 f"File {file.name!r} was removed, so the time after which files are new is unknown",
                 hint="Restore it, order the files by name, or take the event time from the path.",

@@ -13,9 +13,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from odfpy.chain.events import SourceState
 from odfpy.chain.sources import CacheForever, EventTimeFromMetadata, FetchUrl
-from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
+from odfpy.data.timestamp import NANOS_PER_MILLI
 from odfpy.errors import FetchError
-from odfpy.ingest.event_time import event_time_of
+from odfpy.ingest.event_time import event_time_of, modified_at
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
 from odfpy.ingest.source_state import known_last_modified, last_modified_state
 from odfpy.ingest.templates import expand, without_secrets
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
 
-_DOWNLOADED = ("http", "https", "ftp", "ftps")
+_OF_THE_WEB = ("http", "https")
+_DOWNLOADED = (*_OF_THE_WEB, "ftp", "ftps")
 
 
 def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
@@ -72,7 +73,7 @@ def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str]
         FetchError: nothing is known of the scheme.
     """
     context.options.bounds.require_host(text)
-    if url.scheme in ("http", "https"):
+    if url.scheme in _OF_THE_WEB:
         from odfpy.ingest.fetch.http import HttpSource
 
         target = url._replace(fragment="").geturl()
@@ -110,6 +111,10 @@ def check_url(text: str, shown: str) -> None:
         _check_is_here(url, shown)
     elif url.scheme not in (*_DOWNLOADED, *STORES):
         raise _unknown_scheme(url.scheme, shown)
+    elif url.scheme in _OF_THE_WEB:
+        from odfpy.http.url import parse_url
+
+        parse_url(text, FetchError, shown)
 
 
 def _unknown_scheme(scheme: str, shown: str) -> FetchError:
@@ -170,7 +175,7 @@ def _fetch_file(step: FetchUrl, url: SplitResult, shown: str, context: FetchCont
     if not path.is_file():
         raise FetchError(f"{shown} is not a file", hint="Use FilesGlob to ingest the files of a folder.")
     # Rounded as the reference does: states that it wrote must be recognized.
-    modified = Timestamp.from_millis((nanos + NANOS_PER_MILLI // 2) // NANOS_PER_MILLI)
+    modified = modified_at((nanos + NANOS_PER_MILLI // 2) // NANOS_PER_MILLI * NANOS_PER_MILLI, shown)
     if known_last_modified(context.known_state) == modified:
         return
     source = step.event_time or EventTimeFromMetadata()

@@ -242,8 +242,10 @@ def _require_storable(field: pa.Field) -> None:
     """Check that a slice can hold a column.
 
     Raises:
-        SchemaError: the type cannot be stored.
+        SchemaError: it has no name, or its type cannot be stored.
     """
+    if not field.name:
+        raise SchemaError("a column needs a name")
     if pa.types.is_null(field.type):
         raise SchemaError(f"Column {field.name!r} has no type, since it has only nulls")
     LogicalHasher(pa.schema([field]), threads=1)

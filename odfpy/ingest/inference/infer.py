@@ -34,7 +34,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.errors import OdfError
 from odfpy.ingest.archive import UnpackLimits
-from odfpy.ingest.event_time import event_time_of
+from odfpy.ingest.event_time import event_time_of, modified_at
 from odfpy.ingest.fetch import FetchContext
 from odfpy.ingest.inference.columns import Column, FoundColumns, SkippedField, find_columns
 from odfpy.ingest.inference.event_time import FoundEventTime, find_event_time
@@ -225,7 +225,7 @@ def _is_dated(source: EventTimeFromPath, name: str) -> bool:
 def _timed(step: FetchUrl | FetchFilesGlob, sample: Sample, now: Timestamp) -> Sample:
     if not isinstance(step, FetchFilesGlob) or step.event_time is None:
         return sample
-    modified = Timestamp(sample.path.stat().st_mtime_ns)
+    modified = modified_at(sample.path.stat().st_mtime_ns, sample.name)
     time = event_time_of(step.event_time, path=sample.name, modified=modified, now=now)
     return replace(sample, event_time=time)
 

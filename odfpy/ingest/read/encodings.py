@@ -13,6 +13,7 @@ from odfpy.errors import BadValue, InvalidValue
 
 _BLOCK = 1 << 20
 _BOTH_ORDERS = ("utf-16", "utf-32")
+_OF_NO_FILE = ("idna", "punycode", "undefined")  # codecs of Python for names of hosts, and for none
 HEAD_SIZE = 8
 _STEP = "let the source do so, if it is a polling source: `prepare: [{%s}]`"
 _PACKED = (  # compressed formats by magic number: their name, and how a source unpacks them
@@ -124,7 +125,13 @@ def codec_of(encoding: str | None) -> str:
     except UnicodeError:
         pass
     except (LookupError, ValueError) as error:
-        raise InvalidValue(
-            f"There is no encoding {encoding!r}", hint="Known are utf-8, latin-1, windows-1252, utf-16 and many others."
-        ) from error
+        raise _unknown(encoding) from error
+    if codec.name in _OF_NO_FILE:
+        raise _unknown(encoding)
     return codec.name
+
+
+def _unknown(encoding: str | None) -> InvalidValue:
+    return InvalidValue(
+        f"There is no encoding {encoding!r}", hint="Known are utf-8, latin-1, windows-1252, utf-16 and many others."
+    )

@@ -55,7 +55,7 @@ def read_parquet(
     try:
         return fit_table(columns, wanted)
     except Misfit as misfit:
-        raise misfit.at(f"{name}, row {before + misfit.row + 1}") from None
+        raise misfit.at(f"{name}, row {before + misfit.row + 1}", has_formats=False) from None
 
 
 def parquet_parts(step: ReadParquet, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:  # noqa: ARG001

@@ -53,8 +53,13 @@ class Misfit(Exception):
         """Return the same error for another row."""
         return Misfit(row, self.path, self.wanted, self.shown)
 
-    def at(self, place: str) -> BadValue:
-        """Return the error to raise, given the file and the position in it."""
+    def at(self, place: str, *, has_formats: bool = True) -> BadValue:
+        """Return the error to raise.
+
+        Args:
+            place: the file and the position in it.
+            has_formats: whether the read step can define how dates and times are written.
+        """
         if self.shown is None:
             return BadValue(
                 f"{place}: column {shorten(self.path)} has no value, but {self.wanted} is required",
@@ -64,7 +69,7 @@ class Misfit(Exception):
         return BadValue(
             f"{place}: column {shorten(self.path)} has {shorten(self.shown)}, which is not a valid {self.wanted}",
             hint=f"Correct the input, or say how it is written with {formats}."
-            if self.wanted in ("Date", "Timestamp")
+            if has_formats and self.wanted in ("Date", "Timestamp")
             else "Correct the input, or give the column a type that can hold such values.",
         )
 

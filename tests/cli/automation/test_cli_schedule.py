@@ -284,6 +284,8 @@ def test_status_says_which_scheduled_jobs_fail(odf: Odf, workspace: Path) -> Non
     assert told["what"].startswith("the last push: No repository is called 'nowhere' (E113, ")
     assert told["command"] == f"odf schedule run {RATES} --job push"
     assert odf("status", RATES).code == 1
+    odf("schedule", "remove", RATES, "--job", "push")
+    assert odf("status", RATES).code == 0, "nothing will ever clear the failure of a job that was given up"
 
 
 def test_status_says_what_is_late_and_that_nothing_runs(odf: Odf, workspace: Path) -> None:

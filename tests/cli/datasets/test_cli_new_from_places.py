@@ -225,6 +225,13 @@ def test_what_is_not_certain_is_said_on_the_screen(odf: Odf, folder: Path):
     assert "note: the URL may contain a secret" in made.err
 
 
+def test_what_has_no_name_is_left_out(odf: Odf, folder: Path):
+    (folder / "a.json").write_bytes(b'[{"": 0, "id": 1}, {"": 1, "id": 2}]')
+    made = odf("new", "--from", "a.json")
+    assert made.code == 0, made.err
+    assert "# Left out '': a column needs a name." in (folder / "a.yaml").read_text()
+
+
 def test_the_example_of_the_page_is_what_comes_of_its_file(odf: Odf, folder: Path):
     page = (REPOSITORY / "docs" / "sources.md").read_text(encoding="utf-8").partition("## Inferring a manifest\n")[2]
     data, screen, manifest = re.findall(r"^```[a-z]+\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:3]

@@ -60,7 +60,8 @@ def test_whoever_trusts_a_manifest_at_a_url_says_so(odf: Odf, here: Path, tmp_pa
     with static_server(tmp_path / "web") as server:
         assert odf("add", "--trust", f"{server.url}/folder.yaml").code == 0
     assert odf("pull", NAME).code == 0
-    assert odf("source", "untrust", NAME).code == 0
+    assert odf("source", "untrust", NAME).err == f"{NAME}: its sources are no longer approved here\n"
+    assert odf("source", "untrust", NAME).err == f"{NAME}: no source was approved here\n"
     assert "E430" in odf("pull", NAME).err
 
 

@@ -187,6 +187,23 @@ def test_what_may_not_change_is_refused_with_the_field_named(
     assert workspace.datasets.state("a") == state
 
 
+@pytest.mark.parametrize(
+    "unstorable",
+    [pa.duration("s"), pa.list_(pa.struct([("a", pa.int64())])), pa.map_(pa.string(), pa.int64())],
+    ids=str,
+)
+def test_a_type_that_no_slice_can_have_is_not_recorded_without_rows_either(tmp_path: Path, unstorable: pa.DataType):
+    workspace = plain(tmp_path)
+    before = workspace.datasets.state("a")
+    pq.write_table(pa.schema([("event_time", TIME.type), ("x", unstorable)]).empty_table(), tmp_path / "empty.parquet")
+    with pytest.raises(SchemaError, match=r"Column 'x' has type .* no logical hash") as caught:
+        list(workspace.ingest("a", [tmp_path / "empty.parquet"]))
+    assert caught.value.hint
+    assert workspace.datasets.state("a") == before
+    ingest(workspace, *column(1))
+    assert workspace.tail("a").column("x").to_pylist() == [1]
+
+
 def test_a_required_column_may_not_be_missing(tmp_path: Path):
     workspace = plain(tmp_path)
     ingest(workspace, *column(1, required=True))

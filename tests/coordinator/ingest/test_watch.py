@@ -6,6 +6,7 @@ is interrupted, as by a person.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,6 +93,15 @@ def test_a_bad_file_is_told_of_once_and_does_not_end_the_watch(workspace: Worksp
     assert isinstance(found[0].error, BadValue)
     assert "a.ndjson, line 1" in found[0].error.message
     assert rows(workspace, "ledger") == ["+A 2 x", "+A 1 x"]
+
+
+def test_a_file_whose_name_is_no_text_is_told_of_once(workspace: Workspace) -> None:
+    put(workspace, os.fsdecode(b"\xff.ndjson"), 1)
+    put(workspace, "a.ndjson", 2)
+    found = watched(workspace, lambda: None, lambda: None)
+    assert told(found) == [("a.ndjson", "updated", 1), ("\\udcff.ndjson", "failed", 0)]
+    assert found[1].error is not None
+    assert "is not UTF-8" in found[1].error.message
 
 
 def test_a_file_is_not_taken_in_before_it_is_complete(workspace: Workspace) -> None:

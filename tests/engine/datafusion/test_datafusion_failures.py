@@ -111,6 +111,11 @@ def test_a_query_nests_as_deeply_as_programs_write_it_and_no_deeper() -> None:
         assert "queries of WITH" in str(error.hint)
 
 
+@pytest.mark.parametrize("late", ["timestamp '9999-12-31'", "date '9999-12-31' > timestamp '2024-01-01'"])
+def test_times_that_nanoseconds_cannot_count_have_a_hint(late: str) -> None:
+    assert "arrow_cast" in str(error_of(f"select {late} from t").hint)
+
+
 def test_a_place_that_cannot_be_told_is_not_guessed() -> None:
     """Of two divisions, each of which may have gone wrong with the rows, none is blamed."""
     error = error_of("select id / (id - 1), id / (id - 2) from t where id = 1")

@@ -23,6 +23,7 @@ from odfpy.chain.sources import (
 )
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import FetchError
+from odfpy.ingest.event_time import modified_at
 from odfpy.ingest.source_state import etag_state, last_modified_state
 
 MODIFIED = "Fri, 01 Mar 2024 12:00:00 GMT"
@@ -63,6 +64,12 @@ def test_file_is_read_where_it_is(run_fetch: Fetcher, tmp_path: Path):
         assert file.state == MODIFIED_STATE
         assert file.event_time == Timestamp.parse("2024-03-01T12:00:00Z")
         assert not file.is_temporary
+
+
+def test_a_time_of_modification_that_is_none_is_told_with_the_file():
+    with pytest.raises(FetchError, match=r"a\.csv was last modified at a time that cannot be recorded") as caught:
+        modified_at(300_000_000_000 * 10**9, "file:a.csv")
+    assert caught.value.hint == "`touch` corrects it."
 
 
 def test_file_is_new_when_it_was_modified(run_fetch: Fetcher, tmp_path: Path):

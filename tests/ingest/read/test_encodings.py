@@ -108,7 +108,7 @@ def test_what_is_packed_is_told_in_other_encodings_too(read_input: Reader):
         read_input(ReadCsv(encoding="ascii"), gzip.compress(b"a,b\n"))
 
 
-@pytest.mark.parametrize("encoding", ["klingon", "base64", "rot13", "hex", "\0", ""])
+@pytest.mark.parametrize("encoding", ["klingon", "base64", "rot13", "hex", "idna", "punycode", "undefined", "\0", ""])
 def test_encoding_that_there_is_not(read_input: Reader, encoding: str):
     if encoding:
         with pytest.raises(InvalidValue, match="There is no encoding"):

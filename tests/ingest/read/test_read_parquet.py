@@ -235,6 +235,7 @@ def test_values_that_their_type_cannot_have_are_refused(
     with pytest.raises(BadValue) as caught:
         read(ReadParquet(), path)
     assert f"row 2: column {where!r} has {shown!r}, which is not a valid {wanted}" in caught.value.message
+    assert "Format`" not in str(caught.value.hint), "Parquet has no option for how times are written"
 
 
 def test_bytes_that_are_no_text_become_nothing_else(path: Path):

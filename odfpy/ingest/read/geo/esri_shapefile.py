@@ -136,7 +136,8 @@ class _Shapefile:
             try:
                 yield fit_table([pa.chunked_array([column]) for column in columns], wanted)
             except Misfit as misfit:
-                raise misfit.at(self.table.place(int(batch.numbers[misfit.row]))) from None
+                place = self.table.place(int(batch.numbers[misfit.row]))
+                raise misfit.at(place, has_formats=False) from None
 
     def _column(self, batch: DbfBatch, field: pa.Field) -> pa.Array:
         if field.name == GEOMETRY:
