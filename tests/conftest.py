@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 # The machine may be busy with other tests: the duration of an example is irrelevant.
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("odfpy", settings.get_profile("thorough"), max_examples=50)
-settings.register_profile("quick", settings.get_profile("odfpy"), max_examples=10)
+settings.register_profile("quick", settings.get_profile("odfpy"), max_examples=5)
 settings.load_profile("odfpy")
 
 # Tests with their own home need no start-up cache, whose creation takes longer than they do.
