@@ -49,7 +49,7 @@ def test_a_dictionary_that_was_given_up_is_not_made_again(tmp_path, values, is_d
 
 
 def test_long_values_in_a_dictionary_that_was_given_up_stay_there(tmp_path):
-    values = ["x" * 100_000] * 5000 + DIFFERENT
+    values = ["x" * 100_000] * 1500 + DIFFERENT  # more than two batches
     batches, _ = batches_of(tmp_path / "file", values)
     assert (tmp_path / "file").stat().st_size < 5_000_000
     assert all(pa.types.is_dictionary(batch.column(0).type) for batch in batches)
