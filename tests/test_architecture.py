@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -317,6 +318,7 @@ HOMES = {
 HEAVY = {"pyspark", "pyarrow", "duckdb", "datafusion", "pandas", "numpy", "sqlglot", "py4j", "fastapi", "websockets"}
 
 
+@cache
 def name_of(module: Path) -> str:
     """Path inside the package, without the suffix: `ingest/merge/ledger`."""
     return module.relative_to(REPOSITORY / "odfpy").with_suffix("").as_posix()
@@ -331,13 +333,21 @@ def package_of(module: Path) -> str:
 def imports_of(module: Path) -> tuple[tuple[int, str], ...]:
     """Line and full name of everything a module imports, anywhere in it, also lazily or for types only."""
     found: list[tuple[int, str]] = []
-    for node in ast.walk(tree_of(module)):
+    for node in statements_in(tree_of(module)):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}:{node.lineno}: relative import; write the full name"
             found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
     return tuple(found)
+
+
+def statements_in(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements, without what is in their expressions, most of a tree."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+            yield from statements_in(child)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -177,13 +178,9 @@ class _Root(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command by name; return None if there is none."""
+        del ctx
         cmd_name = ALSO.get(cmd_name, cmd_name)
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"odfpy.cli.{COMMANDS[cmd_name][0]}")
-        if cmd_name in GROUPS:
-            return typer.main.get_group(getattr(module, GROUPS[cmd_name]))
-        return typer.main.get_group(module.commands).get_command(ctx, cmd_name)
+        return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Resolve the command that the arguments begin with; synonyms from other programs count, too.
@@ -208,6 +205,15 @@ class _Root(Group):
         for title, commands in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(longest), what) for name, (_, what) in commands.items()])
+
+
+@cache
+def _command(name: str) -> Any:
+    """Return a command, made of its module once: programs, and tests, may run many in one process."""
+    module = import_module(f"odfpy.cli.{COMMANDS[name][0]}")
+    if name in GROUPS:
+        return typer.main.get_group(getattr(module, GROUPS[name]))
+    return typer.main.get_group(module.commands).commands.get(name)
 
 
 app = typer.Typer(
@@ -246,6 +252,12 @@ def _options(
     """Declare the options of the whole program; `grammar` passes them to the session."""
 
 
+@cache
+def _root() -> Any:
+    """Return the root, made once."""
+    return typer.main.get_command(app)
+
+
 def execute(arguments: Sequence[str], session: Session) -> int:
     """Run one command and return its exit code.
 
@@ -253,7 +265,7 @@ def execute(arguments: Sequence[str], session: Session) -> int:
         OdfError: the command failed.
         Exception: an error of the argument parser: the arguments are invalid.
     """
-    root = typer.main.get_command(app)
+    root = _root()
     if shell := os.environ.get("_ODF_COMPLETE"):  # a shell asks for completions
         from odfpy.cli.completion import answer
 

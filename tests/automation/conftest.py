@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.chains.workspaces import FOLDER, derivative, feed, root, workspace_with
+from support.chains.workspaces import FOLDER, copied, derivative, feed, root, workspace_with
 
 from odfpy.automation.listener import Listener
 from odfpy.automation.runs import Run, RunResult
@@ -23,12 +23,20 @@ LEDGER = "{kind: Ledger, primaryKey: [id]}"
 POLLED, PUSHED, DERIVED = "com.example.folder", "com.example.rates", "com.example.upper"
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+@pytest.fixture(scope="package")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A root that polls, a root that is pushed to, and what is derived from that."""
-    workspace = workspace_with(tmp_path / "workspace", FOLDER, root(PUSHED, LEDGER), derivative(DERIVED, PUSHED))
+    workspace = workspace_with(
+        tmp_path_factory.mktemp("prepared"), FOLDER, root(PUSHED, LEDGER), derivative(DERIVED, PUSHED)
+    )
     feed(workspace, PUSHED, "1 a", "2 b")
     return workspace
+
+
+@pytest.fixture
+def workspace(prepared: Workspace, tmp_path: Path) -> Workspace:
+    """A copy of it."""
+    return copied(prepared, tmp_path / "workspace")
 
 
 def schedule(workspace: Workspace, name: str, wanted: DatasetSchedule) -> None:

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from odfpy.coordinator.schedules.cron import check_cron, next_time, zone_named
 from odfpy.errors import InvalidValue
@@ -68,7 +69,7 @@ def walked(minutes: set[int], hours: set[int], days: set[int], zone: ZoneInfo, s
     return sorted(one for one in found if one > start.timestamp())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50, 150), deadline=None)
 @given(
     fields=fields(),
     zone=st.sampled_from(
@@ -92,7 +93,7 @@ def test_fixed_times_are_those_of_a_walk_minute_by_minute(
     assert found == wanted
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 100), deadline=None)
 @given(
     step=st.sampled_from([1, 5, 15, 20, 30]),
     minute=numbers(0, 4 * 24 * 60),

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from automation.conftest import POLLED, PUSHED, schedule
+from support.examples import examples
 
 from odfpy.automation.history import last_runs, recorded_runs
 from odfpy.automation.lock import SchedulerLock
@@ -31,6 +32,7 @@ from odfpy.data.duration import Duration
 from odfpy.errors import DatasetNotFound
 
 PATIENCE = 300.0
+KILLS = examples(8, 20)
 EACH_SECOND = DatasetSchedule(pull=Trigger(every=Duration(1)))
 NEVER = DatasetSchedule(pull=Trigger(cron="0 0 1 1 *"))
 
@@ -120,7 +122,7 @@ def slow(workspace: Workspace) -> Workspace:
     return workspace
 
 
-def test_killed_twenty_times_at_any_point_each_run_is_recorded_once(workspace: Workspace, tmp_path: Path) -> None:
+def test_killed_at_any_point_many_times_each_run_is_recorded_once(workspace: Workspace, tmp_path: Path) -> None:
     dice = random.Random(7)
     for name in (POLLED, PUSHED):
         job = {"verify": VerifyTrigger(every=Duration(1), integrity_only=True)}
@@ -130,7 +132,7 @@ def test_killed_twenty_times_at_any_point_each_run_is_recorded_once(workspace: W
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as zygote:
         assert zygote.stdin
         assert zygote.stdout
-        for number in range(20):
+        for number in range(KILLS):
             put_file(workspace, number)
             zygote.stdin.write("go\n")
             zygote.stdin.flush()
@@ -148,7 +150,7 @@ def test_killed_twenty_times_at_any_point_each_run_is_recorded_once(workspace: W
     assert set(begun) <= counts.keys(), "none is lost"
     assert SchedulerState(workspace.odf / "automation").unfinished() == []
     again(workspace, POLLED)
-    assert workspace.datasets.summary(POLLED).num_records == 20, "each file was taken in once"
+    assert workspace.datasets.summary(POLLED).num_records == KILLS, "each file was taken in once"
     for name in (POLLED, PUSHED):
         times = sorted((row["started_at"], row["at"]) for row in rows if row["dataset"] == name)
         assert all(before[1] <= after[0] for before, after in pairwise(times)), "one at a time"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.examples import examples
 from support.processes.writers import SLICES, slice_file, write_dataset, write_for_ever
 
 from odfpy.chain.events import AddData
@@ -21,7 +22,7 @@ from odfpy.chain.stores.object_store import LocalObjectStore
 from odfpy.chain.stores.ref_store import HEAD, LocalRefStore
 from odfpy.data.multihash import Multihash
 
-KILLS = 40
+KILLS = examples(15, 40)
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_killed_at_any_line(die: Callable[[Path, int], int], tmp_path: Path):
 def test_killed_at_any_time(tmp_path: Path):
     context = multiprocessing.get_context("spawn")
     rng = random.Random(2)
-    for attempt in range(6):
+    for attempt in range(examples(3, 6)):
         folder = tmp_path / str(attempt)
         process = context.Process(target=write_for_ever, args=(folder,))
         process.start()

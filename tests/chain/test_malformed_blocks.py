@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.chains.values import blocks
+from support.examples import examples
 from support.fixtures import KAMU
 from support.processes.limits import run_limited
 
@@ -99,7 +100,7 @@ def test_ten_thousand_mutated_blocks():
     assert 500 < read < 9_500, "mutations should neither all be harmless nor all be noticed"
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(80, 300))
 @given(blocks, st.data())
 def test_mutated_random_blocks(original: MetadataBlock, data: st.DataObject):
     encoded = encode_block(original)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.examples import examples
 
 from odfpy.chain.stores.object_store import LocalObjectStore, MemoryObjectStore, ObjectStore
 from odfpy.data.multihash import Multihash
@@ -30,7 +31,7 @@ class LocalMachine(ObjectStoreMachine):
 
 
 TestLocalAgainstTheModel = LocalMachine.TestCase
-TestLocalAgainstTheModel.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestLocalAgainstTheModel.settings = settings(max_examples=examples(20, 60), stateful_step_count=25, deadline=None)
 
 
 @pytest.fixture

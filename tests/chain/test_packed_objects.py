@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from odfpy.chain.stores.object_store import ObjectStore
 from odfpy.chain.stores.packed_objects import FRAME, PackedObjectStore, PackingObjectStore
@@ -93,7 +94,7 @@ def test_a_writer_that_was_killed_leaves_nothing_after_a_clean(tmp_path: Path) -
     assert [path.name for path in (tmp_path / "packed").iterdir()] == [str(Multihash.of(TEXT))]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(15, 40))
 @given(st.integers(0, 3 * FRAME), st.lists(st.tuples(st.integers(0, 3 * FRAME), st.integers(0, 2 * FRAME)), max_size=5))
 def test_any_range_is_that_of_the_content(
     tmp_path_factory: pytest.TempPathFactory, size: int, ranges: list[tuple[int, int]]
@@ -108,7 +109,7 @@ def test_any_range_is_that_of_the_content(
         assert stream.seek(0, os.SEEK_END) == size
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20, 60))
 @given(st.data())
 def test_no_damage_gives_other_bytes(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     store = PackedObjectStore(tmp_path_factory.mktemp("packed"))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
+from support.chains.workspaces import copied
 from support.processes.terminal import PATIENCE, start
 
 from odfpy.chain.encoding import load_snapshots
@@ -62,23 +66,36 @@ NOTHING = (
 )
 
 
-@pytest.fixture
-def polled(workspace: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def polled(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The workspace, with a dataset that is pulled from a file that has nothing new."""
-    (tmp_path / "rows.csv").write_text("id,name\n1,a\n")
-    found = Workspace.open(workspace)
-    found.add(load_snapshots(POLLED.format(path=tmp_path / "rows.csv"), "manifest"))
+    folder = tmp_path_factory.mktemp("polled")
+    (folder / "rows.csv").write_text("id,name\n1,a\n")
+    found = copied(Workspace.open(prepared), folder / "workspace")
+    found.add(load_snapshots(POLLED.format(path=folder / "rows.csv"), "manifest"))
     assert [result.error for result in found.pull(["com.example.polled"])] == [None]
-    return workspace
+    return found.root
 
 
-def imported(workspace: Path, command: str) -> set[str]:
-    """The modules that a command has imported at its end; its words are at spaces, or at a slash if it has one."""
-    words = command.split("/", 1) if command == COUNT else command.split()
-    process = start(*words, cwd=workspace, flags=("-X", "importtime"))
-    _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, err
-    return {line.rpartition("|")[2].strip() for line in err.splitlines()}
+@pytest.fixture(scope="module")
+def imported(polled: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], set[str]]:
+    """Tells the modules that a command has imported at its end; each runs once, in a workspace of its own.
+
+    Its words are at spaces, or at a slash if it is the query.
+    """
+
+    @cache
+    def of(command: str) -> set[str]:
+        folder = tmp_path_factory.mktemp("imported")
+        shutil.copytree(polled, folder / "workspace")
+        (folder / "new.ndjson").write_text(LINE)
+        words = command.split("/", 1) if command == COUNT else command.replace("{folder}", str(folder)).split()
+        process = start(*words, cwd=folder / "workspace", flags=("-X", "importtime"))
+        _, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, err
+        return {line.rpartition("|")[2].strip() for line in err.splitlines()}
+
+    return of
 
 
 @pytest.mark.parametrize(
@@ -103,10 +120,9 @@ def imported(workspace: Path, command: str) -> set[str]:
     ],
 )
 def test_a_command_loads_only_the_libraries_it_needs(
-    command: str, loaded: set[str], polled: Path, tmp_path: Path
+    command: str, loaded: set[str], imported: Callable[[str], set[str]]
 ) -> None:
-    (tmp_path / "new.ndjson").write_text(LINE)
-    assert imported(polled, command.replace("{folder}", str(tmp_path))) & LIBRARIES == loaded
+    assert imported(command) & LIBRARIES == loaded
 
 
 @pytest.mark.parametrize(
@@ -126,7 +142,6 @@ def test_a_command_loads_only_the_libraries_it_needs(
     ],
 )
 def test_a_command_does_not_load_modules_of_others(
-    command: str, spared: set[str], polled: Path, tmp_path: Path
+    command: str, spared: set[str], imported: Callable[[str], set[str]]
 ) -> None:
-    (tmp_path / "new.ndjson").write_text(LINE)
-    assert imported(polled, command.replace("{folder}", str(tmp_path))) & spared == set()
+    assert imported(command) & spared == set()

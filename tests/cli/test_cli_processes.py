@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -138,6 +139,7 @@ def test_a_second_writer_is_told_of_the_first_and_changes_nothing(workspace: Pat
     lock = workspace / ".odf" / "run" / "locks"
     while not any(f"pid {first.pid}" in path.read_text() for path in lock.glob("*")):
         assert first.poll() is None, "it waits for its input"
+        time.sleep(0.01)
     head = Workspace.open(workspace).datasets.summary("com.example.rates").head
     for command in ("pull com.example.rates", "rename com.example.rates x", "delete com.example.rates --yes --force"):
         code, out, err = odf(*command.split(), cwd=workspace)
@@ -156,12 +158,14 @@ def test_a_writer_waits_for_another_one(workspace: Path) -> None:
     lock = workspace / ".odf" / "run" / "locks"
     while not any(f"pid {first.pid}" in path.read_text() for path in lock.glob("*")):
         assert first.poll() is None, "it waits for its input"
+        time.sleep(0.01)
     code, _, err = odf("pull", "com.example.rates", "--wait", "1s", cwd=workspace)
     assert (code, f"by another process (pid {first.pid}" in err) == (1, True)
     (workspace / "more.ndjson").write_text(LINE.replace("9", "20"))
     second = start("ingest", "com.example.rates", "more.ndjson", "--wait", "5m", cwd=workspace)
     while not is_at_a_lock(second.pid, lock):
         assert second.poll() is None, "it waits for the first"
+        time.sleep(0.01)
     _, err = first.communicate(LINE, timeout=PATIENCE)
     assert (first.returncode, "updated, 1 record" in err) == (0, True)
     _, err = second.communicate(timeout=PATIENCE)
@@ -189,6 +193,7 @@ def test_ctrl_c_while_waiting_for_input(workspace: Path) -> None:
     process = start("ingest", "com.example.rates", "--stdin", cwd=workspace)
     while not list((workspace / ".odf" / "run" / "scratch").glob("*/stdin")):
         assert process.poll() is None
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (130, "", INTERRUPTED)
@@ -221,7 +226,8 @@ def test_ctrl_c_at_a_step_of_the_start_or_the_end(step: str, code: int, told: st
     assert (done.returncode, done.stderr) == (code, told)
 
 
-@pytest.mark.parametrize("moment", [0.0, 0.2, 0.4, 0.6])
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("moment", [0.2, 0.6, 0.0, 0.4])
 def test_ctrl_c_at_any_moment_leaves_nothing_half_made(moment: float, workspace: Path) -> None:
     """Later moments fall into imports, the merge, the commit of one of the files, or come too late."""
     for number in range(3):
@@ -374,7 +380,7 @@ def test_ctrl_c_ends_the_query_and_not_the_shell(workspace: Path) -> None:
 
 def test_ctrl_c_ends_a_query_inside_of_native_code(workspace: Path) -> None:
     with terminal(*SHELL, "-c", DEAF, cwd=workspace, NO_COLOR="1") as command:
-        command.wait_for_work(3)
+        command.wait_for_work(2)
         command.interrupt(until="interrupted")
         assert command.wait() == 130
         assert "Traceback" not in command.plain

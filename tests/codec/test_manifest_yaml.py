@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.processes.limits import run_limited
 
 from odfpy.codec.yaml import load_documents
@@ -132,7 +133,7 @@ def test_nesting_has_a_limit():
         load("[" * 101 + "]" * 101)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(80, 300))
 @given(st.text(st.sampled_from("ab: -[]{}#&*!|>'\"%@`\n\t\\?,~\x00\ud800\u2028é1.0"), max_size=60))
 def test_random_text_is_read_or_refused(text: str):
     problem = ""

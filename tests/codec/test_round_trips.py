@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.chains.values import EVENT_KINDS, attributes, blocks_with, json_values, snapshots, texts
+from support.examples import examples
 
 from odfpy.chain.block import DatasetSnapshot, MetadataBlock
 from odfpy.chain.encoding import decode_block, dump_snapshot, encode_block, load_snapshots
@@ -24,7 +25,7 @@ def through_yaml(tree: Any) -> Any:
 
 
 @EVERY_KIND
-@settings(max_examples=50)
+@settings(max_examples=examples(20, 50))
 @given(data=st.data())
 def test_flatbuffer_of_a_block(kind: type, data: st.DataObject):
     block = data.draw(blocks_with(kind))
@@ -35,7 +36,7 @@ def test_flatbuffer_of_a_block(kind: type, data: st.DataObject):
 
 
 @EVERY_KIND
-@settings(max_examples=50)
+@settings(max_examples=examples(20, 50))
 @given(data=st.data())
 def test_tree_of_a_block(kind: type, data: st.DataObject):
     block = data.draw(blocks_with(kind))
@@ -57,13 +58,13 @@ def test_yaml_of_a_snapshot(snapshot: DatasetSnapshot):
     assert load_snapshots(dump_snapshot(snapshot), "test") == [snapshot]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(80, 300))
 @given(json_values)
 def test_yaml_of_any_tree(tree: Any):
     assert through_yaml([tree]) == [tree]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(80, 300))
 @given(st.recursive(texts, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=6))
 def test_yaml_of_any_text_at_any_place(tree: Any):
     assert through_yaml([tree]) == [tree]

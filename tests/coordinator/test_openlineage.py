@@ -14,7 +14,7 @@ import attr
 import pytest
 from openlineage.client import event_v2, facet_v2
 from openlineage.client.serde import Serde
-from support.chains.workspaces import FOLDER, QUERY, derivative, feed, root, workspace_with
+from support.chains.workspaces import FOLDER, QUERY, copied, derivative, feed, root, workspace_with
 from support.servers.webhooks import WebhookReceiver, receiving
 
 from odfpy.coordinator.storage.results import PullOutcome
@@ -30,15 +30,22 @@ def receiver() -> Iterator[WebhookReceiver]:
         yield receiver
 
 
-@pytest.fixture
-def workspace(tmp_path: Path, receiver: WebhookReceiver) -> Workspace:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory, receiver: WebhookReceiver) -> Workspace:
     found = workspace_with(
-        tmp_path, root("com.example.rates", LEDGER), derivative("com.example.upper", "com.example.rates")
+        tmp_path_factory.mktemp("prepared"),
+        root("com.example.rates", LEDGER),
+        derivative("com.example.upper", "com.example.rates"),
     )
     feed(found, "com.example.rates", "1 a", "2 b", "3 c")
     found.config.set("openLineage.url", receiver.url.partition("/hook")[0])
     found.config.set("openLineage.namespace", "my-data")
     return found
+
+
+@pytest.fixture
+def workspace(prepared: Workspace, tmp_path: Path) -> Workspace:
+    return copied(prepared, tmp_path)
 
 
 def received(receiver: WebhookReceiver) -> list[dict[str, Any]]:

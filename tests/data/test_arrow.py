@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.arrow_limits import as_far_as_arrow_can
 from support.chains.random_schemas import data_types, schemas
+from support.examples import examples
 
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.arrow import (
@@ -172,7 +173,7 @@ def arrays(draw: st.DrawFn, rows: int, depth: int = 2) -> pa.Array:
     return made.from_arrays(pa.array(starts, wide), pa.array(sizes, wide), items, mask=mask)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60, 200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), st.integers(0, 4))
 def test_plain_arrays_have_the_same_values(data, rows):
     array = data.draw(arrays(rows))

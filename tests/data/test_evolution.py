@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.chains.random_schemas import schemas
+from support.examples import examples
 
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.schemas import schema as odf
@@ -156,7 +157,7 @@ def test_a_schema_may_follow_itself(old):
     assert extend_with(old, old) == old
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10, 30), deadline=None)
 @given(st.data())
 def test_grown_schemas_may_follow_and_the_way_back_is_closed(data):
     old = data.draw(schemas())
@@ -167,7 +168,7 @@ def test_grown_schemas_may_follow_and_the_way_back_is_closed(data):
             check_evolution(new, old)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10, 30), deadline=None)
 @given(st.data())
 def test_evolution_is_transitive(data):
     first = data.draw(schemas())
@@ -176,7 +177,7 @@ def test_evolution_is_transitive(data):
     check_evolution(first, third)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10, 30), deadline=None)
 @given(st.data())
 def test_extending_is_an_evolution_that_has_all_of_the_slice(data):
     old = data.draw(schemas())

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.queries import changelogs
 from support.queries.changelogs import DAY, A, Event, logs, moment, offsets_of, sql_table
 from support.queries.version_logs import LOGS
@@ -30,13 +31,13 @@ def found(log, projection):
         return sorted(offset for batch in batches for offset in batch.column(0).to_pylist())
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(10, 25))
 @given(logs(), KEYS)
 def test_the_current_state(log, key):
     assert found(log, Projection(key)) == offsets_of(changelogs.current(log, keyed=key is not None))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(15, 40))
 @given(logs(), KEYS, st.integers(0, 6))
 def test_what_held_at_a_time(log, key, day):
     wanted = offsets_of(changelogs.as_of(log, day, keyed=key is not None))

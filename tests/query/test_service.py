@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.chains.workspaces import feed, root, workspace_with
+from support.examples import examples
 from support.queries.changelogs import Event, as_at, as_of, current, offsets_of
 
 from odfpy.chain.block import HashedBlock
@@ -269,7 +270,7 @@ def simple_queries(draw: st.DrawFn) -> tuple[str, str]:
     return text(), text("1 = 1")
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(8, 25))
 @given(simple_queries(), st.integers(0, 3), st.none() | st.integers(0, 9))
 def test_every_way_gives_the_same_rows(
     workspace: Workspace, texts: tuple[str, str], skip: int, limit: int | None

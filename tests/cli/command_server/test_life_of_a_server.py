@@ -120,6 +120,7 @@ def test_it_ends_without_its_socket(own_servers: CommandServers, workspace: Path
     wait_until(lambda: has_ended(server))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_command_after_its_end_runs_itself_and_starts_another(
     own_servers: CommandServers, workspace: Path, number: signal.Signals
@@ -155,6 +156,7 @@ def test_it_ends_with_its_session(own_servers: CommandServers, workspace: Path) 
 # --- Its code --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("change", ["touch", "replace", "remove"])
 def test_changed_code_is_not_run_by_an_old_server(
     own_servers: CommandServers, workspace: Path, tmp_path: Path, change: str

@@ -12,6 +12,7 @@ import pytest
 from cli.conftest import Odf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.ingest.inferable import REFUSED, WORKING
 from support.ingest.new_from import comes_as_shown, folder, inside
 
@@ -47,7 +48,7 @@ CELLS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12, 60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_table_comes_as_shown_or_is_refused(
     data: st.DataObject, odf: Odf, tmp_path_factory: pytest.TempPathFactory
@@ -76,7 +77,7 @@ VALUES = st.recursive(
 NAMES = st.sampled_from(["id", "event_time", "date", "op", "offset", "a b", "a.b", "ä", "", "ID"])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10, 40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     records=st.lists(st.dictionaries(NAMES, VALUES, max_size=4), min_size=1, max_size=4),
     file=st.sampled_from(["a.json", "a.ndjson"]),

@@ -9,6 +9,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -356,6 +357,7 @@ def test_ctrl_c_leaves_nothing(place: list[str], workspace: Path) -> None:
     wait_until_interruptible(process)
     while not is_under_way(workspace):
         assert process.poll() is None
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err.count("Traceback")) == (130, 0)
@@ -368,6 +370,7 @@ def test_what_a_killed_export_leaves_is_removed_by_the_next(odf: Odf, workspace:
     process = start("export", *DF, "-c", query, "--to", "x.csv", cwd=workspace)
     while not is_under_way(workspace):
         assert process.poll() is None
+        time.sleep(0.01)
     assert odf("export", NAME, "--to", "other.csv").code == 0
     assert len(left_over(workspace)) == 1, "what another export is at work on stays"
     process.kill()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -44,21 +46,60 @@ def printed(process: subprocess.Popen[str], last: str = "q1_fractions.sql") -> l
     return lines
 
 
-def wait_for_end_of(pids: list[int]) -> None:
-    """Return when there is none of some processes any more, which may be children of others."""
+def have_ended(pids: list[int]) -> bool:
+    """Wait for the end of some processes, which may be children of others; return whether it came."""
     for pid in pids:
         try:
             descriptor = os.pidfd_open(pid)
         except ProcessLookupError:
             continue
         try:
-            assert select.select([descriptor], [], [], 60)[0] == [descriptor]
+            if select.select([descriptor], [], [], 60)[0] != [descriptor]:
+                return False
         finally:
             os.close(descriptor)
+    return True
 
 
-def test_what_is_printed_works_in_a_second_shell_and_sigterm_ends_all(tmp_path: Path) -> None:
-    with demo(tmp_path / "web") as process:
+@dataclass(frozen=True)
+class Killed:
+    """What a demo has left that was killed.
+
+    Attributes:
+        folder: its folder.
+        authority: the certificate of its authority.
+        last_line: the last line that it had printed.
+        has_ended: whether all of its processes have.
+    """
+
+    folder: Path
+    authority: bytes
+    last_line: str
+    has_ended: bool
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    """A demo that was killed; to start one takes long."""
+    folder = tmp_path_factory.mktemp("demo") / "web"
+    with demo(folder) as process:
+        last = printed(process)[-1]
+        started = descendants(process.pid)
+        assert len(started) >= 5
+        process.kill()
+        has_ended = have_ended(started)
+    return Killed(folder, (folder / "keys" / "ca.pem").read_bytes(), last, has_ended)
+
+
+def test_no_relay_outlives_the_command_that_is_killed(killed: Killed) -> None:
+    assert killed.last_line.startswith("odf web sql")
+    assert killed.has_ended
+
+
+def test_what_is_printed_works_in_a_second_shell_and_sigterm_ends_all(killed: Killed, tmp_path: Path) -> None:
+    """Also in a folder that was used before, whose keys stay."""
+    folder = shutil.copytree(killed.folder, tmp_path / "web")
+    with demo(folder) as process:
         lines = printed(process)
         exports = [line for line in lines if line.startswith("export ")]
         [asked, *_] = [line for line in lines if "q1_percent.sql" in line]
@@ -77,19 +118,8 @@ def test_what_is_printed_works_in_a_second_shell_and_sigterm_ends_all(tmp_path: 
         assert len(started) >= 5
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-        wait_for_end_of(started)
-
-
-def test_no_relay_outlives_the_command_that_is_killed_and_the_folder_is_used_again(tmp_path: Path) -> None:
-    keys = []
-    for _ in range(2):
-        with demo(tmp_path / "web") as process:
-            assert printed(process)[-1].startswith("odf web sql")
-            started = descendants(process.pid)
-            process.kill()
-            wait_for_end_of(started)
-        keys.append((tmp_path / "web" / "keys" / "ca.pem").read_bytes())
-    assert keys[0] == keys[1]
+        assert have_ended(started)
+    assert (folder / "keys" / "ca.pem").read_bytes() == killed.authority
 
 
 def test_a_folder_with_other_files_stays_as_it_is(odf: Odf, tmp_path: Path) -> None:

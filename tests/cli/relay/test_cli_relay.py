@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import Odf
+from support.chains.workspaces import copied
 from support.federation.documents import document
 from support.servers.certificates import self_signed
 
+from odfpy.cli.app import run
 from odfpy.coordinator.workspace import Workspace
 from odfpy.federation.identity import RelayIdentity
 from odfpy.federation.model.certificates import CertificateFacts, load_pem
@@ -23,10 +25,40 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return found
 
 
+@pytest.fixture(scope="module")
+def initialized(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace with a relay."""
+    found = Workspace.init(tmp_path_factory.mktemp("initialized"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(found.root)
+        assert run(["relay", "init", "na"]) == 0
+    return found
+
+
+@pytest.fixture(scope="module")
+def applied(initialized: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """The workspace with the relay, to which its documents were applied."""
+    found = copied(initialized, tmp_path_factory.mktemp("applied"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(found.root)
+        assert run(["relay", "apply", "-f", "web"]) == 0
+    return found
+
+
 @pytest.fixture
-def relay(odf: Odf, workspace: Workspace) -> Workspace:
-    assert odf("relay", "init", "na").code == 0
-    return workspace
+def relay(initialized: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A copy of it, which is the current folder."""
+    found = copied(initialized, tmp_path / "workspace")
+    monkeypatch.chdir(found.root)
+    return found
+
+
+@pytest.fixture
+def applied_relay(applied: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A copy of it, which is the current folder."""
+    found = copied(applied, tmp_path / "workspace")
+    monkeypatch.chdir(found.root)
+    return found
 
 
 def test_from_nothing_to_a_relay_whose_sources_answer(odf: Odf, workspace: Workspace) -> None:
@@ -138,8 +170,8 @@ def test_certificates(odf: Odf, relay: Workspace) -> None:
         (("log", "-n", "x"), "--num"),
     ],
 )
-def test_what_makes_no_sense(odf: Odf, relay: Workspace, arguments: tuple[str, ...], says: str) -> None:
-    odf("relay", "apply", "-f", "web")
+@pytest.mark.usefixtures("applied_relay")
+def test_what_makes_no_sense(odf: Odf, arguments: tuple[str, ...], says: str) -> None:
     outcome = odf("relay", *arguments)
     assert outcome.code in (1, 2)
     assert says in outcome.says

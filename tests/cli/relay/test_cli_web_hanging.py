@@ -180,7 +180,7 @@ def test_ctrl_c_while_the_relay_that_is_asked_hangs(
 # --- The end of the time ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("hangs_at", ["the question", "the first rows", "more rows"])
 @pytest.mark.parametrize("is_required", [False, True])
 def test_who_hangs_until_the_time_is_over_is_named_and_the_others_answer(

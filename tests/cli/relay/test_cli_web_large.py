@@ -48,7 +48,7 @@ def test_a_billion_rows_are_printed_as_they_come(keys: tuple[str, ...], folder: 
     query = f"SELECT a.id AS x, b.id AS y, c.id AS z {BILLION}"
     process = start("web", "sql", query, *keys, "-o", form, "--timeout", "280", cwd=folder)
     assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(100_000)]
+    lines = [process.stdout.readline() for _ in range(20_000)]
     assert lines[0].startswith(first)
     assert all(lines)
     process.stdout.close()
@@ -71,7 +71,7 @@ def test_answers_have_no_end_only_as_long_as_they_have_time_and_memory(web: Serv
     with (
         pytest.raises(QueryTimedOut),
         asked.sql(
-            f"SELECT count(*) AS n {BILLION} WHERE CAST(a.id * b.id + c.id AS VARCHAR) LIKE '%7%3%1'", seconds=4
+            f"SELECT count(*) AS n {BILLION} WHERE CAST(a.id * b.id + c.id AS VARCHAR) LIKE '%7%3%1'", seconds=2
         ) as answer,
     ):
         answer.to_arrow()

@@ -10,11 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from cli.conftest import Odf, Outcome
 from deltalake import write_deltalake
+from support.chains.workspaces import copied
 from support.processes.terminal import terminal
 from support.servers.azure import azure_containers
 from support.servers.serving import ask, serving
 from support.servers.static_server import static_server
 
+from odfpy.cli.app import run
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 from odfpy.repository.credentials import Credentials, server_of
@@ -23,9 +25,19 @@ from odfpy.sharing.sharing import Sharing
 ROWS = pa.table({"id": [1, 2]})
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace with the database of sharing, in which is nothing: its migrations take longer than most tests."""
+    made = Workspace.init(tmp_path_factory.mktemp("empty"))
+    assert run(["-w", str(made.root), "share", "list", "-q"]) == 0
+    assert (made.odf / "sharing.db").exists()
+    return made
+
+
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    Workspace.init(tmp_path / "workspace")
+def workspace(empty: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, which is the current folder."""
+    copied(empty, tmp_path / "workspace")
     monkeypatch.chdir(tmp_path / "workspace")
     return tmp_path / "workspace"
 

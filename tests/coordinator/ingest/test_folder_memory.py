@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.chains.workspaces import FOLDER, workspace_with
+from support.chains.workspaces import FOLDER, copied, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.ingest.ingest import ingest_file
@@ -21,14 +21,19 @@ NAME = "com.example.folder"
 AGAIN = "`odf pull --force` ingests all files again"
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A workspace whose source has taken in two files."""
-    made = workspace_with(tmp_path, FOLDER)
+    made = workspace_with(tmp_path_factory.mktemp("prepared"), FOLDER)
     write(made, "tx_01.csv", 1)
     write(made, "tx_07.csv", 7)
     assert pull(made).num_records == 2
     return made
+
+
+@pytest.fixture
+def workspace(prepared: Workspace, tmp_path: Path) -> Workspace:
+    return copied(prepared, tmp_path)
 
 
 def write(workspace: Workspace, name: str, number: int) -> Path:

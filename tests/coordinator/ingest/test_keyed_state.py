@@ -6,11 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
-from support.chains.workspaces import feed, root, rows, workspace_with
+from support.chains.workspaces import copied, feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace
@@ -33,13 +35,23 @@ def is_up_to_date(workspace: Workspace, name: str = "root") -> bool:
     return str(workspace.storage.get(name).state.head).encode() in (keys_of(workspace, name) / "index").read_bytes()
 
 
-def filled(folder: Path, merge: str) -> Workspace:
-    """A dataset with three slices."""
-    workspace = workspace_with(folder, root(merge=merge))
-    feed(workspace, "root", "1 a", "2 b", "3 c", "4 d")
-    feed(workspace, "root", "1 a", "2 changed", "5 e", day=2)
-    feed(workspace, "root", "2 again", "3 c", "6 f", day=3)
-    return workspace
+Filled = Callable[[Path, str], Workspace]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
+    """Makes a workspace with a dataset of three slices, in a folder and with a strategy: a copy of the first one."""
+
+    @cache
+    def first(merge: str) -> Workspace:
+        workspace = workspace_with(tmp_path_factory.mktemp("filled"), root(merge=merge))
+        feed(workspace, "root", "1 a", "2 b", "3 c", "4 d")
+        feed(workspace, "root", "1 a", "2 changed", "5 e", day=2)
+        feed(workspace, "root", "2 again", "3 c", "6 f", day=3)
+        assert is_up_to_date(workspace)
+        return workspace
+
+    return lambda folder, merge: copied(first(merge), folder)
 
 
 def goes_on(workspace: Workspace) -> list[str]:
@@ -65,7 +77,9 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 
 @STRATEGIES
-def test_it_is_extended_with_each_commit(merge: str, tmp_path: Path, expected: dict[str, list[str]]) -> None:
+def test_it_is_extended_with_each_commit(
+    merge: str, filled: Filled, tmp_path: Path, expected: dict[str, list[str]]
+) -> None:
     workspace = workspace_with(tmp_path, root(merge=merge))
     for day in (1, 2, 3):
         feed(workspace, "root", f"{day} a", day=day)
@@ -102,7 +116,9 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 @STRATEGIES
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_index_is_made_again(damage: str, merge: str, tmp_path: Path, expected: dict[str, list[str]]) -> None:
+def test_a_damaged_index_is_made_again(
+    damage: str, merge: str, filled: Filled, tmp_path: Path, expected: dict[str, list[str]]
+) -> None:
     workspace = filled(tmp_path, merge)
     DAMAGE[damage](keys_of(workspace))
     assert goes_on(workspace) == expected[merge]
@@ -124,7 +140,7 @@ def test_an_index_that_is_behind_catches_up(merge: str, tmp_path: Path, expected
 
 @STRATEGIES
 def test_the_index_of_another_dataset_is_not_believed(
-    merge: str, tmp_path: Path, expected: dict[str, list[str]]
+    merge: str, filled: Filled, tmp_path: Path, expected: dict[str, list[str]]
 ) -> None:
     workspace = filled(tmp_path / "this", merge)
     other = workspace_with(tmp_path / "other", root(merge=merge))
@@ -153,7 +169,7 @@ def test_a_head_that_went_back_takes_the_index_with_it(merge: str, tmp_path: Pat
 
 @STRATEGIES
 def test_a_cache_that_cannot_be_written_is_done_without(
-    merge: str, tmp_path: Path, expected: dict[str, list[str]]
+    merge: str, filled: Filled, tmp_path: Path, expected: dict[str, list[str]]
 ) -> None:
     workspace = filled(tmp_path, merge)
     keys = keys_of(workspace)
@@ -164,7 +180,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(
     assert keys.is_file()
 
 
-def test_a_change_of_the_source_changes_what_is_looked_up(tmp_path: Path) -> None:
+def test_a_change_of_the_source_changes_what_is_looked_up(filled: Filled, tmp_path: Path) -> None:
     workspace = filled(tmp_path, LEDGER)
     before = rows(workspace, "root")
     workspace.add(load_snapshots(root(merge=UPSERT), "manifest"), replace=True)
@@ -191,7 +207,7 @@ def test_a_key_may_come_with_the_rows_that_are_merged_by_it(merge: str, tmp_path
     assert rows(workspace, "root") == ["+A 1 a", "+A 2 b", *came[merge]]
 
 
-def test_a_deleted_dataset_leaves_no_index(tmp_path: Path) -> None:
+def test_a_deleted_dataset_leaves_no_index(filled: Filled, tmp_path: Path) -> None:
     workspace = filled(tmp_path, LEDGER)
     keys = keys_of(workspace)
     workspace.datasets.delete(["root"])
@@ -207,7 +223,7 @@ def test_an_index_that_a_killed_ingest_left_half_written_is_made_again(tmp_path:
     known = set(keys.iterdir())
     process = subprocess.Popen([sys.executable, "-m", "odfpy", "ingest", "root", "new.ndjson"], cwd=tmp_path)
     while process.poll() is None and set(keys.iterdir()) == known:
-        pass  # until it begins to write the index, which it does when the commit is done
+        time.sleep(0.001)  # until it begins to write the index, which it does when the commit is done
     process.send_signal(signal.SIGKILL)
     process.wait()
     feed(workspace, "root", "1 x", "2 b", "3 y", day=2)

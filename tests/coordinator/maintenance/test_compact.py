@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.chains.workspaces import derivative, feed, root, rows, workspace_with
+from support.examples import examples
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import AddData, DataSlice, MetadataEvent, SetDataSchema, SetInfo, SourceState
@@ -159,7 +160,7 @@ A, ROW, WORDS = Step(source="a"), Step(rows=1), Step(words="x")
 WIDE = CompactOptions(1000, 10**9)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(6, 20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS, OPTIONS)
 @example([Step(), A, ROW, WORDS, A], CompactOptions(1, 5000)).via("the last block says what the merged one says")
 @example([A, ROW, Step(words="y"), A, ROW, WORDS, A], WIDE).via("and so does the one before")

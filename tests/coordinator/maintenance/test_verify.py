@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.chains.workspaces import derivative, feed, root, workspace_with
+from support.chains.workspaces import copied, derivative, feed, root, workspace_with
 from support.engine.reference_datafusion import ReferenceDataFusion
 from support.fixtures import KAMU
 
@@ -25,14 +25,19 @@ from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import ReplayMismatch
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    workspace = workspace_with(tmp_path, root(), derivative())
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    workspace = workspace_with(tmp_path_factory.mktemp("prepared"), root(), derivative())
     feed(workspace, "root", "1 a", "2 b", "3 c")
     assert [result.error for result in workspace.pull(all=True)] == [None, None]
     feed(workspace, "root", "2 B", "3 c", day=2)
     assert [result.error for result in workspace.pull(all=True)] == [None, None]
     return workspace
+
+
+@pytest.fixture
+def workspace(prepared: Workspace, tmp_path: Path) -> Workspace:
+    return copied(prepared, tmp_path)
 
 
 def findings(workspace: Workspace, name: str, *, integrity_only: bool = False) -> list[Finding]:
@@ -107,13 +112,19 @@ def test_recursive_verification_takes_inputs_first(workspace: Workspace) -> None
     assert [str(report.handle) for report in reports] == ["root", "derived"]
 
 
-@pytest.fixture
-def reference(tmp_path: Path) -> Workspace:
-    workspace = Workspace.init(tmp_path / "reference")
+@pytest.fixture(scope="module")
+def pulled(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """All datasets of the reference."""
+    workspace = Workspace.init(tmp_path_factory.mktemp("pulled"))
     names = sorted(path.name for path in KAMU.iterdir() if (path / "refs").is_dir())
     results = list(workspace.pull([str(KAMU / name) for name in names]))
     assert [result.error for result in results] == [None] * len(names)
     return workspace
+
+
+@pytest.fixture
+def reference(pulled: Workspace, tmp_path: Path) -> Workspace:
+    return copied(pulled, tmp_path / "reference")
 
 
 def test_datasets_of_the_reference_verify_by_replay(reference: Workspace) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.chains.workspaces import derivative, feed, root, workspace_with
+from support.chains.workspaces import copied, derivative, feed, root, workspace_with
 
 from odfpy.cli.app import run
 from odfpy.coordinator.storage.results import PullOutcome
@@ -31,21 +31,35 @@ class Keeping(DataFusionEngine):
         return super().transform(request)
 
 
-@pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> Keeping:
+def keep(patch: pytest.MonkeyPatch) -> Keeping:
+    """Let workspaces use such an engine."""
     engine = Keeping()
-    monkeypatch.setattr(EngineRegistry, "standard", lambda *_, **__: EngineRegistry({"datafusion": lambda: engine}))
+    patch.setattr(EngineRegistry, "standard", lambda *_, **__: EngineRegistry({"datafusion": lambda: engine}))
     return engine
 
 
-@pytest.fixture
-def workspace(engine: Keeping, tmp_path: Path) -> Workspace:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A derivative that has been pulled three times, and another one."""
-    made = workspace_with(tmp_path / "w", root(merge="{kind: Append}"), derivative(), derivative("other"))
-    for day in (1, 2, 3):
-        feed(made, "root", f"{day}1 a", f"{day}2 b", day=day)
-        assert [result.outcome for result in made.pull(["derived", "other"])] == [PullOutcome.UPDATED] * 2
+    with pytest.MonkeyPatch.context() as patch:
+        keep(patch)
+        folder = tmp_path_factory.mktemp("prepared")
+        made = workspace_with(folder, root(merge="{kind: Append}"), derivative(), derivative("other"))
+        for day in (1, 2, 3):
+            feed(made, "root", f"{day}1 a", f"{day}2 b", day=day)
+            assert [result.outcome for result in made.pull(["derived", "other"])] == [PullOutcome.UPDATED] * 2
     return made
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Keeping:
+    return keep(monkeypatch)
+
+
+@pytest.fixture
+def workspace(prepared: Workspace, engine: Keeping, tmp_path: Path) -> Workspace:
+    del engine
+    return copied(prepared, tmp_path / "w")
 
 
 def checkpoints(workspace: Workspace, name: str = "derived") -> list[Path]:

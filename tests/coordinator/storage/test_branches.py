@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,9 +42,20 @@ def made(tmp_path: Path, merge: str) -> Workspace:
     return workspace
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the workspace that most tests begin with, and of its user."""
+    folder = tmp_path_factory.mktemp("prepared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        made(folder, UPSERT)
+    return folder
+
+
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return made(tmp_path, UPSERT)
+def workspace(prepared: Path, tmp_path: Path) -> Workspace:
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+    return Workspace.open(tmp_path / "workspace")
 
 
 def stage(workspace: Workspace, *lines: str, branch: str = "staging") -> PullResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -35,11 +36,20 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "config" / "odf"
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a workspace, and the configuration of the new user who has made it."""
+    folder = tmp_path_factory.mktemp("prepared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        feed(workspace_with(folder / "workspace", root()), "root", "1 a", "2 b")
+    return folder
+
+
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    workspace = workspace_with(tmp_path / "workspace", root())
-    feed(workspace, "root", "1 a", "2 b")
-    return workspace
+def workspace(prepared: Path, tmp_path: Path) -> Workspace:
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+    return Workspace.open(tmp_path / "workspace")
 
 
 def names(workspace: Workspace, ref: str = "root") -> set[tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.chains.workspaces import feed, root, rows, workspace_with
+from support.chains.workspaces import copied, feed, root, rows, workspace_with
 
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.stores.ref_store import HEAD
@@ -17,14 +17,19 @@ from odfpy.repository.reference_transfer import ReferenceNotThere
 TAG = ReferenceKind.TAG
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A dataset with two commits of data, the first of which has a tag."""
-    workspace = workspace_with(tmp_path / "workspace", root())
+    workspace = workspace_with(tmp_path_factory.mktemp("prepared") / "workspace", root())
     feed(workspace, "root", "1 a")
     workspace.branches.create("root", TAG, "v1")
     feed(workspace, "root", "1 b")
     return workspace
+
+
+@pytest.fixture
+def workspace(prepared: Workspace, tmp_path: Path) -> Workspace:
+    return copied(prepared, tmp_path / "workspace")
 
 
 def names(workspace: Workspace) -> list[tuple[str, int | None]]:

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from odfpy.coordinator.lineage.graph import DependencyCycle
 from odfpy.coordinator.lineage.lineage_graph import lineage_graph
 from odfpy.coordinator.storage.results import AddOutcome, PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
+from odfpy.engine.contract import AnalyzeRequest, AnalyzeResponse
+from odfpy.engine.datafusion.engine import DataFusionEngine
 from odfpy.errors import AlreadyExists
 from odfpy.provenance.graph import dot
 
@@ -321,7 +324,23 @@ def test_a_chain_may_be_long(deep: Workspace):
     assert len(deep.datasets.plan_delete(["d0"], recursive=True)) == DEPTH
 
 
-@pytest.mark.usefixtures("little_stack")
+@pytest.fixture
+def analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that remembers: the queries of the chain are all the same, and each would be a process."""
+    known: dict[tuple[object, ...], AnalyzeResponse] = {}
+    analyze = DataFusionEngine.analyze
+
+    def remembered(self: DataFusionEngine, request: AnalyzeRequest) -> AnalyzeResponse:
+        (one,) = request.inputs
+        key = (repr(replace(request, inputs=())), one.query_alias, one.primary_key, Path(one.schema_file).read_bytes())
+        if key not in known:
+            known[key] = analyze(self, request)
+        return known[key]
+
+    monkeypatch.setattr(DataFusionEngine, "analyze", remembered)
+
+
+@pytest.mark.usefixtures("little_stack", "analyzed_once")
 def test_something_can_be_added_behind_it(deep: Workspace):
     (result,) = deep.add(load_snapshots(derivative("last", f"d{DEPTH - 1}", QUERY), "manifest"), dry_run=True)
     assert (result.outcome, result.notes) == (AddOutcome.CREATED, ())

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.chains.workspaces import derivative, feed, root, rows, workspace_with
+from support.chains.workspaces import copied, derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.storage.results import AddOutcome, AddResult, PullOutcome
@@ -68,14 +68,19 @@ def kinds(workspace: Workspace) -> list[str]:
     return [type(hashed.block.event).__name__ for hashed in workspace.datasets.log("a")][::-1]
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A dataset with one row from `data/2.ndjson`."""
-    made = Workspace.init(tmp_path)
+    made = Workspace.init(tmp_path_factory.mktemp("prepared"))
     replaced(made, polling())
     put(made, "data/2.ndjson", "1 x")
     assert pull(made) is PullOutcome.UPDATED
     return made
+
+
+@pytest.fixture
+def workspace(prepared: Workspace, tmp_path: Path) -> Workspace:
+    return copied(prepared, tmp_path)
 
 
 # --- What may change -------------------------------------------------------------------------------------------------

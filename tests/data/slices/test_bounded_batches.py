@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from odfpy.data.slices import bounded_batches as module
 from odfpy.data.slices.bounded_batches import BATCH_BYTES, bounded_batches
@@ -48,7 +49,7 @@ def test_a_dictionary_that_was_given_up_is_not_made_again(tmp_path, values, is_d
 
 
 def test_long_values_in_a_dictionary_that_was_given_up_stay_there(tmp_path):
-    values = ["x" * 100_000] * 5000 + DIFFERENT
+    values = ["x" * 100_000] * 1500 + DIFFERENT  # more than two batches
     batches, _ = batches_of(tmp_path / "file", values)
     assert (tmp_path / "file").stat().st_size < 5_000_000
     assert all(pa.types.is_dictionary(batch.column(0).type) for batch in batches)
@@ -63,7 +64,7 @@ def test_only_columns_that_are_read_are_looked_at(tmp_path, monkeypatch):
     assert looked == ["name"]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(50, 200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.none() | st.text("ab", max_size=9), max_size=60),
     st.integers(1, 60),

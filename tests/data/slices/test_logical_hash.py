@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.arrow_limits import as_far_as_arrow_can
+from support.examples import examples
 from support.fixtures import KAMU, KAMU_DATASETS
 
 from odfpy.data.multihash import ARROW0_SHA3_256
@@ -276,13 +277,13 @@ def list_view(array: pa.Array) -> pa.Array:
     return pa.ListViewArray.from_arrays(offsets, sizes, twice, mask=array.is_null())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30, 150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(columns())
 def test_equals_the_model(data):
     assert logical_hash(to_table(data)).digest == model_hash(data)
 
 
-@settings(max_examples=75, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20, 75), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(columns(), st.data())
 def test_ignores_batches_and_offsets_into_buffers(data, draw):
     table = to_table(data)
@@ -294,7 +295,7 @@ def test_ignores_batches_and_offsets_into_buffers(data, draw):
     assert hasher.finish().digest == model_hash(data)
 
 
-@settings(max_examples=75, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20, 75), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(columns(), st.data())
 def test_ignores_layouts(data, draw):
     arrays = [draw.draw(st.sampled_from(layouts(to_array(kind, values)))) for _, kind, values in data]
@@ -416,7 +417,9 @@ def test_equals_what_the_reference_recorded(dataset, file, recorded):
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=examples(20, 60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(data=columns(), row_group=st.integers(1, 5), threads=st.sampled_from([1, 2]))
 def test_a_file_has_the_hash_of_its_rows(tmp_path, data, row_group, threads):

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.arrow_limits import as_far_as_arrow_can
 from support.chains.random_schemas import data_types
+from support.examples import examples
 from support.fixtures import KAMU, KAMU_DATASETS
 
 from odfpy.data.schemas import schema as odf
@@ -158,7 +159,7 @@ def test_vocabulary_is_honoured(tmp_path):
 # --- The same bytes for the same rows --------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8, 25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(count=st.integers(1, 40), cuts=st.lists(st.integers(0, 40), max_size=6), threads=st.integers(1, 2))
 def test_bytes_do_not_depend_on_batches(tmp_path, monkeypatch, count, cuts, threads):
     monkeypatch.setattr(row_groups, "BLOCK_ROWS", 4)
@@ -439,7 +440,7 @@ def storable(data_type: odf.DataType) -> bool:
             return not isinstance(data_type, (odf.Map, odf.Duration))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10, 30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_schema_that_a_slice_can_hold_survives(tmp_path, data):
     types = data.draw(st.lists(st.one_of(data_types(), data_types().map(odf.Option)), min_size=1, max_size=3))

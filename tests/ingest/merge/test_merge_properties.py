@@ -195,7 +195,7 @@ def test_changelog_stream_keeps_all_rows(inputs: list[Batch]) -> None:
 
 @pytest.mark.parametrize("strategy", [SNAPSHOT, UPSERT, LEDGER], ids=lambda strategy: strategy.KIND)
 def test_the_same_input_again_changes_nothing(strategy: MergeStrategy) -> None:
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=min(15, settings().max_examples), deadline=None)  # few in `make quick`
     @given(batches(strategy))
     def check(inputs: list[Batch]) -> None:
         with ingested(strategy, inputs) as dataset:
@@ -221,7 +221,7 @@ def _sorted(rows: list[Row]) -> list[str]:
     ids=lambda value: getattr(value, "KIND", ""),
 )
 def test_a_split_input_leads_to_the_same(strategy: MergeStrategy, outcome: Callable[[Ingested], list[str]]) -> None:
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=min(15, settings().max_examples), deadline=None)  # few in `make quick`
     @given(batches(strategy, GIVEN_TIMES), st.integers(0, 6))
     def check(inputs: list[Batch], at: int) -> None:
         parts = [part for rows, time in inputs for part in ((rows[:at], time), (rows[at:], time))]

@@ -102,6 +102,12 @@ def rows(workspace: Workspace, name: str) -> list[str]:
     return [f"{signs[row['op']]} {row['id']} {row['name']}" for row in table.to_pylist()]
 
 
+def copied(workspace: Workspace, folder: Path) -> Workspace:
+    """Return a copy of a workspace that several tests begin with: to make it anew takes much longer."""
+    shutil.copytree(workspace.root, folder, dirs_exist_ok=True)
+    return Workspace.open(folder)
+
+
 def copy_of(dataset: str, folder: Path) -> Path:
     """Return a dataset of the reference in a folder of its own, to be damaged."""
     shutil.copytree(KAMU / dataset, folder)
