@@ -39,6 +39,7 @@ DOCUMENTS = [
     Document("docs/archive.md", "## First steps", "/home/you", not_run=3, at_least=20),
     Document("docs/tutorial.md", "# Tutorial", "/home/you", not_run=0, at_least=40),
 ]
+"""The first one is typed in by each run of the tests: it has what most of the others have, and newcomers begin there."""
 
 
 def free_port() -> int:
@@ -49,6 +50,7 @@ def free_port() -> int:
 
 @pytest.mark.spark
 @pytest.mark.processes
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.path)
 def test_a_document_shows_what_its_commands_print(document: Document, tmp_path: Path) -> None:
     text = (REPOSITORY / document.path).read_text(encoding="utf-8")
