@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from odfpy.archive.naming.filename_template import FIELDS, CannotName, FilenameTemplate
 from odfpy.archive.record import FileRecord
