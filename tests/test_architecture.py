@@ -329,17 +329,33 @@ def package_of(module: Path) -> str:
     return "(root)" if not rest and first == "__init__" else first
 
 
-@cache
 def imports_of(module: Path) -> tuple[tuple[int, str], ...]:
     """Line and full name of everything a module imports, anywhere in it, also lazily or for types only."""
+    return facts_of(module)[0]
+
+
+@cache
+def facts_of(module: Path) -> tuple[tuple[tuple[int, str], ...], tuple[str, ...]]:
+    """What a module imports, and its public names without a docstring; no tree is kept, they are large."""
+    text = module.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    public = [
+        node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+    ]
+    silent = [name_of(module)] if text.strip() and not ast.get_docstring(tree) else []
+    silent += [f"{name_of(module)}: {node.name}" for node in public if not ast.get_docstring(node)]
+    return tuple(_imports_in(tree, module)), tuple(silent)
+
+
+def _imports_in(tree: ast.Module, module: Path) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
-    for node in statements_in(tree_of(module)):
+    for node in statements_in(tree):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}:{node.lineno}: relative import; write the full name"
             found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
-    return tuple(found)
+    return found
 
 
 def statements_in(node: ast.AST) -> Iterator[ast.AST]:
@@ -348,11 +364,6 @@ def statements_in(node: ast.AST) -> Iterator[ast.AST]:
         if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
             yield child
             yield from statements_in(child)
-
-
-@cache
-def tree_of(module: Path) -> ast.Module:
-    return ast.parse(module.read_text(encoding="utf-8"))
 
 
 def own_package(name: str) -> str | None:
@@ -560,18 +571,7 @@ def test_modules_are_one_concept_of_bounded_length():
 
 
 def test_modules_and_public_names_have_docstrings():
-    silent = []
-    for module in MODULES:
-        tree = tree_of(module)
-        public = [
-            node
-            for node in tree.body
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
-        ]
-        if module.read_text(encoding="utf-8").strip() and not ast.get_docstring(tree):
-            silent.append(name_of(module))
-        silent += [f"{name_of(module)}: {node.name}" for node in public if not ast.get_docstring(node)]
-    assert silent == []
+    assert [silent for module in MODULES for silent in facts_of(module)[1]] == []
 
 
 @pytest.mark.parametrize("module", ["odfpy", "odfpy.cli.app"])

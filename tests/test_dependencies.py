@@ -54,8 +54,13 @@ def declared() -> dict[str, set[str]]:
 distributions = cache(packages_distributions)
 
 
-def imported() -> Iterator[tuple[str, str]]:
+@cache
+def imported() -> list[tuple[str, str]]:
     """Each imported top-level package of others, with the module that imports it."""
+    return list(_imported())
+
+
+def _imported() -> Iterator[tuple[str, str]]:
     for path in sorted((REPOSITORY / "odfpy").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = []

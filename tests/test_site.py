@@ -25,6 +25,8 @@ BUILDER = REPOSITORY / "docs" / "builder"
 ELEMENTS = ("h1", "h2", "h3", "ul", "ol", "li", "table", "tr", "pre", "blockquote", "img")
 LOADED = re.compile(r"<(?!a\b)\w+\b[^>]*?\s(?:src|href|srcset|data|poster)=[\"']?([^\"' >]+)")
 AGAIN = "run `make pictures`"
+A_FEW = "odfpy odfpy.testing odfpy.values"
+"""Packages on the site of most tests: pages of all of them take most of the time of a build."""
 
 
 class Elements(HTMLParser):
@@ -41,20 +43,29 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` does it, in a process that reaches no other host."""
-    folder = tmp_path_factory.mktemp("site")
-    done = built(REPOSITORY / "mkdocs.yml", folder)
+    """The site with few packages, built as `make docs` does it, in a process that reaches no other host."""
+    return without_a_warning(tmp_path_factory.mktemp("site"), ODF_SITE_PACKAGES=A_FEW)
+
+
+@pytest.fixture(scope="module")
+def whole_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site with all packages."""
+    return without_a_warning(tmp_path_factory.mktemp("whole_site"))
+
+
+def without_a_warning(folder: Path, **more: str) -> Path:
+    done = built(REPOSITORY / "mkdocs.yml", folder, **more)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
     return folder
 
 
-def built(configuration: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+def built(configuration: Path, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     nowhere = "http://127.0.0.1:9"  # the port of nobody
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", configuration, "--site-dir", folder],
         cwd=REPOSITORY,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "http_proxy": nowhere, "https_proxy": nowhere},
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "http_proxy": nowhere, "https_proxy": nowhere, **more},
         capture_output=True,
         text=True,
         check=False,
@@ -77,8 +88,17 @@ def test_links_that_lead_nowhere_fail(tmp_path: Path):
 
 
 def test_pages_load_nothing_from_other_hosts(site: Path):
+    assert require_own_pages(site) > 100
+
+
+@pytest.mark.slow
+def test_nor_do_those_of_all_packages(whole_site: Path):
+    assert require_own_pages(whole_site) > 200
+
+
+def require_own_pages(site: Path) -> int:
+    """Check that no page or style sheet loads anything from elsewhere; gives the number of pages."""
     pages = sorted(site.rglob("*.html"))
-    assert len(pages) > 100
     for page in pages:
         loaded = LOADED.findall(page.read_text(encoding="utf-8"))
         assert loaded
@@ -86,6 +106,7 @@ def test_pages_load_nothing_from_other_hosts(site: Path):
     for sheet in site.rglob("*.css"):
         found = re.findall(r"(?:url\(|@import)\s*['\"]?((?:[a-z]+:)?//[^'\")]+)", sheet.read_text(encoding="utf-8"))
         assert not found, sheet.name
+    return len(pages)
 
 
 @pytest.mark.parametrize(
@@ -119,12 +140,27 @@ def test_every_command_has_a_page_with_all_its_options(site: Path):
                     assert max(param.opts, key=len) in page, f"{name} {one.name}"
 
 
-def test_every_module_is_in_the_reference(site: Path):
+def modules() -> set[str]:
+    """The names of all modules that the reference is to have."""
+    paths = [path.relative_to(REPOSITORY).with_suffix("") for path in (REPOSITORY / "odfpy").rglob("*.py")]
+    return {".".join(path.parts) for path in paths if not path.name.startswith("__")}
+
+
+def in_reference(site: Path) -> set[str]:
     pages = (page.read_text(encoding="utf-8") for page in (site / "packages").glob("*.html"))
-    found = {name for page in pages for name in re.findall(r'id="(odfpy[\w.]*)"', page)}
-    modules = [path.relative_to(REPOSITORY).with_suffix("") for path in (REPOSITORY / "odfpy").rglob("*.py")]
-    names = {".".join(module.parts) for module in modules if not module.name.startswith("__")}
-    assert names - found == set()
+    return {name for page in pages for name in re.findall(r'id="(odfpy[\w.]*)"', page)}
+
+
+def test_every_module_is_to_be_in_the_reference(site: Path):
+    """And those of the packages that are built are there."""
+    texts = builder("package_reference").package_pages().values()
+    assert modules() - {name for text in texts for name in re.findall(r"^::: (\S+)$", text, re.MULTILINE)} == set()
+    assert {name for name in modules() if name.rpartition(".")[0] in A_FEW.split()} - in_reference(site) == set()
+
+
+@pytest.mark.slow
+def test_every_module_is_in_the_reference(whole_site: Path):
+    assert modules() - in_reference(whole_site) == set()
 
 
 def test_pages_have_the_structure_that_they_have_on_a_git_host(site: Path):

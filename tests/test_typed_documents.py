@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
+import typer
 from support.typed import NOT_RUN, Typed, commands_in, difference, type_in
+
+from odfpy.cli.commands import app
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -39,6 +45,7 @@ DOCUMENTS = [
     Document("docs/archive.md", "## First steps", "/home/you", not_run=3, at_least=20),
     Document("docs/tutorial.md", "# Tutorial", "/home/you", not_run=0, at_least=40),
 ]
+"""The first one is typed in by each run of the tests: it has what most of the others have, and newcomers begin there."""
 
 
 def free_port() -> int:
@@ -49,6 +56,7 @@ def free_port() -> int:
 
 @pytest.mark.spark
 @pytest.mark.processes
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.path)
 def test_a_document_shows_what_its_commands_print(document: Document, tmp_path: Path) -> None:
     text = (REPOSITORY / document.path).read_text(encoding="utf-8")
@@ -64,6 +72,52 @@ def test_a_document_shows_what_its_commands_print(document: Document, tmp_path: 
     assert len(typed) == len(commands), typed[-1]
     wrong = [found for one, printed in typed if (found := difference(one, printed, replaced))]
     assert wrong == [], "\n\n".join(wrong)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.path)
+def test_a_document_names_commands_and_options_that_there_are(document: Document) -> None:
+    """Also of those that are not typed in by each run of the tests."""
+    text = (REPOSITORY / document.path).read_text(encoding="utf-8")
+    commands = [words for typed in commands_in(text) for words in odf_commands(typed.command)]
+    assert len(commands) >= document.at_least // 2
+    root = typer.main.get_command(app)
+    with root.make_context("odf", ["version"]) as context:
+        for words in commands:
+            if words[:1] == ["help"]:  # which is not among the commands
+                continue
+            command = root
+            options = {option for param in root.params for option in param.opts}
+            for word in words:
+                if word.startswith("-"):
+                    assert word.partition("=")[0] in options, words
+                elif hasattr(command, "commands") or command is root:
+                    found = command.get_command(context, word)
+                    if found is None and command is root and options_with_values(root, words, word):
+                        continue
+                    assert found is not None, words
+                    command = found
+                    options |= {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+
+
+def options_with_values(root: click.Group, words: list[str], word: str) -> bool:
+    """Whether a word is the value of the option before it."""
+    before = words[words.index(word) - 1]
+    return any(before in param.opts and not getattr(param, "is_flag", False) for param in root.params)
+
+
+def odf_commands(command: str) -> Iterator[list[str]]:
+    """The words behind `odf` of each command in a line of a shell."""
+    line = command.partition("<<")[0] if "<<" in command else command
+    words: list[str] | None = None
+    for word in [*shlex.shlex(line, posix=True, punctuation_chars=True), ";"]:
+        if set(word) <= set("();<>|&"):
+            if words is not None:
+                yield words
+            words = None
+        elif words is not None:
+            words.append(word)
+        elif word == "odf":
+            words = []
 
 
 PRINTED = "a: verified (2 blocks, 1.5 s)\nwatermark 2024-05-01T08:00:00Z, made 2026-11-23T20:00:00.123Z\n2 verified"

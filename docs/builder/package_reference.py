@@ -7,6 +7,7 @@ there are.
 from __future__ import annotations
 
 import ast
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -65,8 +66,13 @@ def _returned(function: ast.FunctionDef) -> list[str]:
 
 
 def package_pages() -> dict[str, str]:
-    """A page for each package, with its modules."""
+    """A page for each package, with its modules; for those that `ODF_SITE_PACKAGES` names, if it is set.
+
+    The packages take most of the time of a build, so that tests of the rest of the site have a few of them.
+    """
     folders = sorted(path.parent for path in (REPOSITORY / "odfpy").rglob("__init__.py"))
+    if wanted := os.environ.get("ODF_SITE_PACKAGES"):
+        folders = [folder for folder in folders if _dotted(folder) in wanted.split()]
     texts = {_page(_dotted(folder)): _package(folder) for folder in folders}
     rows = [
         f"| [`{_dotted(folder)}`]({Path(_page(_dotted(folder))).name}) | {_sentence(folder)} |" for folder in folders

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,19 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace.init(tmp_path / "workspace")
 
 
+@pytest.fixture(scope="session")
+def empty_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a workspace with an empty archive."""
+    workspace = Workspace.init(tmp_path_factory.mktemp("empty") / "workspace")
+    init_archive(workspace, "logs")
+    return workspace.root
+
+
 @pytest.fixture
-def archive(workspace: Workspace) -> LocalArchive:
-    return init_archive(workspace, "logs")
+def archive(workspace: Workspace, empty_archive: Path) -> LocalArchive:
+    """A copy of it: making one takes longer than most tests."""
+    shutil.copytree(empty_archive, workspace.root, dirs_exist_ok=True)
+    return LocalArchive(workspace, workspace.storage.get("logs"))
 
 
 @pytest.fixture

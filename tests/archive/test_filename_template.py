@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from odfpy.archive.naming.filename_template import FIELDS, CannotName, FilenameTemplate
 from odfpy.archive.record import FileRecord
@@ -147,7 +148,7 @@ def test_a_hostile_record_does_not_lead_out_of_the_folder(template: str, fields:
 WORD = st.text(alphabet="./\\\0\n~{}ab:C", max_size=8)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(100, 500))
 @given(st.lists(st.one_of(WORD, st.sampled_from([f"{{{field}}}" for field in FIELDS])), max_size=5), WORD, WORD, WORD)
 def test_a_name_is_always_one_below_the_folder(parts: list[str], what: str, id_: str, path: str) -> None:
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.examples import examples
 from support.processes.small_disk import run_story
 
 STORY = """
@@ -47,7 +48,7 @@ def is_whole():
     left += list(scratch.iterdir()) if scratch.exists() else []
     assert not left, left
 
-ROOMS = [kib << 10 for kib in (0, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 2048)]
+ROOMS = [kib << 10 for kib in (0, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 2048)][:: 1 if THOROUGH else 2]
 
 def pushed(archive, files):
     return archive.push(files, what="foo", where="here", start="2024-01-01")
@@ -93,13 +94,13 @@ def stages(archive, sizes):
 
 LOCAL = """
 for served in serve_in(disk):
-    for sizes in [(100, 200), (60_000, 90_000)]:
+    for sizes in [(100, 200), (60_000, 90_000)] if THOROUGH else [(100, 200)]:
         stages(open_archive("logs", workspace=served.workspace), sizes)
 """
 
 REMOTE = """
 for served in serve_in(disk):
-    for sizes in [(100, 200), (60_000, 90_000), (1_500_000,)]:
+    for sizes in [(100, 200), (60_000, 90_000), (1_500_000,)] if THOROUGH else [(60_000, 90_000)]:
         stages(open_archive(served.url, token=served.writer.token), sizes)
 """
 
@@ -158,4 +159,4 @@ def test_disk(story: str, tmp_path: Path) -> None:
     disk, inputs = tmp_path / "disk", tmp_path / "inputs"
     disk.mkdir()
     inputs.mkdir()
-    run_story(STORY + story, disk, inputs)
+    run_story(f"THOROUGH = {examples(0, 1)}\n{STORY}{story}", disk, inputs)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.chains.workspaces import derivative, feed, root, rows, workspace_with
+from support.examples import examples
 from support.processes.power_loss import PowerLoss
 from support.processes.steps import Steps
 from support.processes.tally import spread, tally
@@ -26,8 +27,8 @@ COMMANDS = {
     "rename": "workspace.datasets.rename('root', 'renamed')",
     "delete": "workspace.datasets.delete(['derived'])",
 }
-MAX_COUNT = 5
-"""Kills of one command in a run of all tests, besides that at its first step."""
+MAX_COUNT, MAX_COUNT_THOROUGH = 2, 5
+"""Kills of one command, besides that at its first step; each is followed by several commands."""
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ def test_killed_anywhere_it_verifies_and_is_done_the_next_time(
     total = steps.count(undisturbed, COMMANDS[command])
     wanted = contents(undisturbed)
     assert total > 1
-    for number in spread(total, MAX_COUNT):
+    for number in spread(total, examples(MAX_COUNT, MAX_COUNT_THOROUGH)):
         folder = shutil.copytree(prepared[command], tmp_path / f"killed-{number}")
         steps.kill(folder, COMMANDS[command], number)
         tally(command)
@@ -119,7 +120,7 @@ def test_power_loss_at_any_moment_of_a_compaction(prepared: dict[str, Path], tmp
     with PowerLoss(undisturbed, images / "none", set()).watching() as loss:
         work(Workspace.open(undisturbed))
     wanted = contents(undisturbed)
-    with PowerLoss(folder, images / "some", set(range(0, loss.moments, 4))).watching():
+    with PowerLoss(folder, images / "some", set(range(0, loss.moments, examples(8, 4)))).watching():
         work(Workspace.open(folder))
     for image in sorted((images / "some").iterdir()):
         workspace = Workspace.open(image)

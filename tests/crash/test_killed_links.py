@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.chains.linked import BARE, add, commit_with_files, files_workspace, name_of, objects_in
+from support.examples import examples
 from support.processes.power_loss import PowerLoss
 from support.processes.steps import Steps
 from support.processes.tally import spread, tally
@@ -27,7 +28,8 @@ COMMANDS = {
     "complete": "[one.error for one in workspace.pull(['files'], files='all')]",
     "repair": "list(workspace.verify(['files'], repair=True))",
 }
-MAX_COUNT = 6
+MAX_COUNT, MAX_COUNT_THOROUGH = 2, 6
+"""Kills of one command, besides that at its first step; each is followed by several commands."""
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +74,7 @@ def test_killed_anywhere_nothing_is_lost_and_it_is_done_the_next_time(
     total = steps.count(undisturbed, COMMANDS[command])
     wanted = (Workspace.open(undisturbed).datasets.state("files").num_records, objects_in(Workspace.open(undisturbed)))
     assert total > 1
-    for number in spread(total, MAX_COUNT):
+    for number in spread(total, examples(MAX_COUNT, MAX_COUNT_THOROUGH)):
         folder = shutil.copytree(prepared[command], tmp_path / f"killed-{number}")
         steps.strike(folder, COMMANDS[command], number)
         tally(command)
@@ -97,7 +99,7 @@ def test_power_loss_at_any_moment_of_a_commit_leaves_no_row_without_its_file(
     shutil.copytree(prepared["commit"], folder)
     with PowerLoss(undisturbed, images / "none", set()).watching() as loss:
         commit_with_files(Workspace.open(undisturbed), rows)
-    with PowerLoss(folder, images / "some", set(range(0, loss.moments, 2))).watching():
+    with PowerLoss(folder, images / "some", set(range(0, loss.moments, examples(4, 2)))).watching():
         commit_with_files(Workspace.open(folder), rows)
     for image in sorted((images / "some").iterdir()):
         workspace = Workspace.open(image)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.chains.small_datasets import contents
 from support.chains.workspaces import derivative, feed, root, rows, workspace_with
+from support.examples import examples
 from support.processes.steps import Steps
 from support.processes.tally import spread, tally
 
@@ -27,8 +28,8 @@ COMMANDS = {
     "pull of a copy": "list(workspace.pull([str(workspace.root / 'elsewhere' / 'copied')]))",
     "gc of a repository": "list(workspace.maintenance.gc_repository(str(workspace.root / 'elsewhere'), older_than=__import__('odfpy.data.duration', fromlist=['ZERO']).ZERO))",
 }
-MAX_COUNT = 1
-"""Kills of one command in a run of all tests, besides that at its first step."""
+MAX_COUNT, MAX_COUNT_THOROUGH = 0, 1
+"""Kills of one command, besides that at its first step; with 0 it is only one, in the middle."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_killed_anywhere_all_is_whole_and_the_next_time_it_is_done(
     total = steps.count(undisturbed, COMMANDS[command])
     wanted = seen(undisturbed)
     assert total > 1
-    for number in spread(total, MAX_COUNT):
+    for number in spread(total, examples(MAX_COUNT, MAX_COUNT_THOROUGH)):
         folder = shutil.copytree(prepared, tmp_path / f"killed-{number}")
         if steps.strike(folder, COMMANDS[command], number):
             tally(command)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.examples import examples
 from support.fixtures import KAMU
 from support.processes.tally import KILLS as MORE
 from support.processes.tally import tally
@@ -15,7 +16,7 @@ from support.processes.zygote import Zygote
 
 from odfpy.coordinator.workspace import Workspace
 
-KILLS = max(25, 10 * MORE)
+KILLS, KILLS_THOROUGH = 8, 25
 MANIFESTS = ["ledger.yaml", "snapshot.yaml", "big-trades.yaml", "large-cities.yaml", "activity.yaml"]
 
 
@@ -50,13 +51,14 @@ def test_killed_pulls_leave_a_workspace_that_verifies_and_pulls_on(zygote: Zygot
     status, seconds = zygote.pull(undisturbed)
     assert status == 0
     wanted = contents(undisturbed)
+    kills = max(examples(KILLS, KILLS_THOROUGH), 10 * MORE)
     chance = random.Random(4)
     killed = 0
     round_ = 0
-    while killed < KILLS:
+    while killed < kills:
         round_ += 1
         folder = shutil.copytree(nothing_pulled, tmp_path / f"workspace-{round_}")
-        while killed < KILLS:
+        while killed < kills:
             status, _ = zygote.pull(folder, kill_after=chance.uniform(0, seconds))
             if status == 0:
                 break  # it was done before the kill came: begin anew with an empty workspace

@@ -12,6 +12,7 @@ from signal import SIGKILL, SIGTERM
 
 import pytest
 from support.chains.workspaces import feed, root, workspace_with
+from support.examples import examples
 from support.processes.forking import ForkingProcess
 from support.processes.tally import spread, tally
 from support.servers.serving import wait_until
@@ -22,8 +23,8 @@ from odfpy.errors import OdfError
 from odfpy.serving.callers.tokens import Scope, Tokens
 
 NEVER = 1_000_000
-MAX_COUNT = 1
-"""Kills in a run of all tests, besides that at the first step."""
+MAX_COUNT, MAX_COUNT_THOROUGH = 0, 1
+"""Kills besides that at the first step; with 0 it is only one, in the middle."""
 
 _PROGRAM = """
 import json
@@ -97,7 +98,7 @@ def test_a_node_that_is_killed_while_somebody_pushes(
     assert (status, total > 20) == (0, True)
     wanted = refs(here.root)
 
-    for number in spread(total, MAX_COUNT):
+    for number in spread(total, examples(MAX_COUNT, MAX_COUNT_THOROUGH)):
         folder = shutil.copytree(there.root, tmp_path / f"killed-{number}")
         told = pushed(here, node.begin(folder, number))
         status, _ = node.end()

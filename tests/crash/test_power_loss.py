@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.examples import examples
 from support.fixtures import KAMU
 from support.processes.power_loss import PowerLoss
 
@@ -15,7 +16,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.repository import objects
 
 MANIFESTS = ["ledger.yaml", "snapshot.yaml", "big-trades.yaml", "large-cities.yaml"]
-MOMENTS = 6
+MOMENTS, MOMENTS_THOROUGH = 2, 6
 
 Work = Callable[[Workspace], None]
 
@@ -53,21 +54,22 @@ def findings(workspace: Workspace) -> list[object]:
 
 @pytest.mark.parametrize("story", [from_sources, from_a_repository])
 def test_power_loss_at_any_moment(story: Callable[[Path], Work], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    count = examples(MOMENTS, MOMENTS_THOROUGH)
     monkeypatch.setattr(objects, "MAX_PARALLEL", 1)  # so that nobody writes while an image is made
     undisturbed, folder, images = (tmp_path / name for name in ("undisturbed", "workspace", "images"))
     work = story(undisturbed)
     with PowerLoss(undisturbed, images / "none", set()).watching() as loss:
         work(Workspace.open(undisturbed))
-    assert loss.moments > 2 * MOMENTS
+    assert loss.moments > 2 * MOMENTS_THOROUGH
     wanted = contents(Workspace.open(undisturbed))
     assert wanted
 
     work = story(folder)
-    chosen = set(random.Random(6).sample(range(loss.moments), MOMENTS))
+    chosen = set(random.Random(6).sample(range(loss.moments), count))
     with PowerLoss(folder, images / "some", chosen).watching():
         work(Workspace.open(folder))
     found = sorted((images / "some").iterdir())
-    assert len(found) == 2 * (MOMENTS + 1)
+    assert len(found) == 2 * (count + 1)
     for image in found:
         workspace = Workspace.open(image)
         assert findings(workspace) == [], image.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -130,9 +131,9 @@ MAY_NAME_THE_PROGRAM = {
     "engine/worker/launch": "starts the command of the helper by posix_spawn, and tells Spark which Python is ours",
     "engine/spark/process/cluster": "tells Spark which Python is ours",
 }
+SUSPICIOUS = re.compile(r"executable|PROGRAM|multiprocessing|futures|['\"](-m|python3?)['\"]")
+"""What a module has that could start Python in another way; few are worth a closer look."""
 FORBIDDEN = ("multiprocessing", "concurrent.futures.ProcessPoolExecutor", "concurrent.futures.process")
-WORDS = ("executable", "PROGRAM", "multiprocessing", "concurrent", '"-m"', '"python')
-"""A module that starts Python in another way has one of these."""
 
 
 def test_python_is_started_in_one_way() -> None:
@@ -141,10 +142,9 @@ def test_python_is_started_in_one_way() -> None:
 
 def other_ways(module: Path) -> Iterator[str]:
     """Places where a module starts Python in another way."""
-    name = module.relative_to(PACKAGE).with_suffix("").as_posix()
-    text = module.read_text(encoding="utf-8")
-    if not any(word in text for word in WORDS):
-        return  # to parse all modules takes seconds
+    name, text = module.relative_to(PACKAGE).with_suffix("").as_posix(), module.read_text(encoding="utf-8")
+    if not SUSPICIOUS.search(text):
+        return
     for node in ast.walk(ast.parse(text)):
         at = f"{name}, line {getattr(node, 'lineno', 0)}"
         named = isinstance(node, ast.Attribute) and node.attr == "executable" and ast.unparse(node) == "sys.executable"

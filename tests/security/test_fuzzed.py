@@ -9,9 +9,10 @@ import random
 
 import pytest
 from support.attack.targets import CORPUS, TARGETS, corpus
+from support.examples import examples
 
-CHANGED = 60
-"""Damaged inputs of each target, always the same."""
+CHANGED, CHANGED_THOROUGH = 15, 60
+"""Damaged inputs of each target, always the same; `make attack` goes on for long."""
 
 _PIECES = (b"\0", b"\xff" * 4, b"-1", b"[" * 40, b'"', b"\\", b"99999999999999999999", b"null", b"\xed\xa0\x80", b"{}")
 
@@ -26,7 +27,7 @@ def test_what_it_is_meant_for_and_what_was_found_once(name: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_damaged_inputs(name: str) -> None:
     target, chance, known = TARGETS[name], random.Random(name), corpus(name)
-    for _ in range(CHANGED):
+    for _ in range(examples(CHANGED, CHANGED_THOROUGH)):
         target.tried(damaged(chance, chance.choice(known))[: target.most_bytes])
 
 

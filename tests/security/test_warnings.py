@@ -10,6 +10,7 @@ import pytest
 from support.servers.serving import PATIENCE, workspace_at
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("option", ["-q", "-v"])
 def test_a_server_without_tls_says_so(tmp_path: Path, option: str) -> None:
     workspace = workspace_at(tmp_path / "w")

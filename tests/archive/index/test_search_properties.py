@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.archive import model
 from support.archive.commits import APPEND, FROM, RETRACT, TO, Row, commit, new_archive, record
+from support.examples import examples
 
 from odfpy.archive.index.adding import Sizes
 from odfpy.archive.index.search import SearchIndex
@@ -123,7 +124,7 @@ def _plain(index: SearchIndex, what: str | None) -> list[tuple[str, int, int, in
     return [(name.name, name.count, name.first, name.last) for name in index.names(what)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(10, 40))
 @given(logs().filter(bool), QUESTIONS, st.integers(1, 4))
 def test_an_extended_index_and_one_made_anew_answer_as_a_look_at_each_row(
     commits: list[list[Row]], question: Question, size: int
@@ -139,7 +140,7 @@ def test_an_extended_index_and_one_made_anew_answer_as_a_look_at_each_row(
         check(SearchIndex.of(dataset), rows, question, size)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(10, 40))
 @given(logs().filter(bool), QUESTIONS, st.integers(1, 3))
 def test_pages_that_go_on_while_others_push_are_those_of_the_first_page_without_what_is_gone(
     commits: list[list[Row]], question: Question, size: int
@@ -168,7 +169,7 @@ def test_pages_that_go_on_while_others_push_are_those_of_the_first_page_without_
         assert len({record.id for record in found}) == len(found)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(8, 30))
 @given(logs().filter(bool), QUESTIONS, st.data())
 def test_an_archive_as_it_was_at_a_block_answers_as_it_did_then(
     commits: list[list[Row]], question: Question, data: st.DataObject

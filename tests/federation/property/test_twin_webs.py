@@ -12,6 +12,7 @@ from enum import Enum
 import pyarrow as pa
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.federation.answers import rows_of
 from support.federation.questions import columns_of, conditions, questions
 from support.federation.webs import RandomWeb, Stored, webs
@@ -102,7 +103,7 @@ def bytes_of_rows(stream: bytes) -> list[bytes]:
     )
 
 
-@settings(SETTINGS, max_examples=40)
+@settings(SETTINGS, max_examples=examples(10, 40))
 @given(twins())
 def test_nothing_tells_apart_two_webs_that_differ_in_what_is_hidden(asked: tuple[RandomWeb, RandomWeb, str]) -> None:
     web, other, question = asked
@@ -151,7 +152,7 @@ def twins_with_part(draw: st.DrawFn) -> tuple[RandomWeb, RandomWeb, str, Compare
     return web, other, *draw(pushed(web.entities[name], name))
 
 
-@settings(SETTINGS, max_examples=80)
+@settings(SETTINGS, max_examples=examples(15, 80))
 @given(twins_with_part())
 def test_nor_do_limits_projections_and_aggregates(asked: tuple[RandomWeb, RandomWeb, str, Compared]) -> None:
     """Which of several rows come first may depend on the hidden ones where a question leaves it open; no more may."""

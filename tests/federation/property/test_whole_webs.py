@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.federation.answers import rows_of, run_duckdb
 from support.federation.questions import questions
 from support.federation.webs import RandomWeb, webs
@@ -40,7 +41,7 @@ def check(web: RandomWeb, question: str) -> None:
         whole.close()
 
 
-@settings(SETTINGS, max_examples=60)
+@settings(SETTINGS, max_examples=examples(15, 60))
 @given(asked())
 def test_an_answer_is_that_over_all_cells_that_the_asker_may_see(asked: tuple[RandomWeb, str]) -> None:
     check(*asked)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlglot
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.federation.answers import answered, expected, rows_of
 from support.federation.questions import questions
 from support.federation.worlds import World, worlds
@@ -19,7 +20,7 @@ def _asked(draw: st.DrawFn) -> tuple[World, str]:
     return world, draw(questions(world.entities))
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(30, 120), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(_asked())
 def test_an_answer_is_that_over_all_visible_cells(asked: tuple[World, str]) -> None:
     world, question = asked
@@ -29,7 +30,7 @@ def test_an_answer_is_that_over_all_visible_cells(asked: tuple[World, str]) -> N
     assert rows_of(answer.table) == wanted
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(15, 40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(_asked())
 def test_a_question_in_the_sql_of_spark_has_the_same_answer(asked: tuple[World, str]) -> None:
     """The rest is for Spark, and here translated for duckdb, so that no Spark has to start."""

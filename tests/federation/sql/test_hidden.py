@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.federation.answers import answer_of, rows_of, run_datafusion, run_duckdb
 from support.federation.questions import questions
 from support.federation.transformations import transformed
@@ -67,7 +68,7 @@ def _otherwise(draw: st.DrawFn, source: Source) -> Source:
     return found
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(15, 60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(_two_worlds())
 def test_two_worlds_with_the_same_visible_cells_give_the_same(asked: tuple[World, World, str]) -> None:
     world, other, question = asked

@@ -16,6 +16,7 @@ import sqlglot
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
+from support.examples import examples
 from support.federation.transformations import transformed
 from support.federation.worlds import NAMES
 
@@ -327,7 +328,8 @@ def test_mappings_that_double_what_they_are_given_come_to_an_end() -> None:
 
 
 def test_wide_fragments_have_a_limit_on_all_their_parts() -> None:
-    wide = [{"name": f"c{at}", "expression": as_json("n" + " + n" * 90)} for at in range(2_000)]
+    expression = as_json("n" + " + n" * 90)
+    wide = [{"name": f"c{at}", "expression": expression} for at in range(2_000)]
     with pytest.raises(InvalidFragment, match="parts"):
         Fragment.parse({"entity": "e", "outputs": wide}, SCHEMA)
 
@@ -343,7 +345,7 @@ pieces = st.sampled_from(
 texts = st.lists(pieces, max_size=14).map(" ".join) | st.text(max_size=40)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60, 300), suppress_health_check=[HealthCheck.too_slow])
 @given(texts, st.sampled_from(sorted(WRITERS)), st.booleans())
 @example("count ( n )", "duckdb", True)
 @example("lower ( t ) LIKE 'a'", "datafusion", False)
@@ -375,7 +377,7 @@ def check_one_query(sql: str, dialect: str) -> None:
     }  # fmt: skip
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(40, 100))
 @given(st.text(min_size=1, max_size=30), st.text(min_size=1, max_size=30), st.sampled_from(sorted(WRITERS)))
 @example('"; DROP TABLE raw; --', "'; DROP TABLE raw; --", "duckdb")
 @example("\\", "\\'", "postgres")

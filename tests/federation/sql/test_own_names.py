@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.federation.answers import rows_of, run_datafusion, run_duckdb
 
 from odfpy.errors import InvalidQuery
@@ -131,7 +132,7 @@ def joins(draw: st.DrawFn) -> str:
     return f"SELECT {shown} FROM {text} WHERE {draw(conditions(names))}"
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(60, 300))
 @given(tables(), joins())
 def test_any_join_gives_what_another_engine_gives(known: Tables, sql: str) -> None:
     note(sql)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.federation.answers import answer_of, rows_of, sql_for
 from support.federation.questions import questions
 from support.federation.sketches import sketch_fragment, sketch_in, sketch_of, sketch_sql, values_of
@@ -57,7 +58,7 @@ def _asked(draw: st.DrawFn) -> tuple[World, str]:
     return world, draw(questions(world.entities))
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8, 25), suppress_health_check=list(HealthCheck))
 @given(_asked())
 def test_a_source_in_postgresql_gives_what_one_in_duckdb_gives(
     database: psycopg.Connection[Any], asked: tuple[World, str]
@@ -101,7 +102,7 @@ def test_a_division_by_zero_is_that_of_doubles(database: psycopg.Connection[Any]
     assert [str(one) for one in found] == ["inf", "-inf", "nan", "None", "1.5"]
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8, 25), suppress_health_check=list(HealthCheck))
 @given(values_of)
 def test_a_sketch_of_postgresql_is_that_of_every_engine(
     database: psycopg.Connection[Any], drawn: tuple[pa.DataType, list[Any]]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.federation.answers import answered, expected, run_datafusion, run_duckdb
 from support.federation.questions import columns_of, conditions
 from support.federation.sketches import (
@@ -51,7 +52,7 @@ BOUND = 0.06
 # --- Hashes ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(15, 60))
 @given(values_of)
 @example((pa.uint64(), [2**64 - 1, 0]))
 @example((pa.decimal128(3, 3), [Decimal("0.050"), Decimal("-0.050")]))
@@ -99,7 +100,7 @@ def test_the_error_is_within_its_bound(count: int) -> None:
 def test_many_estimates_are_right_on_the_whole() -> None:
     """Each is of other values; their mean and spread are those that the theory says."""
     errors = []
-    for start in range(100):
+    for start in range(examples(30, 100)):
         values = range(start * 20_000, start * 20_000 + 20_000)
         errors.append(estimate_of(sketch_of(values)) / 20_000 - 1)
     mean = sum(errors) / len(errors)
@@ -151,7 +152,7 @@ def _estimated(table: pa.Table) -> list[str]:
     return sorted(repr({name: plain(name, value) for name, value in row.items()}) for row in table.to_pylist())
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(15, 60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(_asked(), st.sampled_from(("datafusion", "spark")))
 def test_estimates_are_of_all_visible_values(asked: tuple[World, str, str], dialect: str) -> None:
     """Through transformations of mappings, under grants, from sources of several engines, in groups, with conditions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,14 +28,27 @@ Place = Callable[[Path], "Iterator[tuple[str, str]]"]
 """Gives the URL to push to, and the one to pull from."""
 
 
-@pytest.fixture
-def origin(tmp_path: Path) -> Workspace:
-    """Five rows in two blocks: the third and fifth are of another kind and a later day."""
-    made = files_workspace(tmp_path / "origin")
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five rows in three blocks: the third and fifth are of another kind and a later day."""
+    made = files_workspace(tmp_path_factory.mktemp("prepared") / "origin")
     add(made, (1, LOGS[1]), (2, LOGS[2]))
     add(made, (3, LOGS[3]), (5, LOGS[5]), day=9, what="trace")
     add(made, (4, LOGS[4]), day=9)
-    return made
+    return made.root
+
+
+@pytest.fixture
+def origin(prepared: Path, tmp_path: Path) -> Workspace:
+    """A copy of it."""
+    return Workspace.open(shutil.copytree(prepared, tmp_path / "origin"))
+
+
+@pytest.fixture(scope="module")
+def buckets() -> Iterator[str]:
+    """An S3 server, in which each test has a folder of its own."""
+    with s3_buckets() as host:
+        yield host
 
 
 @contextmanager
@@ -51,27 +65,23 @@ def plain_http(tmp_path: Path) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def s3(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    del tmp_path
-    with s3_buckets() as host:
-        yield (f"s3+http://{host}/data/files",) * 2
-
-
-@contextmanager
 def node(tmp_path: Path) -> Iterator[tuple[str, str]]:
     served = Workspace.init(tmp_path / "served")
     with serving(served) as server:
         yield (f"odf+{server.url}/files",) * 2
 
 
-PLACES = {"folder": folder, "http": plain_http, "s3": s3, "node": node}
+PLACES = {"folder": folder, "http": plain_http, "node": node}
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=["folder", "http", "s3", "node"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    if request.param == "s3":
+        yield (f"s3+http://{request.getfixturevalue('buckets')}/data/{tmp_path.name}/files",) * 2
+        return
     with PLACES[request.param](tmp_path) as urls:
         if request.param == "node":
             monkeypatch.setenv("ODF_TOKEN", Tokens(tmp_path / "served" / ".odf").new("admin", Scope.ADMIN))

@@ -17,6 +17,8 @@ def tally(what: str) -> None:
 
 
 def spread(total: int, most: int) -> list[int]:
-    """Return the steps at which to kill, from 1 on: evenly spread, or all of them if there are few."""
+    """Return the steps at which to kill, from 1 on: evenly spread, or all of them if there are few; with 0 the middle."""
     most = max(most, KILLS)
+    if not most:
+        return [1 + total // 2]
     return sorted({1 + round(at * (total - 1) / most) for at in range(most + 1)})
