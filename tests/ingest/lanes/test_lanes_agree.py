@@ -227,6 +227,20 @@ def test_an_input_without_rows_is_an_empty_state(spark: Any, tmp_path: Path) -> 
     assert on_spark(spark, empty) == locally(empty)
 
 
+def test_times_that_are_cut_are_told_by_both(spark: Any, tmp_path: Path) -> None:
+    step = ReadCsv(schema=DataSchema((DataField("event_time", odf.Timestamp()),)))
+    for name, times in (("rows", ("00.123456", "01", "02.001")), ("again", ("00.123999",))):
+        (tmp_path / name).write_text("".join(f"2024-01-01T00:00:{time}Z\n" for time in times), encoding="utf-8")
+    first = request_for(step, tmp_path / "rows", MergeLedger(("event_time",)), tmp_path / "first")
+    second = replace(following(first, locally(first)), path=str(tmp_path / "again"), out=str(tmp_path / "second"))
+    for request, rows in ((replace(first, out=str(tmp_path / "spark")), 3), (second, 0)):
+        found = on_spark(spark, request)
+        assert sum(item.info.num_rows for item in found.slices) == rows
+        (warning,) = found.warnings
+        assert (warning.kind, warning.count, warning.examples) == (WarningKind.CUT_TIMES, 1, ("event_time",))
+        assert "rows whose keys differ only there get the same key" in warning.message
+
+
 def test_a_state_that_ends_most_rows_is_refused_by_both(spark: Any, tmp_path: Path) -> None:
     step = ReadCsv(header=True, schema=DataSchema((DataField("id", odf.Int64()),)))
     (tmp_path / "rows.csv").write_text("id\n" + "".join(f"{row}\n" for row in range(40)), encoding="utf-8")
