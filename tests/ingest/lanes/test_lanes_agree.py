@@ -228,7 +228,8 @@ def test_an_input_without_rows_is_an_empty_state(spark: Any, tmp_path: Path) -> 
 
 
 def test_times_that_are_cut_are_told_by_both(spark: Any, tmp_path: Path) -> None:
-    step = ReadCsv(schema=DataSchema((DataField("event_time", odf.Timestamp()),)))
+    keyed = DataField("event_time", odf.Timestamp(odf.TimeUnit.MICROSECOND))  # as the coordinator reads it
+    step = ReadCsv(schema=DataSchema((keyed,)))
     for name, times in (("rows", ("00.123456", "01", "02.001")), ("again", ("00.123999",))):
         (tmp_path / name).write_text("".join(f"2024-01-01T00:00:{time}Z\n" for time in times), encoding="utf-8")
     first = request_for(step, tmp_path / "rows", MergeLedger(("event_time",)), tmp_path / "first")
