@@ -54,7 +54,7 @@ NOT_LOOKED_UP = {
 TRIED = QUERIES if EXAMPLES else ("first two", "ties")
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow  # the next test begins with these pulls
 @pytest.mark.parametrize("name", TRIED)
 def test_rows_are_the_same(name, spark):
     case = case_of(QUERIES[name])
