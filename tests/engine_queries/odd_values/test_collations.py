@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.examples import examples
 from support.queries.batch_cases import Compared
 from support.queries.cases import QUICK, Case, Pull, Tuned, lines, parsed
 from support.queries.oracle import state_of
@@ -45,5 +46,6 @@ def test_letters_keep_their_case(query: str, spark: Any, tmp_path: Path) -> None
         emitted += runner.pull(pull).rows
         there = [row.split()[2].strip('["]') for row in state_of(emitted).elements()]
         assert sorted(there) == sorted(expected)
-    found = runner.compare()
-    assert (found.obstacle, found.differences) == (None, ())
+        if pull is case.pulls[-1] or examples(0, 1):
+            found = runner.compare()
+            assert (found.obstacle, found.differences) == (None, ())

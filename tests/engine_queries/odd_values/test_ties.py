@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.examples import examples
 from support.queries.batch_cases import Compared
 from support.queries.cases import QUICK, Case, Pull, Tuned, lines, parsed
 from support.queries.oracle import state_of
@@ -70,5 +71,6 @@ def test_all_columns_decide(query: str, spark: Any, tmp_path: Path) -> None:
         for one, rows in zip((tied, full), emitted, strict=True):
             rows.extend(one.pull(pull).rows)
         assert state_of(emitted[0]) == state_of(emitted[1])
-    found = tied.compare()
-    assert (found.obstacle, found.differences) == (None, ())
+        if pull is tied.case.pulls[-1] or examples(0, 1):
+            found = tied.compare()
+            assert (found.obstacle, found.differences) == (None, ())
