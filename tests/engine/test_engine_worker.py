@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.engine.exploited_engine import start_exploited
 from support.engine.session import MEMORY
 
 from odfpy.dataset.transform import TransformSql
@@ -34,6 +35,7 @@ from odfpy.engine.worker.admin import engine_status, stop_engine
 from odfpy.engine.worker.client import SparkEngine
 from odfpy.engine.worker.training import training_jobs
 from odfpy.errors import EngineError, EngineUnavailable, InvalidQuery, QueryCancelled, ResultTooLarge
+from odfpy.stages import profiling
 
 pytestmark = pytest.mark.spark
 
@@ -213,6 +215,8 @@ def test_a_job_that_takes_too_long_is_cancelled_and_the_next_one_served(engine: 
 
 
 def test_a_job_that_does_not_let_itself_be_cancelled_costs_a_restart(engine: SparkEngine, tmp_path: Path):
+    stop_engine(engine.run.path, force=True)
+    impatient = start_exploited(engine.run, SETTINGS)  # others wait for 20 seconds, in which the loop goes on
     engine.sql(query("SELECT 1 AS one", tmp_path))
     java = status_of(engine).java_pid
     before = task_seconds(java)
@@ -225,6 +229,7 @@ def test_a_job_that_does_not_let_itself_be_cancelled_costs_a_restart(engine: Spa
         SparkEngine(engine.run.path, SETTINGS, on_progress=interrupt_in_the_loop).sql(endless(tmp_path))
     assert engine.sql(query("SELECT 1 AS one", tmp_path)) == SqlResponseSuccess(1)
     assert is_gone(java)
+    impatient.wait(PATIENCE)
 
 
 def test_an_interrupted_client_takes_its_job_back(engine: SparkEngine, tmp_path: Path):
@@ -308,6 +313,26 @@ def test_an_idle_engine_ends(engine: SparkEngine, tmp_path: Path):
     assert "it was idle for 1 s" in hasty.run.log.read_text()
 
 
+def test_it_tells_its_stages(engine: SparkEngine, tmp_path: Path):
+    stop_engine(engine.run.path, force=True)
+    _, transform, _ = training_jobs(tmp_path)
+    with profiling("test") as whole:
+        engine._ask(transform, object)
+        cold = whole.at("Spark")
+        assert cold is not None
+        assert list(cold.parts) == ["connect", "start", "queue", "job"]
+        engine._ask(transform, object)
+    assert cold.times == 2
+    job = cold.parts["job"]
+    assert job.times == 2
+    assert cold.parts["start"].times == 1
+    assert {"sandbox", "session", "analysis", "output"} <= job.parts.keys()
+    assert job.all_calls > 50
+    assert job.all_jobs >= 2
+    for _, one in cold.walk():
+        assert sum(part.seconds for part in one.parts.values()) <= one.seconds or not one.parts, one.name
+
+
 def test_a_java_that_does_not_start_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
@@ -322,16 +347,6 @@ def test_a_java_that_does_not_start_is_a_clear_error(tmp_path: Path, monkeypatch
     assert "no memory" in engine.run.log.read_text()
     with suppress(EngineUnavailable):
         eventually(lambda: engine_status(engine.run.path) is None)
-
-
-def test_an_engine_whose_workspace_is_removed_ends(tmp_path: Path):
-    engine = SparkEngine(tmp_path / "run", SETTINGS)
-    engine.sql(query("SELECT 1 AS one", tmp_path))
-    status = status_of(engine)
-    (tmp_path / "run").rename(tmp_path / "removed")
-    eventually(lambda: is_gone(status.pid))
-    assert status.java_pid is not None
-    assert is_gone(status.java_pid)
 
 
 def test_rows_are_there_before_the_query_is_done_and_whoever_has_enough_stops_it(engine, tmp_path):
@@ -358,3 +373,12 @@ def test_what_goes_wrong_while_rows_are_read_is_told(engine, tmp_path):
     too_large = replace(query("SELECT id FROM range(100000)", tmp_path), max_bytes=1000)
     with pytest.raises(ResultTooLarge):
         list(engine.stream(too_large, CancellationToken()))
+
+
+def test_an_engine_whose_workspace_is_removed_ends(engine: SparkEngine, tmp_path: Path):
+    engine.sql(query("SELECT 1 AS one", tmp_path))
+    status = status_of(engine)
+    engine.run.path.rename(tmp_path / "removed")
+    eventually(lambda: is_gone(status.pid))
+    assert status.java_pid is not None
+    assert is_gone(status.java_pid)

@@ -116,23 +116,51 @@ def test_a_cache_that_does_not_fit_is_dropped_and_spark_starts_without_it(
     assert not cache.path.exists()
 
 
+def trained(cache: StartupCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *command: str) -> list[str]:
+    """Make the cache, and start an engine from it; return the kinds of answers that the training run has got."""
+    assert cache.is_wanted
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    arguments = [sys.executable, *command, cache.path, MEMORY]
+    run = subprocess.run(arguments, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert {path.suffix for path in cache.path.parent.iterdir()} == {".aot", ".lock"}
+    assert status_once_used(tmp_path).startup_cache
+    assert cache.path.exists()
+    return [line.partition("(")[0] for line in run.stdout.splitlines() if "Response" in line]
+
+
+WHOLE = ("-m", "odfpy.engine.worker.training")
+START_ALONE = (
+    "-c",
+    """if True:
+        import sys
+        from odfpy.engine.worker import training
+        training.training_jobs = lambda _: []
+        sys.exit(training.main(sys.argv[1:]))
+    """,
+)
+ANSWERS = ["AnalyzeResponseSuccess", "TransformResponseSuccess", "SqlResponseSuccess"] * 2
+
+
 @pytest.mark.spark
 def test_a_training_run_makes_a_cache_that_java_runs_from(
     tmp_path: Path, cache: StartupCache, monkeypatch: pytest.MonkeyPatch
 ):
-    assert cache.is_wanted
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    command = [sys.executable, "-m", "odfpy.engine.worker.training", cache.path, MEMORY]
-    trained = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert trained.returncode == 0, trained.stderr
-    assert {path.suffix for path in cache.path.parent.iterdir()} == {".aot", ".lock"}
-    answers = [line for line in trained.stdout.splitlines() if "Response" in line]
-    assert [line.partition("(")[0] for line in answers] == [
-        "AnalyzeResponseSuccess", "TransformResponseSuccess", "SqlResponseSuccess",
-    ] * 2  # fmt: skip
-    assert status_once_used(tmp_path).startup_cache
-    assert cache.path.exists()
-    offer(cache)
+    """A whole run only if the engines of the other tests need one: it takes as long as many of these."""
+    theirs = StartupCache.of(JAVA, spark_home(), USER, MEMORY)
+    is_needed = theirs is not None and theirs.is_wanted
+    answers = trained(cache, tmp_path, monkeypatch, *(WHOLE if is_needed else START_ALONE))
+    assert answers == (ANSWERS if is_needed else [])
+    if is_needed:
+        offer(cache)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_whole_training_run_has_requests_of_every_kind(
+    tmp_path: Path, cache: StartupCache, monkeypatch: pytest.MonkeyPatch
+):
+    assert trained(cache, tmp_path, monkeypatch, *WHOLE) == ANSWERS
 
 
 def offer(cache: StartupCache) -> None:

@@ -47,7 +47,7 @@ NOT_BY_KEY = {
 }
 
 
-TRIED = QUERIES if EXAMPLES else ("running sum", "running sum by time", "full join", "except")
+TRIED = QUERIES if EXAMPLES else ("running sum", "full join", "running sum by time", "except")
 
 
 @pytest.mark.slow_after(1)
@@ -84,12 +84,13 @@ def test_a_case_of_the_corpus(case, spark, tmp_path):
     assert hashes_of(spark, case, tmp_path) == HASHES[case.name]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", TRIED)
 @pytest.mark.parametrize("is_arranged", [True, False])
 def test_a_pull_that_only_advances_a_watermark_reads_no_history(name, is_arranged, spark, tmp_path):
     case = case_of(QUERIES[name])
     runner = Runner(Tuned(spark, **QUICK), case, tmp_path, arranged=is_arranged)
-    for pull in told_further(case.inputs):
+    for pull in told_further(case.inputs)[:5]:
         runner.pull(pull)
     before = [path.name for path in runner.arrangement.glob("run-*")] if runner.arrangement else []
     with mock.patch.object(InputStream, "old", side_effect=AssertionError):

@@ -2,7 +2,7 @@
 
 Every case runs with another number of partitions, other row groups and another codec, all of which the same hashes
 come out of. A pull takes about a second of processor time, so that a run of all tests takes every fourth case only,
-here or in a fresh process, and sums up at the end of each what `ODF_CORPUS=once` sums up after every pull (what a pull
+here or in a fresh process, and half of these but for `slow`, and sums up at the end of each what `ODF_CORPUS=once` sums up after every pull (what a pull
 emits is compared with the tables, row by row, in any case); that runs each case, `ODF_CORPUS=all` each in every variant.
 What it sums up to is also what `odf verify --against-batch` expects, which knows by itself what is closed.
 """
@@ -50,8 +50,9 @@ OTHER_MASTER = CASES if ALL else CASES[::40]
 def chosen():
     """Which case runs in which variant."""
     for at, case in enumerate([case for case in CASES[::4] if case not in OTHER_MASTER] if SOME else CASES):
+        marks = [pytest.mark.slow] if SOME and at % 2 else []
         for variant in (*VARIANTS, COMPILED) if ALL else VARIANTS[at % 3 : at % 3 + 1]:
-            yield pytest.param(case, *variant, id=f"{case.name}-{variant[0]['partitions']}")
+            yield pytest.param(case, *variant, id=f"{case.name}-{variant[0]['partitions']}", marks=marks)
 
 
 def tuned(spark, partitions, **settings):

@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.examples import examples
+from support.queries.arranging import resumed
 from support.queries.batch_cases import Compared
 from support.queries.cases import QUICK, Case, Pull, Tuned, lines, parsed
 
@@ -25,11 +27,14 @@ Step = tuple[str | None, str]
 Text = Mapping[str, str]
 
 
-class FromHistory(Compared):
-    """Pulls without a checkpoint."""
+@dataclass
+class FromEither(Compared):
+    """Pulls with a checkpoint or, `from_history`, without."""
+
+    from_history: bool = False
 
     def respond(self, request: TransformRequest) -> TransformResponse:
-        return super().respond(replace(request, prev_checkpoint_path=None))
+        return super().respond(replace(request, prev_checkpoint_path=None) if self.from_history else request)
 
 
 @dataclass(frozen=True)
@@ -224,9 +229,25 @@ STORIES = {
         ["+A 2024-01-01T00:00 x 2 2"],
     ),
 }
+LOOK_CLOSER = {
+    "a row of DISTINCT taken back",
+    "a late row that has a partner",
+    "one of two versions that are equal but for the case",
+    "a negative zero that is computed",
+    "a negative zero of explode",
+    "a negative zero of a step before",
+    "a row that was wrong, before DISTINCT",
+}
+"""Stories of which another one is alike: of each section, some are quick tests."""
 
 
-@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def told():
+    """The stories."""
+    for name, story in STORIES.items():
+        yield pytest.param(story, id=name, marks=[pytest.mark.slow] if name in LOOK_CLOSER else [])
+
+
+@pytest.mark.parametrize("story", list(told()))
 def test_they_agree(spark: Any, tmp_path: Path, story: Story) -> None:
     steps: Sequence[Step] = [(None, story.query)] if isinstance(story.query, str) else story.query
     pulls = [
@@ -234,16 +255,18 @@ def test_they_agree(spark: Any, tmp_path: Path, story: Story) -> None:
         for rows, clock in story.pulls
     ]
     case, quick = Case("story", "", steps, story.inputs, {}, pulls), Tuned(spark, **QUICK)
-    kinds = {"checkpoint": Compared, "history": FromHistory}
-    made = {}
-    for name, kind in kinds.items():
-        (tmp_path / name).mkdir()
-        run = kind(quick, case, tmp_path / name, temporal=story.temporal, batch_spark=quick)
-        made[name] = [run.pull(pull) for pull in pulls]
-        assert not run.compare().differences
-    assert made["checkpoint"][-1].lines == story.last
-    assert [one.lines for one in made["history"]] == [one.lines for one in made["checkpoint"]]
-    assert [one.logical_hash for one in made["history"]] == [one.logical_hash for one in made["checkpoint"]]
+    (tmp_path / "checkpoint").mkdir()
+    going_on = FromEither(quick, case, tmp_path / "checkpoint", temporal=story.temporal, batch_spark=quick)
+    several = examples(1, len(pulls))  # the last one is what a story is about
+    for pull in pulls[:-several]:
+        going_on.pull(pull)
+    anew = resumed(going_on, tmp_path / "history")
+    anew.slices, anew.from_history = [*going_on.slices], True
+    for pull in pulls[-several:]:
+        made, other = going_on.pull(pull), anew.pull(pull)
+        assert (other.lines, other.logical_hash) == (made.lines, made.logical_hash)
+    assert made.lines == story.last
+    assert not going_on.compare().differences
 
 
 def test_texts_that_are_equal_by_their_collation_stand_by_their_bytes(spark: Any, tmp_path: Path) -> None:

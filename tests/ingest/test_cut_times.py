@@ -46,7 +46,10 @@ def told(result: PullResult) -> list[DataWarning]:
     return [warning for warning in result.warnings if warning.kind is WarningKind.CUT_TIMES]
 
 
-@pytest.mark.parametrize("lane", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.processes])])
+# With an engine of its own, `lanes/test_lanes_agree.py` has the same, over the Spark of all tests.
+@pytest.mark.parametrize(
+    "lane", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.processes, pytest.mark.slow])]
+)
 def test_keys_that_become_the_same_are_told(tmp_path: Path, lane: str) -> None:
     workspace = made(tmp_path, KEYED)
     workspace.config.set("ingest.lane", lane)

@@ -130,7 +130,8 @@ class _History:
     def read(self) -> pa.Table:
         columns = _roles(self.plan, self.request)
         present = slice_schema(self.path, vocab=self.request.vocab).names
-        table = read_slice(self.path, [name for name in columns.values() if name in present], vocab=self.request.vocab)
+        names = dict.fromkeys(name for name in columns.values() if name in present)  # a key may be the event time
+        table = read_slice(self.path, [*names], vocab=self.request.vocab)
         return _history(table, columns, self.schema)
 
 

@@ -95,7 +95,8 @@ def test_a_pull_that_brings_nothing_keeps_it(workspace: Workspace, here: SparkHe
     is_as_ever(workspace)
 
 
-@pytest.mark.parametrize("damage", ["gone", "manifest", "rows", "another head"])
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("damage", ["gone", "rows", "manifest", "another head"])
 def test_what_is_damaged_is_made_again(damage: str, workspace: Workspace, here: SparkHere) -> None:
     there = folder(workspace)
     if damage == "gone":

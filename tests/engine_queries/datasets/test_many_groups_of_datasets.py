@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.chains.workspaces import derivative, feed, root, workspace_with
-from support.engine.spark_here import SparkHere
+from support.engine.spark_here import SparkHere, in_place
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.engine.checkpoint import read_manifest
@@ -19,23 +19,33 @@ GROUPED = "select max(event_time) as event_time, name, count(*) as n, sum(id) as
 ROWS = ("1 a", "2 a", "3 b"), ("4 b", "5 c"), ("6 a",), ("7 c", "8 d")
 
 
-@pytest.fixture(autouse=True)
-def arranged_from_the_first_group_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worth_arranging, "MIN_ROWS", 0)
-    monkeypatch.setattr(worth_arranging, "WORTH", 0)
+def arranged_from_the_first_group_on(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(worth_arranging, "MIN_ROWS", 0)
+    patch.setattr(worth_arranging, "WORTH", 0)
+
+
+@pytest.fixture(scope="module")
+def pulled(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a workspace with a derivative that has been pulled three times."""
+    folder = tmp_path_factory.mktemp("pulled")
+    manifests = root("one", "{kind: Append}"), derivative("made", "one", GROUPED, "spark")
+    with pytest.MonkeyPatch.context() as patch:
+        arranged_from_the_first_group_on(patch)
+        patch.setenv("HOME", str(folder))
+        in_place(patch, spark)
+        made = workspace_with(folder / "w", *manifests)
+        for day, rows in enumerate(ROWS[:3], start=2):
+            feed(made, "one", *rows, day=day)
+            pull(made)
+    return made.root
 
 
 @pytest.fixture
-def workspace(here: SparkHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """A derivative that has been pulled three times."""
+def workspace(here: SparkHere, pulled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A copy of it."""
+    arranged_from_the_first_group_on(monkeypatch)
     monkeypatch.setenv("HOME", str(tmp_path))
-    manifests = root("one", "{kind: Append}"), derivative("made", "one", GROUPED, "spark")
-    made = workspace_with(tmp_path / "w", *manifests)
-    for day, rows in enumerate(ROWS[:3], start=2):
-        feed(made, "one", *rows, day=day)
-        pull(made)
-    here.asked.clear()
-    return made
+    return Workspace.open(shutil.copytree(pulled, tmp_path / "w"))
 
 
 def pull(workspace: Workspace) -> None:

@@ -1,4 +1,7 @@
-"""The profile of pulls by Spark: which stages queries row by row, windows, keys and several steps have."""
+"""The profile of pulls by Spark: which stages queries row by row, windows, keys and several steps have.
+
+Of a worker, `tests/engine/test_engine_worker.py` has it.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,7 @@ from support.engine.spark_here import SparkHere
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace
-from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.counting import count_jobs
-from odfpy.engine.worker.admin import stop_engine
-from odfpy.engine.worker.client import SparkEngine
-from odfpy.engine.worker.training import training_jobs
 from odfpy.stages import StageTime, profiling
 
 if TYPE_CHECKING:
@@ -87,27 +86,3 @@ def test_groups_of_groups_have_an_intermediate_result(workspace: Workspace, spar
     found = pulled(workspace, spark, BY_COUNT)
     assert has(found, "intermediate result", "plan")
     assert has(found, "output", "Spark job")
-
-
-def test_a_worker_tells_its_stages(tmp_path: Path) -> None:
-    run = tmp_path / ".odf" / "run"
-    engine = SparkEngine(run, EngineSettings(memory="1g", master="local[2]"))
-    _, transform, _ = training_jobs(tmp_path)
-    try:
-        with profiling("test") as whole:
-            engine._ask(transform, object)
-            cold = whole.at("Spark")
-            assert cold is not None
-            assert list(cold.parts) == ["connect", "start", "queue", "job"]
-            engine._ask(transform, object)
-    finally:
-        stop_engine(run, force=True)
-    assert cold.times == 2
-    job = cold.parts["job"]
-    assert job.times == 2
-    assert cold.parts["start"].times == 1
-    assert {"sandbox", "session", "analysis", "output"} <= job.parts.keys()
-    assert job.all_calls > 50
-    assert job.all_jobs >= 2
-    for _, one in cold.walk():
-        assert sum(part.seconds for part in one.parts.values()) <= one.seconds or not one.parts, one.name

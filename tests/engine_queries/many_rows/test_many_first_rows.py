@@ -12,15 +12,17 @@ from unittest import mock
 
 import pytest
 from support.queries.arranging import (
+    BEGINNING,
     SPOILED,
     arranged_runner,
+    begin,
     both,
     case_of,
     hashes_of,
     in_random_histories,
     parts,
     pulled_with,
-    undisturbed,
+    resumed,
     within,
 )
 from support.queries.cases import Pull, corpus, locked
@@ -52,7 +54,7 @@ NOT_LOOKED_UP = {
 TRIED = QUERIES if EXAMPLES else ("first two", "ties")
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow  # the next test begins with these pulls
 @pytest.mark.parametrize("name", TRIED)
 def test_rows_are_the_same(name, spark):
     case = case_of(QUERIES[name])
@@ -105,30 +107,32 @@ def runner_of(spark, folder):
     return arranged_runner(spark, QUERIES["first two"], pulls, folder), pulls
 
 
-def pulled(spark, folder, between):
-    return pulled_with(spark, QUERIES["first two"], only_appended(told_further(["a"])), folder, between)
+@pytest.fixture(scope="module")
+def begun(spark, tmp_path_factory):
+    """The beginning of a story, which several tests go on with, each in a copy."""
+    return begin(spark, QUERIES["first two"], only_appended(told_further(["a"])), tmp_path_factory.mktemp("begun"))
 
 
-def test_rows_are_in_one_of_the_two_places(spark, tmp_path):
-    places = pulled(spark, tmp_path, lambda runner: None)
+def test_rows_are_in_one_of_the_two_places(begun, tmp_path):
+    places = pulled_with(begun, tmp_path, lambda runner: None)
     assert places[0] == (0, 0, 0)
     assert set(places[1:]) == {(0, 1, 1)}
 
 
 @pytest.mark.parametrize("spoil", SPOILED)
-def test_an_arrangement_that_is_of_no_use_is_made_again_from_history(spoil, spark, tmp_path):
-    assert pulled(spark, tmp_path, spoil)[5:] == [(0, 1, 1)] * 3
+def test_an_arrangement_that_is_of_no_use_is_made_again_from_history(spoil, begun, tmp_path):
+    assert pulled_with(begun, tmp_path, spoil)[5:] == [(0, 1, 1)] * 3
 
 
-def test_a_lost_checkpoint_is_made_again_from_history(spark, tmp_path):
+def test_a_lost_checkpoint_is_made_again_from_history(begun, tmp_path):
     def lose(runner):
         runner.checkpoint = None
 
-    assert pulled(spark, tmp_path, lose)[5:] == [(0, 1, 1)] * 3
+    assert pulled_with(begun, tmp_path, lose)[5:] == [(0, 1, 1)] * 3
 
 
 @pytest.mark.parametrize(("rows_new", "place"), [(0, (1, 0, 0)), (1000, (0, 1, 1))])
-def test_pulls_of_most_partitions_read_and_write_all_of_them(rows_new, place, spark, tmp_path):
+def test_pulls_of_most_partitions_read_and_write_all_of_them(rows_new, place, begun, spark, tmp_path):
     """Unless they bring that many rows themselves, as after a break."""
     runner, pulls = runner_of(spark, tmp_path)
     made = [runner.pull(pull).lines for pull in pulls[:3]]
@@ -138,12 +142,12 @@ def test_pulls_of_most_partitions_read_and_write_all_of_them(rows_new, place, sp
         made.append(runner.pull(pulls[3]).lines)
     assert (before, parts(runner)) == ((0, 1, 1), place)
     made += [runner.pull(pull).lines for pull in pulls[4:]]
-    assert made == undisturbed(spark, QUERIES["first two"], pulls, tmp_path)
+    assert made == begun.lines
 
 
-def test_a_pull_without_rows_reads_none(spark, tmp_path):
-    runner, pulls = runner_of(spark, tmp_path)
-    for pull in pulls:
+def test_a_pull_without_rows_reads_none(begun, tmp_path):
+    runner = resumed(begun.runner, tmp_path / "other")
+    for pull in begun.pulls[BEGINNING:]:
         runner.pull(pull)
     before = {path.name for path in runner.arrangement.glob("run-*")}
     assert runner.pull(Pull({}, {"a": "2024-02-01T00:00"})).lines == []
@@ -165,6 +169,6 @@ def test_rows_that_are_kept_are_looked_up(spark, tmp_path):
 def test_few_rows_stay_in_the_checkpoint(spark, tmp_path):
     runner, pulls = runner_of(spark, tmp_path)
     with within(runner, mock.patch.object(worth_arranging, "MIN_ROWS", 50)):
-        for pull in pulls:
+        for pull in pulls[:BEGINNING]:
             runner.pull(pull)
     assert parts(runner) == (1, 0, 0)

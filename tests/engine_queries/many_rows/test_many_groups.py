@@ -15,15 +15,17 @@ from unittest import mock
 import pyarrow.parquet as pq
 import pytest
 from support.queries.arranging import (
+    BEGINNING,
     SPOILED,
     arranged_runner,
+    begin,
     both,
     case_of,
     hashes_of,
     in_random_histories,
     parts,
     pulled_with,
-    undisturbed,
+    resumed,
     within,
 )
 from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
@@ -123,22 +125,24 @@ def runner_of(spark, folder):
     return arranged_runner(spark, QUERIES["values"], pulls, folder), pulls
 
 
-def pulled(spark, folder, between):
-    return pulled_with(spark, QUERIES["values"], told_further(["a"]), folder, between)
+@pytest.fixture(scope="module")
+def begun(spark, tmp_path_factory):
+    """The beginning of a story, which several tests go on with, each in a copy."""
+    return begin(spark, QUERIES["values"], told_further(["a"]), tmp_path_factory.mktemp("begun"))
 
 
-def test_groups_are_in_one_of_the_two_places(spark, tmp_path):
-    places = pulled(spark, tmp_path, lambda runner: None)
+def test_groups_are_in_one_of_the_two_places(begun, tmp_path):
+    places = pulled_with(begun, tmp_path, lambda runner: None)
     assert places[0] == (0, 0, 0)
     assert set(places[2:]) == {(0, 1, 1)}
 
 
 @pytest.mark.parametrize("spoil", SPOILED)
-def test_an_arrangement_that_is_of_no_use_is_made_again_from_history(spoil, spark, tmp_path):
-    assert pulled(spark, tmp_path, spoil)[5:] == [(0, 1, 1)] * 3
+def test_an_arrangement_that_is_of_no_use_is_made_again_from_history(spoil, begun, tmp_path):
+    assert pulled_with(begun, tmp_path, spoil)[5:] == [(0, 1, 1)] * 3
 
 
-def test_pulls_of_most_groups_read_and_write_all_of_them(spark, tmp_path):
+def test_pulls_of_most_groups_read_and_write_all_of_them(begun, spark, tmp_path):
     runner, pulls = runner_of(spark, tmp_path)
     made = [runner.pull(pull).lines for pull in pulls[:3]]
     before = parts(runner)
@@ -148,29 +152,25 @@ def test_pulls_of_most_groups_read_and_write_all_of_them(spark, tmp_path):
     made.append(runner.pull(pulls[4]).lines)
     assert parts(runner) == (0, 1, 1)
     made += [runner.pull(pull).lines for pull in pulls[5:]]
-    assert made == undisturbed(spark, QUERIES["values"], pulls, tmp_path)
+    assert made == begun.lines
 
 
-def test_a_pull_without_rows_reads_no_groups(spark, tmp_path):
-    runner, pulls = runner_of(spark, tmp_path)
-    for pull in pulls:
+def test_a_pull_without_rows_reads_no_groups(begun, tmp_path):
+    runner = resumed(begun.runner, tmp_path / "arranged")
+    for pull in begun.pulls[BEGINNING:]:
         runner.pull(pull)
     arranged_before = {path.name for path in runner.arrangement.glob("run-*")}
     with mock.patch.object(Arrangement, "write_all", side_effect=AssertionError):
         assert runner.pull(Pull({}, {"a": "2024-02-01T00:00"})).lines == []
     assert {path.name for path in runner.arrangement.glob("run-*")} == arranged_before
-    more = replace(pulls[1], watermarks={})
-    (tmp_path / "plain").mkdir()
-    plain = Runner(Tuned(spark, **QUICK), runner.case, tmp_path / "plain")
-    for pull in pulls:
-        plain.pull(pull)
-    assert runner.pull(more).lines == plain.pull(more).lines
+    more = replace(begun.pulls[1], watermarks={})
+    assert runner.pull(more).lines == resumed(begun.plain, tmp_path / "plain").pull(more).lines
 
 
 def test_few_groups_stay_in_the_checkpoint(spark, tmp_path):
     runner, pulls = runner_of(spark, tmp_path)
     with within(runner, mock.patch.object(worth_arranging, "MIN_ROWS", 50)):
-        for pull in pulls:
+        for pull in pulls[:BEGINNING]:
             runner.pull(pull)
     assert parts(runner) == (1, 0, 0)
 
@@ -195,18 +195,18 @@ def runner_in_tasks(spark, folder):
         pytest.param(mock.patch.object(groups, "ROWS_AT_ONCE", 0), id="by Spark, if they are many"),
     ],
 )
-def test_groups_of_many_rows_are_arranged(way, spark, tmp_path):
-    pulls = told_further(["a"])
+def test_groups_of_many_rows_are_arranged(way, begun, spark, tmp_path):
+    pulls = begun.pulls[:BEGINNING]
     runner = runner_in_tasks(spark, tmp_path / "many")
     with way:
         made = [runner.pull(pull).lines for pull in pulls[:2]]
     assert parts(runner) == (0, 1, 1)
     made += [runner.pull(pull).lines for pull in pulls[2:]]
-    assert made == undisturbed(spark, QUERIES["values"], pulls, tmp_path)
+    assert made == begun.lines[:BEGINNING]
 
 
-def test_few_groups_of_many_rows_are_kept_without_hashes(spark, tmp_path):
-    pulls = told_further(["a"])
+def test_few_groups_of_many_rows_are_kept_without_hashes(begun, spark, tmp_path):
+    pulls = begun.pulls[:BEGINNING]
     runner = runner_in_tasks(spark, tmp_path / "many")
     with within(runner, mock.patch.object(worth_arranging, "MIN_ROWS", 50)):
         made = [runner.pull(pull).lines for pull in pulls[:2]]
@@ -215,4 +215,4 @@ def test_few_groups_of_many_rows_are_kept_without_hashes(spark, tmp_path):
         with zipfile.ZipFile(runner.checkpoint) as archive, archive.open(kept.name) as file:
             assert HASH not in pq.read_schema(file).names
         made += [runner.pull(pull).lines for pull in pulls[2:]]
-    assert made == undisturbed(spark, QUERIES["values"], pulls, tmp_path)
+    assert made == begun.lines[:BEGINNING]

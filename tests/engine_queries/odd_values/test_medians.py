@@ -28,9 +28,12 @@ FUNCTIONS = (
 )
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_each_row_may_have_that_of_its_partition(function: str, spark: Any, tmp_path: Path) -> None:
-    query = f"SELECT event_time, k, v, {function} OVER (PARTITION BY k) AS m FROM a"
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("functions", [FUNCTIONS, *((one,) for one in FUNCTIONS)], ids=["all", *FUNCTIONS])
+def test_each_row_may_have_that_of_its_partition(functions: tuple[str, ...], spark: Any, tmp_path: Path) -> None:
+    """All in one query, and alone."""
+    columns = ", ".join(f"{one} OVER (PARTITION BY k) AS m{at}" for at, one in enumerate(functions))
+    query = f"SELECT event_time, k, v, {columns} FROM a"
     taken = [Pull({"a": [parsed(line, FIELDS) for line in lines(pull)]}, {"a": "2024-01-02T00:00"}) for pull in PULLS]
     plain = Tuned(spark, **QUICK)
     case = Case("medians", "", [(None, query)], {"a": FIELDS}, {}, taken)

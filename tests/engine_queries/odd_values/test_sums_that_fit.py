@@ -27,14 +27,15 @@ PULLS = (
 )
 BESIDE = {
     "nothing": "count(*)",
-    "a mean of decimals": "avg(p)",
-    "a mean of fractions": "avg(d)",
     "both means": "struct(avg(p), avg(d))",
     "a deviation": "stddev(d)",
-    "the median": "median(p)",
     "the median and a sum of fractions": "struct(median(p), sum(d))",
     "numbers that differ": "count(DISTINCT p)",
+    "a mean of decimals": "avg(p)",
+    "a mean of fractions": "avg(d)",
+    "the median": "median(p)",
 }
+"""The last ones alone stand beside something else in those before."""
 SUMS = (
     "sum(v)",
     "try_sum(v)",
@@ -52,6 +53,7 @@ def runner(spark: Any, aggregates: str, folder: Path, pulls: tuple[str, ...] = P
     return Compared(plain, Case("sums", "", [(None, query)], {"a": FIELDS}, {}, taken), folder, batch_spark=plain)
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE)
 def test_a_sum_that_fits_is_there_whatever_stands_beside_it(beside: str, spark: Any, tmp_path: Path) -> None:
     tried = runner(spark, ", ".join(f"{one} AS s{at}" for at, one in enumerate(SUMS)) + f", {beside} AS x", tmp_path)
@@ -63,6 +65,7 @@ def test_a_sum_that_fits_is_there_whatever_stands_beside_it(beside: str, spark: 
     assert tried.compare().obstacle is None
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE)
 def test_a_sum_that_does_not_fit_is_null_or_told(beside: str, spark: Any, tmp_path: Path) -> None:
     pulls = (f"+A 2024-01-01T01:00 low {MIN_LONG} 1 1.00\n+A 2024-01-01T01:00 low -1 1.5 1.00",)

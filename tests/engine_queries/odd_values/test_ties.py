@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.examples import examples
 from support.queries.batch_cases import Compared
 from support.queries.cases import QUICK, Case, Pull, Tuned, lines, parsed
 from support.queries.oracle import state_of
@@ -36,10 +37,14 @@ PULLS = (
     """,
 )
 QUERIES = {
-    "row_number": "SELECT event_time, k, v, row_number() OVER (PARTITION BY k ORDER BY {event_time}) AS n FROM a",
-    "row_number without a partition": "SELECT event_time, k, v, row_number() OVER (ORDER BY {k}) AS n FROM a",
-    "lag": "SELECT event_time, k, v, lag(v) OVER (PARTITION BY k ORDER BY {event_time}) AS n FROM a",
-    "running sum": "SELECT event_time, k, v, sum(v) OVER (ORDER BY {k} ROWS UNBOUNDED PRECEDING) AS n FROM a",
+    "row_number and lag": """
+        SELECT event_time, k, v, row_number() OVER w AS n, lag(v) OVER w AS l FROM a
+        WINDOW w AS (PARTITION BY k ORDER BY {event_time})
+    """,
+    "row_number and running sum without a partition": """
+        SELECT event_time, k, v, row_number() OVER (ORDER BY {k}) AS n,
+        sum(v) OVER (ORDER BY {k} ROWS UNBOUNDED PRECEDING) AS s FROM a
+    """,
     "top 1": "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY {event_time}) AS n FROM a) WHERE n = 1",
     "limit": "SELECT event_time, k, v FROM a ORDER BY {k} LIMIT 2",
     "above a join": """
@@ -65,6 +70,7 @@ def test_all_columns_decide(query: str, spark: Any, tmp_path: Path) -> None:
     for pull in tied.case.pulls:
         for one, rows in zip((tied, full), emitted, strict=True):
             rows.extend(one.pull(pull).rows)
-        found = tied.compare()
-        assert (found.obstacle, found.differences) == (None, ())
         assert state_of(emitted[0]) == state_of(emitted[1])
+        if pull is tied.case.pulls[-1] or examples(0, 1):
+            found = tied.compare()
+            assert (found.obstacle, found.differences) == (None, ())

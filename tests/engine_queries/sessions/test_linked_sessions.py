@@ -49,7 +49,7 @@ def compare(spark, case, pulls):
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", TRIED)
 def test_rows_are_the_same(name, spark):
-    compare(spark, case_of(QUERIES[name]), told_further("a"))
+    compare(spark, case_of(QUERIES[name]), told_further("a")[:5])
 
 
 @pytest.mark.parametrize("name", QUERIES if EXAMPLES else ("gaps of each row",))

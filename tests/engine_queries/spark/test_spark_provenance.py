@@ -34,7 +34,13 @@ def quick(spark: Any) -> Tuned:
     return Tuned(spark, **QUICK)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.name == "interval-left-join" else [])
+        for case in CASES
+    ],
+)
 def test_what_is_cited_makes_the_row_and_nothing_else_is_needed(case: Case, quick: Tuned, tmp_path: Path) -> None:
     traces = Traces(quick, case, tmp_path)
     for pull in case.pulls:

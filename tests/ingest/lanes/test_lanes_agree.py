@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from support.ingest.lane_inputs import FORMATS, STRATEGIES, Shape
 from support.ingest.lane_requests import following, lane_request, locally
+from support.queries.cases import INTERPRETED, Tuned
 
 from odfpy.chain.read_steps import ReadCsv, ReadGeoJson, ReadJson, ReadNdGeoJson, ReadNdJson, ReadStep
 from odfpy.chain.sources import MergeAppend, MergeLedger, MergeSnapshot, MergeStrategy, MergeUpsertStream
@@ -46,9 +47,14 @@ def request_for(step: ReadStep, path: Path, strategy: MergeStrategy, out: Path) 
     return lane_request(step, path, strategy, out, part_bytes=4_000, slice_rows=20, partitions=2)
 
 
-def on_spark(spark: Any, request: LaneRequest) -> IngestedData:
+COMPILED = ("csv", "parquet")
+"""Formats whose rows come from plans that Spark compiles, as in the product; it takes longer than to interpret them."""
+
+
+def on_spark(spark: Any, request: LaneRequest, *, is_compiled: bool = False) -> IngestedData:
     job = JobRequest(JOB, json.dumps(to_tree(request)), str(Path(request.out).parent))
-    return ingested_data(from_tree(LaneResult, json.loads(result_of(run_job(spark, job)))), request)
+    done = run_job(spark if is_compiled else Tuned(spark, **INTERPRETED), job)
+    return ingested_data(from_tree(LaneResult, json.loads(result_of(done))), request)
 
 
 def cut_into(parts: int, request: LaneRequest) -> LaneRequest:
@@ -103,8 +109,8 @@ def test_both_lanes_make_the_same_slices(spark: Any, tmp_path: Path, name: str, 
     expected = locally(replace(request, out=str(tmp_path / "local")))
     assert sum(item.info.num_rows for item in expected.slices) > 3
     for parts in numbers_of_parts(name, strategy):
-        found = on_spark(spark, cut_into(parts, replace(request, out=str(tmp_path / f"spark-{parts}"))))
-        assert_same(found, expected)
+        parted = cut_into(parts, replace(request, out=str(tmp_path / f"spark-{parts}")))
+        assert_same(on_spark(spark, parted, is_compiled=name in COMPILED), expected)
     assert not list(tmp_path.glob("*.runs")), "nothing else is left"
 
 
@@ -225,6 +231,21 @@ def test_an_input_without_rows_is_an_empty_state(spark: Any, tmp_path: Path) -> 
     )
     empty = replace(first, path=str(tmp_path / "none.csv"), out=str(tmp_path / "third"))
     assert on_spark(spark, empty) == locally(empty)
+
+
+def test_times_that_are_cut_are_told_by_both(spark: Any, tmp_path: Path) -> None:
+    keyed = DataField("event_time", odf.Timestamp(odf.TimeUnit.MICROSECOND))  # as the coordinator reads it
+    step = ReadCsv(schema=DataSchema((keyed,)))
+    for name, times in (("rows", ("00.123456", "01", "02.001")), ("again", ("00.123999",))):
+        (tmp_path / name).write_text("".join(f"2024-01-01T00:00:{time}Z\n" for time in times), encoding="utf-8")
+    first = request_for(step, tmp_path / "rows", MergeLedger(("event_time",)), tmp_path / "first")
+    second = replace(following(first, locally(first)), path=str(tmp_path / "again"), out=str(tmp_path / "second"))
+    for request, rows in ((replace(first, out=str(tmp_path / "spark")), 3), (second, 0)):
+        found = on_spark(spark, request)
+        assert sum(item.info.num_rows for item in found.slices) == rows
+        (warning,) = found.warnings
+        assert (warning.kind, warning.count, warning.examples) == (WarningKind.CUT_TIMES, 1, ("event_time",))
+        assert "rows whose keys differ only there get the same key" in warning.message
 
 
 def test_a_state_that_ends_most_rows_is_refused_by_both(spark: Any, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.ingest.ingested import TIME, Ingested
 
 from odfpy.chain.sources import MergeLedger, MergeSnapshot, MergeStrategy, MergeUpsertStream
@@ -73,7 +74,7 @@ class WithIndex:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: type(strategy).__name__)
-@settings(max_examples=8)
+@settings(max_examples=examples(5, 8))
 @given(data=st.data())
 def test_slices_are_the_same(strategy: MergeStrategy, data: st.DataObject) -> None:
     unique = key_of if isinstance(strategy, MergeSnapshot) else None

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.ingest.ingested import TIME, Ingested, Row, replay, same
 
 from odfpy.chain.sources import (
@@ -154,7 +155,7 @@ SNAPSHOT, UPSERT, LEDGER, APPEND = MergeSnapshot(KEYS), MergeUpsertStream(KEYS),
 CHANGELOG = MergeChangelogStream(KEYS)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10, 25), deadline=None)
 @given(batches(SNAPSHOT))
 def test_snapshot_leads_to_the_last_state(inputs: list[Batch]) -> None:
     with ingested(SNAPSHOT, inputs) as dataset:
@@ -163,7 +164,7 @@ def test_snapshot_leads_to_the_last_state(inputs: list[Batch]) -> None:
     assert {key: repr(state[key]) for key in sorted(state)} == {key: repr(expected[key]) for key in sorted(expected)}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10, 25), deadline=None)
 @given(batches(UPSERT))
 def test_upsert_stream_leads_to_the_last_row_of_each_key(inputs: list[Batch]) -> None:
     with ingested(UPSERT, inputs) as dataset:
@@ -172,21 +173,21 @@ def test_upsert_stream_leads_to_the_last_row_of_each_key(inputs: list[Batch]) ->
     assert {key: repr(state[key]) for key in sorted(state)} == {key: repr(expected[key]) for key in sorted(expected)}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10, 25), deadline=None)
 @given(batches(LEDGER))
 def test_ledger_keeps_rows_with_unseen_keys(inputs: list[Batch]) -> None:
     with ingested(LEDGER, inputs) as dataset:
         assert repr(written(dataset)) == repr(ledger_model(inputs))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(6, 15), deadline=None)
 @given(batches(APPEND))
 def test_append_keeps_all_rows(inputs: list[Batch]) -> None:
     with ingested(APPEND, inputs) as dataset:
         assert repr(written(dataset)) == repr(ledger_model(inputs, dedupe=False))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(6, 15), deadline=None)
 @given(batches(CHANGELOG))
 def test_changelog_stream_keeps_all_rows(inputs: list[Batch]) -> None:
     with ingested(CHANGELOG, inputs) as dataset:
@@ -195,7 +196,7 @@ def test_changelog_stream_keeps_all_rows(inputs: list[Batch]) -> None:
 
 @pytest.mark.parametrize("strategy", [SNAPSHOT, UPSERT, LEDGER], ids=lambda strategy: strategy.KIND)
 def test_the_same_input_again_changes_nothing(strategy: MergeStrategy) -> None:
-    @settings(max_examples=min(15, settings().max_examples), deadline=None)  # few in `make quick`
+    @settings(max_examples=examples(6, 15), deadline=None)
     @given(batches(strategy))
     def check(inputs: list[Batch]) -> None:
         with ingested(strategy, inputs) as dataset:
@@ -221,7 +222,7 @@ def _sorted(rows: list[Row]) -> list[str]:
     ids=lambda value: getattr(value, "KIND", ""),
 )
 def test_a_split_input_leads_to_the_same(strategy: MergeStrategy, outcome: Callable[[Ingested], list[str]]) -> None:
-    @settings(max_examples=min(15, settings().max_examples), deadline=None)  # few in `make quick`
+    @settings(max_examples=examples(6, 15), deadline=None)
     @given(batches(strategy, GIVEN_TIMES), st.integers(0, 6))
     def check(inputs: list[Batch], at: int) -> None:
         parts = [part for rows, time in inputs for part in ((rows[:at], time), (rows[at:], time))]
@@ -231,7 +232,7 @@ def test_a_split_input_leads_to_the_same(strategy: MergeStrategy, outcome: Calla
     check()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(6, 15), deadline=None)
 @given(batches(SNAPSHOT, GIVEN_TIMES), st.randoms(use_true_random=False))
 def test_a_snapshot_does_not_depend_on_the_order_of_its_input(inputs: list[Batch], random: Any) -> None:
     shuffled = [(random.sample(rows, len(rows)), at) for rows, at in inputs]

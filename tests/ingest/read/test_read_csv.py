@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.chains.schemas import optional, required
+from support.examples import examples
 from support.ingest.reading import Reader, set_piece_size
 
 from odfpy.chain.read_steps import ReadCsv
@@ -384,7 +385,7 @@ def test_escaped_text_is_read(read_input: Reader, records: list[tuple[str, str]]
     assert rows(table) == records
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(100, 300))
 @given(content=st.lists(st.sampled_from([b'"', b",", b"\n", b"\r", b"1", b"x", b"\\", b"\xff", b" "]), max_size=30))
 def test_pieces_make_no_difference(read_input: Reader, content: list[bytes]):
     """Whatever the bytes, small pieces give the same rows as one, or the same error."""

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.chains.schemas import optional, required
+from support.examples import examples
 from support.ingest.reading import Reader, set_piece_size
 
 import odfpy.ingest.read.json as json_reader
@@ -419,7 +420,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     return bytes(content)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(120, 400))
 @given(content=mutated(), schema=st.sampled_from([SCHEMA, None]))
 def test_damaged_input_gives_the_same_rows_or_error_either_way(
     read_input: Reader, content: bytes, schema: DataSchema | None
@@ -457,7 +458,7 @@ def test_large_array_is_read_in_pieces(read_input: Reader, sub_path: str | None)
         read_input(step, document() + "]")
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(80, 200))
 @given(content=mutated(), schema=st.sampled_from([SCHEMA, None]), sub_path=st.sampled_from([None, "a.b"]))
 def test_pieces_of_a_damaged_array_make_no_difference(
     read_input: Reader, content: bytes, schema: DataSchema | None, sub_path: str | None

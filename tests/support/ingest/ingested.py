@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,19 @@ from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary, Operati
 from odfpy.ingest.normalize import coerce_inferred_event_time
 from odfpy.ingest.pipeline import IngestedData, IngestTarget, ingest_rows
 from odfpy.state.current import KeyedState, ScannedState
+from odfpy.state.database import SharedDatabase
 
 TIME = pa.timestamp("ms", "UTC")
 SYSTEM_TIME = Timestamp.parse("2025-01-01T00:00:00Z")
 
 Row = dict[str, Any]
+
+
+@cache
+def _database() -> SharedDatabase:
+    """Return the database of all merges that say nothing of threads: opening one takes longer than a small merge."""
+    atexit.register(_database.cache_clear)  # else the bindings complain of an object that is left
+    return SharedDatabase()
 
 
 @dataclass
@@ -58,6 +68,7 @@ class Ingested:
             next_offset=self.next_offset,
             watermark=watermark,
             state=state or (lambda schema: ScannedState(slices, schema, self.vocabulary)),
+            database=None if "threads" in options else _database(),
         )
         result = ingest_rows(
             new,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import shutil
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +16,9 @@ from support.queries.stories import FIELDS
 
 from odfpy.engine.arrangement import ArrangementManifest
 from odfpy.engine.checkpoint import read_manifest
+
+BEGINNING = 5
+"""Pulls before something happens to the arrangement."""
 
 
 def case_of(query):
@@ -64,20 +69,72 @@ def arranged_runner(spark, query, pulls, folder):
     return Runner(Tuned(spark, **QUICK), replace(case_of(query), pulls=pulls), folder, arranged=True)
 
 
-def pulled_with(spark, query, pulls, folder, between):
-    """Pull, with an action before the sixth pull; compare rows with those of an undisturbed engine.
+@dataclass(frozen=True)
+class Begun:
+    """A story of which an engine with an arrangement has heard the beginning, and one without it all; to be copied.
+
+    Attributes:
+        pulls: all pulls.
+        runner: the one with the arrangement.
+        places: `parts` after each of its pulls.
+        plain: the one without.
+        lines: what came out of each pull without.
+    """
+
+    pulls: list
+    runner: Runner
+    places: list
+    plain: Runner
+    lines: list
+
+
+def begin(spark, query, pulls, folder):
+    """Run all pulls without an arrangement, and the first five with one; compare their rows."""
+    for name in ("plain", "arranged"):
+        (folder / name).mkdir()
+    plain = Runner(Tuned(spark, **QUICK), case_of(query), folder / "plain")
+    runner = arranged_runner(spark, query, pulls, folder / "arranged")
+    lines = [plain.pull(pull).lines for pull in pulls]
+    places = []
+    for pull, expected in zip(pulls[:BEGINNING], lines, strict=False):
+        assert runner.pull(pull).lines == expected
+        places.append(parts(runner))
+    return Begun(pulls, runner, places, plain, lines)
+
+
+def resumed(runner, folder):
+    """Return a runner that goes on from where another one is, with files of its own."""
+    shutil.copytree(runner.folder, folder)
+
+    def copied(path):
+        return None if path is None else folder / Path(path).relative_to(runner.folder)
+
+    other = copy.copy(runner)
+    other.folder = folder
+    other.arrangement = copied(runner.arrangement)
+    other.checkpoint = runner.checkpoint and str(copied(runner.checkpoint))
+    other.sources = {
+        alias: replace(
+            source,
+            folder=folder,
+            slices=[(str(copied(path)), *ends) for path, *ends in source.slices],
+            arrivals=[replace(arrival, path=str(copied(arrival.path))) for arrival in source.arrivals],
+        )
+        for alias, source in runner.sources.items()
+    }
+    return other
+
+
+def pulled_with(begun, folder, between):
+    """Go on with an action before the sixth pull; compare rows with those of an undisturbed engine.
 
     Returns `parts` after each pull.
     """
-    (folder / "plain").mkdir()
-    (folder / "other").mkdir()
-    runner = arranged_runner(spark, query, pulls, folder / "other")
-    plain = Runner(Tuned(spark, **QUICK), runner.case, folder / "plain")
-    places = []
-    for number, pull in enumerate(pulls):
-        if number == 5:
-            between(runner)
-        assert runner.pull(pull).lines == plain.pull(pull).lines
+    runner = resumed(begun.runner, folder / "other")
+    between(runner)
+    places = [*begun.places]
+    for pull, expected in zip(begun.pulls[BEGINNING:], begun.lines[BEGINNING:], strict=True):
+        assert runner.pull(pull).lines == expected
         places.append(parts(runner))
     return places
 
@@ -114,10 +171,3 @@ def within(runner, limit):
     runner.respond = with_limit
     yield
     runner.respond = respond
-
-
-def undisturbed(spark, query, pulls, folder):
-    """The lines of each pull of a query without an arrangement."""
-    (folder / "plain").mkdir()
-    plain = Runner(Tuned(spark, **QUICK), case_of(query), folder / "plain")
-    return [plain.pull(pull).lines for pull in pulls]
