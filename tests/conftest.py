@@ -39,6 +39,9 @@ os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
 
 IN_THIS_PROCESS = (
     "tests/engine_queries/",
+    "tests/coordinator/maintenance/test_verify_against_batch.py",
+    "tests/federation/reference/test_reference_spark.py",
+    "tests/federation/spark/test_frames.py",
     "tests/federation/sql/test_sketches_in_spark.py",
     "tests/security/test_spark_reach.py",
     "tests/flight/test_spark.py",
