@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from serving.sharing.conftest import Shared
-from support.quick_passwords import quick_passwords
 from support.servers.serving import Answer, ask, serving
 
 from odfpy.coordinator.workspace import Workspace
@@ -24,12 +23,6 @@ from odfpy.sharing.sharing import Sharing
 
 PASSWORD = "correct horse battery"
 LOG = SharePath("fx", "main", "log")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with quick_passwords():
-        yield
 
 
 @pytest.fixture
