@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from support.servers.pandas_client import PandasClient
+from support.processes.pandas_client import PandasClient
 from support.servers.serving import Answer, serving
 from support.servers.serving import ask as ask_server
 

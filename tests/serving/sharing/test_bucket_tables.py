@@ -17,8 +17,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from serving.sharing.conftest import Shared
 from serving.sharing.test_table_kinds import ROWS, rows_of
+from support.processes.pandas_client import PandasClient
 from support.servers.buckets import s3_buckets
-from support.servers.pandas_client import PandasClient
 from support.shared_tables import in_order
 
 from odfpy.repository.bucket.location import open_bucket, parse_bucket_url

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from serving.sharing.conftest import STATES, Shared
 from serving.sharing.test_delta_sharing import LOG
-from support.servers.pandas_client import PandasClient
+from support.processes.pandas_client import PandasClient
 
 from odfpy.data.duration import Duration
 from odfpy.data.timestamp import Timestamp

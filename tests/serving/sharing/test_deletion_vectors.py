@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from serving.sharing.conftest import Shared
-from support.servers.pandas_client import PandasClient
+from support.processes.pandas_client import PandasClient
 from support.servers.serving import serving
 
 from odfpy.chain.encoding import load_snapshots

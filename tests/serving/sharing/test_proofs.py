@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from serving.sharing.conftest import Shared
-from support.servers.pandas_client import PandasClient
+from support.processes.pandas_client import PandasClient
 from support.servers.serving import Answer
 
 from odfpy.chain.revocations import KeyRevocation, KnownRevocations, Reason

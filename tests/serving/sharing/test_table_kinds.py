@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from serving.sharing.conftest import Shared
-from support.servers.pandas_client import PandasClient
+from support.processes.pandas_client import PandasClient
 from support.shared_tables import in_order
 
 from odfpy.sharing.checked import shared_files

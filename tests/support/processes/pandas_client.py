@@ -46,7 +46,7 @@ class PandasClient:
 
     def __init__(self, python: Path) -> None:
         """Take the Python of an environment that has the client; the first question starts the process."""
-        self._command = [python, "-c", _PROGRAM]
+        self._command = [str(python), "-c", _PROGRAM]
         self._process: subprocess.Popen[str] | None = None
 
     def ask(self, what: str, **asked: Any) -> Any:
