@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from odfpy.errors import InvalidValue, MalformedManifest
 from odfpy.sharing import declared
@@ -99,7 +100,7 @@ def seen(sharing: Sharing) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(5, 10))
 @given(trees=st.lists(TREES, min_size=1, max_size=3))
 def test_the_last_file_holds_whatever_was_there(trees: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:

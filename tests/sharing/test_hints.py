@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from odfpy.sharing.files.schema import shared_schema
 from odfpy.sharing.files.statistics import footer_statistics
@@ -159,6 +160,7 @@ def test_a_field_of_a_struct_is_not_the_column_of_its_name(hint: str, kept: bool
     assert may_have_rows(hints_of([hint], None, schema), statistics_of(rows)) is kept
 
 
+@settings(max_examples=examples(20, 100))
 @given(
     st.text(max_size=50)
     | st.recursive(

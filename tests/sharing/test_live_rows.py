@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.slices import slices_of
@@ -74,7 +75,7 @@ def live_rows(workspace: Workspace, asked: list[str] | None = None) -> tuple[Liv
     return found, len(slices)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8, 25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(ROW, min_size=1, max_size=6), min_size=1, max_size=4), st.sampled_from([CHANGES, UPSERTS]))
 def test_one_step_after_the_other_is_the_whole(folder: Path, batches: list[list[dict[str, Any]]], merge: str) -> None:
     workspace = dataset_of(folder / "w", batches, merge)

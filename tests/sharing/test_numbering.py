@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.chains.small_datasets import add_info, add_slice, set_head
+from support.examples import examples
 from support.servers.serving import put
 
 from odfpy.chain.references import ReferenceKind
@@ -306,7 +307,7 @@ class Follower:
 
 
 @pytest.mark.parametrize("seen_by", [whole, some])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15, 40), deadline=None)
 @given(steps=_STEPS)
 def test_a_number_means_the_same_rows_or_nothing(
     tmp_path_factory: pytest.TempPathFactory,

@@ -282,7 +282,7 @@ def test_a_server_that_is_killed_and_comes_back_has_each_file_once(tmp_path: Pat
     workspace = Workspace.init(tmp_path / "workspace")
     local = init_archive(workspace, "logs")
     token = Tokens(workspace.odf).new("writer", Scope.WRITE)
-    large, files = content(os.urandom(4 * LARGE)), [content(b"%d" % number * 1000) for number in range(300)]
+    large, files = content(os.urandom(4 * LARGE)), [content(b"%d" % number * 1000) for number in range(100)]
     results: list[object] = []
     uploads = local.dataset.cache / "uploads"
 
@@ -307,10 +307,10 @@ def test_a_server_that_is_killed_and_comes_back_has_each_file_once(tmp_path: Pat
     with odf_serve(workspace, port):
         client.join(PATIENCE)
         assert not client.is_alive()
-    assert len(results) == 301
+    assert len(results) == 101
     found = list(local.list("log", start="2024-03-01", end="2024-03-01"))
     assert sorted(record.path for record in found) == sorted(map(str, [large, *files]))
-    assert local.dataset.state.num_records == 301
+    assert local.dataset.state.num_records == 101
     for record in found:
         with local.open(record) as stream:
             stream.read()

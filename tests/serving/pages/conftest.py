@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
-from support.browser.chromium import Visit, chromium, visiting
+from support.browser.chromium import Profiles, Visit, chromium, visiting
 from support.browser.site import Site, site, small_workspace
 
 from odfpy.coordinator.workspace import Workspace
@@ -46,13 +46,20 @@ def served(workspace: Workspace) -> Iterator[Site]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def profiles(browser: Browser) -> Profiles:
+    return Profiles(browser)
+
+
 @pytest.fixture
-def visit(served: Site, browser: Browser) -> Iterator[Callable[..., Visit]]:
+def visit(served: Site, browser: Browser, profiles: Profiles) -> Iterator[Callable[..., Visit]]:
     """Makes visitors: `visit("reader", viewport=...)`; the options are those of Playwright's contexts."""
     with ExitStack() as stack:
 
         def new(role: str = "reader", **options: Any) -> Visit:
-            return stack.enter_context(visiting(browser, served.url, served.tokens[role], **options))
+            url, token = served.url, served.tokens[role]
+            made = visiting(browser, url, token, **options) if options else profiles.visiting(url, token)
+            return stack.enter_context(made)
 
         yield new
 

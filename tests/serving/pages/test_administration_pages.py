@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
+from support.browser.chromium import Profiles
 from support.servers.administered import NAME, Administered, administered
 from support.servers.serving import ask
 
@@ -18,16 +19,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Administered]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page of a browser without a session; whatever it complains of fails the test."""
-    context = browser.new_context()
-    found = context.new_page()
-    problems: list[str] = []
-    found.on("pageerror", lambda error: problems.append(str(error)))
-    found.on("console", lambda message: problems.append(message.text) if "Content Security" in message.text else None)
-    yield found
-    context.close()
-    assert problems == []
+def page(profiles: Profiles, served: Administered) -> Iterator[Page]:
+    """A page of a browser without a session; whatever it complains of fails the test, but for refused requests."""
+    with profiles.visiting(served.url) as visit:
+        visit.expect("^console [a-z]+: (?!.*Content Security)", "^request failed")
+        yield visit.page
 
 
 def enter(page: Page, served: Administered, path: str = "admin", who: str = "admin") -> None:

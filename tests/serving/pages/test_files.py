@@ -292,7 +292,7 @@ def test_letters_of_other_scripts_and_long_names_have_room(look: Callable[[str],
         ("text-bomb.txt.gz", "Unpacked from gzip. This is only the beginning."),
         ("bomb.log.gz", "these are its first bytes"),
         ("bytes.bin", "these are its first bytes"),
-        ("empty.txt", "the file is empty"),
+        ("empty.txt", "The file is empty."),
         ("no.parquet", "It is not a readable Parquet file"),
         ("damaged.parquet", "Parquet"),
         ("huge.png", "The picture is too large"),
@@ -367,7 +367,7 @@ def test_who_may_not_read_it_learns_nothing(nobody: Visit, records: Mapping[str,
 
 # --- For everybody ---
 
-SHOWN = ["", "?what=sensor&when=always", "plain.log", "table.csv", "picture.png", "drawing.svg", "secret.txt", "removed.txt", "odd.txt"]  # fmt: skip
+SHOWN = ["", "plain.log", "table.csv", "?what=sensor&when=always", "picture.png", "drawing.svg", "secret.txt", "removed.txt", "odd.txt"]  # fmt: skip
 
 
 @pytest.mark.slow_after(3)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from support.browser.chromium import Visit, visiting
+from playwright.sync_api import Page, expect
+from support.browser.chromium import Profiles, Visit
 from support.browser.site import LOUD, PUBLIC, STATIONS, site, small_workspace
 from support.chains.workspaces import root
 
@@ -129,10 +129,10 @@ def test_favourites_are_on_top_wherever_they_stand_in_the_list(reader: Visit) ->
     expect_first(page, LOUD)
 
 
-def test_an_empty_workspace_says_what_to_do(tmp_path: Path, browser: Browser) -> None:
+def test_an_empty_workspace_says_what_to_do(tmp_path: Path, profiles: Profiles) -> None:
     with site(Workspace.init(tmp_path / "empty")) as served:
         for role, words in (("reader", "odf new"), ("nobody", "Sign in")):
-            with visiting(browser, served.url, served.tokens[role]) as visit:
+            with profiles.visiting(served.url, served.tokens[role]) as visit:
                 page = visit.go()
                 expect(page.locator(".empty")).to_contain_text(words)
                 visit.go("lineage")

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import Browser
-from support.browser.chromium import Visit, chromium, visiting
+from support.browser.chromium import Profiles, Visit, chromium
 from support.servers.serving import serving
 
 from odfpy.coordinator.workspace import Workspace
@@ -25,20 +25,25 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
+def profiles(browser: Browser) -> Profiles:
+    return Profiles(browser)
+
+
+@pytest.fixture(scope="module")
 def served(workspace: Workspace) -> Iterator[DatasetServer]:
     with serving(workspace) as server:
         yield server
 
 
 @pytest.fixture
-def visit(served: DatasetServer, workspace: Workspace, browser: Browser) -> Iterator[Callable[[Scope], Visit]]:
+def visit(served: DatasetServer, workspace: Workspace, profiles: Profiles) -> Iterator[Callable[[Scope], Visit]]:
     """Makes visitors with tokens of a scope."""
     with ExitStack() as stack:
 
         def new(scope: Scope) -> Visit:
             tokens = Tokens(workspace.odf)
             name = f"{scope.value}-{len(tokens.list())}"
-            return stack.enter_context(visiting(browser, served.url, tokens.new(name, scope)))
+            return stack.enter_context(profiles.visiting(served.url, tokens.new(name, scope)))
 
         yield new
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from support.processes.pandas_client import PandasClient
 from support.servers.serving import Answer, serving
 from support.servers.serving import ask as ask_server
 
@@ -142,7 +143,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
 
 
 @pytest.fixture(scope="session")
-def clients() -> Path:
-    """The Python of an environment with clients of others."""
+def pandas() -> Iterator[PandasClient]:
+    """A client of others, in an environment of its own."""
     subprocess.run([REPOSITORY / ".ci" / "clients"], check=True)
-    return REPOSITORY / ".venv-clients" / "bin" / "python"
+    client = PandasClient(REPOSITORY / ".venv-clients" / "bin" / "python")
+    yield client
+    client.close()

@@ -16,8 +16,8 @@ from deltalake import write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from serving.sharing.conftest import Shared
-from serving.sharing.test_clients import client
 from serving.sharing.test_table_kinds import ROWS, rows_of
+from support.processes.pandas_client import PandasClient
 from support.servers.buckets import s3_buckets
 from support.shared_tables import in_order
 
@@ -169,11 +169,11 @@ def test_a_bucket_that_is_not_there_is_refused(store: str) -> None:
 @pytest.mark.parametrize("use_delta_format", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_pandas_reads_from_the_store(
-    bucket: Shared, clients: Path, tmp_path: Path, kind: str, use_delta_format: bool
+    bucket: Shared, pandas: PandasClient, tmp_path: Path, kind: str, use_delta_format: bool
 ) -> None:
     profile = bucket.profile("all_rows", tmp_path)
     options = {"use_delta_format": use_delta_format}
-    rows = client(clients, what="rows", profile=profile, share="bucket", table=kind, options=options)
+    rows = pandas.ask("rows", profile=profile, share="bucket", table=kind, options=options)
     assert in_order(rows) == in_order({name: row[name] for name in rows[0]} for row in ROWS.to_pylist())
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from serving.sharing.conftest import Shared
-from serving.sharing.test_clients import client
+from support.processes.pandas_client import PandasClient
 from support.servers.serving import serving
 
 from odfpy.chain.encoding import load_snapshots
@@ -101,12 +101,13 @@ def test_a_file_is_not_made_again_for_few_rows(state: Shared) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
-def test_the_kernel_reads_them(state: Shared, clients: Path, tmp_path: Path, version: int) -> None:
+def test_the_kernel_reads_them(state: Shared, pandas: PandasClient, tmp_path: Path, version: int) -> None:
     profile = state.profile("all", tmp_path)
     options = {"version": version, "use_delta_format": True}
-    rows = client(clients, what="rows", profile=profile, options=options)
-    assert len(rows) == ROWS
-    assert {row["id"]: row["n"] for row in rows} == model(version)
+    pandas.ask("rows", profile=profile, options=options, target=tmp_path / "rows.parquet")
+    rows = pq.read_table(tmp_path / "rows.parquet")
+    assert rows.num_rows == ROWS
+    assert dict(zip(rows["id"].to_pylist(), rows["n"].to_pylist(), strict=True)) == model(version)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from serving.sharing.conftest import Shared
+from support.processes.pandas_client import PandasClient
 from support.servers.serving import Answer
 
 from odfpy.chain.revocations import KeyRevocation, KnownRevocations, Reason
@@ -35,13 +35,6 @@ from odfpy.sharing.statements import Statement
 NOTHING = KnownRevocations()
 RATES = "shares/fx/schemas/main/tables/rates"
 LOG = "shares/fx/schemas/main/tables/log"
-_READ = """
-import os, sys, delta_sharing
-profile, table, version, target, use_delta_format = sys.argv[1:]
-frame = delta_sharing.load_as_pandas(f"{profile}#{table}", version=int(version), use_delta_format=use_delta_format == "1")
-frame.sample(frac=1, random_state=1).to_parquet(target)
-os._exit(0)  # as in test_clients
-"""
 
 
 def proof(shared: Shared, table: str = RATES, who: str = "all", body: Any = None) -> Answer:
@@ -56,10 +49,10 @@ def statement(answer: Answer | bytes) -> Statement:
     return found
 
 
-def read(clients: Path, profile: Path, table: str, version: int, target: Path, *, delta: bool = False) -> Path:
+def read(pandas: PandasClient, profile: Path, table: str, version: int, target: Path, *, delta: bool = False) -> Path:
     """Read a table with the client of PyPI, and write it as pandas does."""
-    subprocess.run(
-        [clients, "-c", _READ, profile, table, str(version), target, str(int(delta))], check=True, capture_output=True
+    pandas.ask(
+        "rows", profile=profile, table=table, target=target, options={"version": version, "use_delta_format": delta}
     )
     return target
 
@@ -77,12 +70,12 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 @pytest.mark.parametrize("who", ["all", "eur", "columns"])
 @pytest.mark.parametrize("table", ["rates", "log"])
 def test_what_pandas_reads_is_what_was_signed(
-    shared: Shared, clients: Path, tmp_path: Path, who: str, table: str, delta: bool
+    shared: Shared, pandas: PandasClient, tmp_path: Path, who: str, table: str, delta: bool
 ) -> None:
     profile = shared.profile(who, tmp_path)
     for version in (1, 2):
         signed = statement(proof(shared, f"shares/fx/schemas/main/tables/{table}", who, {"version": version}))
-        rows = read(clients, profile, f"fx.main.{table}", version, tmp_path / "rows.parquet", delta=delta)
+        rows = read(pandas, profile, table, version, tmp_path / "rows.parquet", delta=delta)
         assert not signed.check(None, revoked=NOTHING, arrived=rows)
         assert (signed.table.version, signed.table.recipient) == (version, who)
         other = statement(proof(shared, f"shares/fx/schemas/main/tables/{table}", who, {"version": 3 - version}))

@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from serving.sharing.conftest import Shared
 from serving.sharing.test_delta_sharing import LOG, RATES
+from support.examples import examples
 from support.servers.serving import Answer
 
 EXAMPLES = settings(
-    max_examples=40,
+    max_examples=examples(10, 40),
     database=None,
     derandomize=True,
     deadline=None,
@@ -115,7 +116,7 @@ QUERY_FIELDS = {
 @pytest.mark.parametrize("who", ["all", "eur"])
 @pytest.mark.parametrize("table", [RATES, LOG])
 def test_every_body_is_answered(shared: Shared, table: str, who: str) -> None:
-    @settings(EXAMPLES, max_examples=100)
+    @settings(EXAMPLES, max_examples=examples(30, 100))
     @given(st.fixed_dictionaries({}, optional=QUERY_FIELDS))
     def asked(body: dict[str, Any]) -> None:
         is_of_the_protocol(shared.ask(f"{table}/query", who, body))
@@ -124,14 +125,14 @@ def test_every_body_is_answered(shared: Shared, table: str, who: str) -> None:
 
 
 @given(node=NODES, sql=st.lists(SQL, max_size=3))
-@settings(EXAMPLES, max_examples=100)
+@settings(EXAMPLES, max_examples=examples(30, 100))
 def test_hints_never_fail_a_question(shared: Shared, node: Any, sql: list[str]) -> None:
     body = {"predicateHints": sql, "jsonPredicateHints": json.dumps(node)}
     assert shared.ask(f"{LOG}/query", body=body).status == 200
 
 
 @given(text=st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=200))
-@settings(EXAMPLES, max_examples=100)
+@settings(EXAMPLES, max_examples=examples(30, 100))
 @pytest.mark.parametrize("header", ["delta_sharing_capabilities", "fileidhash", "authorization", "range"])
 def test_headers_are_answered(shared: Shared, header: str, text: str) -> None:
     shared.forget_guesses()
@@ -145,7 +146,7 @@ def test_headers_are_answered(shared: Shared, header: str, text: str) -> None:
         st.lists(st.sampled_from(["parquet", "delta", "DELTA", "true", "false", "", "=", "deletionvectors"])),
     )
 )
-@settings(EXAMPLES, max_examples=60)
+@settings(EXAMPLES, max_examples=examples(20, 60))
 def test_capabilities_are_echoed_or_refused(shared: Shared, parts: dict[str, list[str]]) -> None:
     text = ";".join(f"{name}={','.join(values)}" for name, values in parts.items() if name.lower() != "asyncquery")
     answer = shared.ask(f"{RATES}/query", body={}, delta_sharing_capabilities=text)
@@ -161,7 +162,7 @@ def test_capabilities_are_echoed_or_refused(shared: Shared, parts: dict[str, lis
     more=st.sampled_from(["", "A", "=", "%", "-", "\0", "é"]),
     what=st.sampled_from(["pageToken", "refreshToken"]),
 )
-@settings(EXAMPLES, max_examples=60)
+@settings(EXAMPLES, max_examples=examples(20, 60))
 def test_tokens_that_were_changed_are_none(shared: Shared, at: int, more: str, what: str) -> None:
     asked = {"maxFiles": 1} if what == "pageToken" else {"includeRefreshToken": True}
     end = shared.lines(f"{LOG}/query", body=asked)[-1]["endStreamAction"]
@@ -175,7 +176,7 @@ def test_tokens_that_were_changed_are_none(shared: Shared, at: int, more: str, w
 
 
 @given(time=TIMES, name=st.sampled_from(["timestamp", "startingTimestamp", "endingTimestamp"]))
-@settings(EXAMPLES, max_examples=60)
+@settings(EXAMPLES, max_examples=examples(20, 60))
 def test_times_are_answered(shared: Shared, time: str, name: str) -> None:
     for call in ("version", "metadata", "changes"):
         for more in ("", "&startingVersion=0"):
@@ -183,7 +184,7 @@ def test_times_are_answered(shared: Shared, time: str, name: str) -> None:
 
 
 @given(names=st.lists(TEXTS | st.sampled_from(["fx", "main", "rates", "..", ".", "%", "%2f", "\0", "\n"]), max_size=4))
-@settings(EXAMPLES, max_examples=60)
+@settings(EXAMPLES, max_examples=examples(20, 60))
 def test_names_are_answered(shared: Shared, names: list[str]) -> None:
     path = "/".join(
         f"{what}/{quote(name, safe='')}"

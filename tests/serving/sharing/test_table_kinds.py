@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from serving.sharing.conftest import Shared
-from serving.sharing.test_clients import client
+from support.processes.pandas_client import PandasClient
 from support.shared_tables import in_order
 
 from odfpy.sharing.checked import shared_files
@@ -146,10 +146,12 @@ def test_a_table_that_is_gone(files: Shared, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("use_delta_format", [False, True])
 @pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
-def test_pandas_reads_them(files: Shared, clients: Path, tmp_path: Path, kind: str, use_delta_format: bool) -> None:
+def test_pandas_reads_them(
+    files: Shared, pandas: PandasClient, tmp_path: Path, kind: str, use_delta_format: bool
+) -> None:
     def seen(who: str) -> list[tuple[int, str | None]]:
         asked = {"profile": files.profile(who, tmp_path), "share": "files", "table": kind}
-        rows = client(clients, what="rows", options={"use_delta_format": use_delta_format}, **asked)
+        rows = pandas.ask("rows", options={"use_delta_format": use_delta_format}, **asked)
         return sorted((row["id"], row["country"]) for row in rows)
 
     assert seen("whole") == [(1, "DE"), (2, "FR"), (3, "DE")]

@@ -53,6 +53,18 @@ def parquet(table: pa.Table) -> bytes:
     return stream.getvalue()
 
 
+def bomb(byte: bytes, count: int = 300 << 20) -> bytes:
+    """Return many bytes packed as one stream of gzip: the same piece again and again, since to pack them takes seconds."""
+    size = 1 << 20
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    piece = packer.compress(byte * size) + packer.flush(zlib.Z_FULL_FLUSH)
+    check = 0
+    for _ in range(count // size):
+        check = zlib.crc32(byte * size, check)
+    head = gzip.compress(b"")[:10]
+    return head + piece * (count // size) + packer.flush() + struct.pack("<II", check, count)
+
+
 def _contents() -> Mapping[str, tuple[bytes, _Said]]:
     """Return contents by name, and their metadata besides the usual one."""
     table = pa.table(
@@ -70,8 +82,8 @@ def _contents() -> Mapping[str, tuple[bytes, _Said]]:
         "plain.log": (b"one\ntwo\n", {"where": "web1", "start": "2024-02-29T10:00:00Z", "end": "2024-03-01T02:00:00Z"}),
         "long.log": (b"".join(b"line %d\n" % number for number in range(MANY_LINES)), {"work_id": "job-1"}),
         "packed.log.gz": (gzip.compress(b"unpacked\n" * 3), {"work_id": "job-1"}),
-        "bomb.log.gz": (gzip.compress(bytes(1) + b"\0" * 300_000_000, 1), {}),
-        "text-bomb.txt.gz": (gzip.compress(b"x" * 300_000_000, 1), {}),
+        "bomb.log.gz": (bomb(b"\0"), {}),
+        "text-bomb.txt.gz": (bomb(b"x"), {}),
         "page.html": (
             f"<script>document.title='hacked'</script><h1>{HTML}</h1>".encode(),
             {"path": f"/srv/{HTML}.html"},
