@@ -16,7 +16,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.engine.exploited_engine import start_exploited
 from support.engine.session import MEMORY
 
 from odfpy.dataset.transform import TransformSql
@@ -215,8 +214,6 @@ def test_a_job_that_takes_too_long_is_cancelled_and_the_next_one_served(engine: 
 
 
 def test_a_job_that_does_not_let_itself_be_cancelled_costs_a_restart(engine: SparkEngine, tmp_path: Path):
-    stop_engine(engine.run.path, force=True)
-    impatient = start_exploited(engine.run, SETTINGS)  # others wait for 20 seconds, in which the loop goes on
     engine.sql(query("SELECT 1 AS one", tmp_path))
     java = status_of(engine).java_pid
     before = task_seconds(java)
@@ -229,7 +226,6 @@ def test_a_job_that_does_not_let_itself_be_cancelled_costs_a_restart(engine: Spa
         SparkEngine(engine.run.path, SETTINGS, on_progress=interrupt_in_the_loop).sql(endless(tmp_path))
     assert engine.sql(query("SELECT 1 AS one", tmp_path)) == SqlResponseSuccess(1)
     assert is_gone(java)
-    impatient.wait(PATIENCE)
 
 
 def test_an_interrupted_client_takes_its_job_back(engine: SparkEngine, tmp_path: Path):

@@ -97,7 +97,13 @@ class AzureClient:
         await self._container.delete_blob(key)
 
     async def list(self, prefix: str, page: str | None, *, folders: bool) -> ListPage:
-        """Return a page of the objects whose keys have a prefix; implements `BucketClient`."""
+        """Return a page of the objects whose keys have a prefix.
+
+        Args:
+            prefix: prefix of the keys.
+            page: `ListPage.next` of the previous page, None for the first.
+            folders: only objects without a slash after the prefix; the rest is summed up as folders.
+        """
         if folders:
             blobs = self._container.walk_blobs(name_starts_with=prefix, delimiter="/")
         else:

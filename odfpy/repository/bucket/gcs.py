@@ -86,7 +86,13 @@ class GcsClient:
         await self.call("DELETE", _OBJECT, self.bucket, key)
 
     async def list(self, prefix: str, page: str | None, *, folders: bool) -> ListPage:
-        """Return a page of the objects whose keys have a prefix; implements `BucketClient`."""
+        """Return a page of the objects whose keys have a prefix.
+
+        Args:
+            prefix: prefix of the keys.
+            page: `ListPage.next` of the previous page, None for the first.
+            folders: only objects without a slash after the prefix; the rest is summed up as folders.
+        """
         delimiter = "/" if folders else None
         answer = await self.call(
             "GET", "b/{}/o", self.bucket, prefix=prefix, delimiter=delimiter, pageToken=page, json_out=True

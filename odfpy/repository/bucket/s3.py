@@ -151,7 +151,13 @@ class S3Client:
         await self.call("delete_object", Key=key)
 
     async def list(self, prefix: str, page: str | None, *, folders: bool) -> ListPage:
-        """Return a page of the objects whose keys have a prefix; implements `BucketClient`."""
+        """Return a page of the objects whose keys have a prefix.
+
+        Args:
+            prefix: prefix of the keys.
+            page: `ListPage.next` of the previous page, None for the first.
+            folders: only objects without a slash after the prefix; the rest is summed up as folders.
+        """
         options = {} if page is None else {"ContinuationToken": page}
         if folders:
             options["Delimiter"] = "/"
