@@ -98,6 +98,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Show them again, or modules of C would report what they hold as leaks."""
+    gc.unfreeze()
+
+
 @cache
 def _starts_processes(module: ModuleType) -> bool:
     homes = (
