@@ -30,6 +30,7 @@ from odfpy.files import is_same_file, make_folder, sync_folder, try_lock
 from odfpy.values import dataclass
 
 if TYPE_CHECKING:
+    from odfpy.coordinator.storage.stored_dataset import StoredDataset
     from odfpy.coordinator.workspace import Workspace
 
 _SYNC: Final = 1.0
@@ -113,9 +114,29 @@ class RecordedDataset:
                     file.unlink(missing_ok=True)
             return len(files)
 
+    def _find(self, workspace: Workspace) -> StoredDataset:
+        """Return the dataset.
+
+        Raises:
+            DatasetNotFound: it does not exist yet.
+            AlreadyExists: another dataset has its name; one of an older version may have fewer columns.
+        """
+        dataset = workspace.storage.get(self.name)
+        schemas = [dataset.state.schema]
+        if schemas == [None]:  # it has no rows yet
+            from odfpy.ingest.read import schema_of
+
+            schemas = [schema_of(source.read) for source in dataset.state.push_sources]
+        if not any(schema and {"id", "at"} <= {*schema.names} for schema in schemas):
+            raise AlreadyExists(
+                f"{self.name} is another dataset, where odf keeps this: {self.description}",
+                hint=f"Give it another name: `odf rename {self.name} NAME`. Records wait in .odf/{self.folder}.",
+            )
+        return dataset
+
     def _make(self, workspace: Workspace) -> None:
         try:
-            workspace.storage.get(self.name)
+            self._find(workspace)
         except DatasetNotFound:
             columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
             manifest = _MANIFEST.format(name=self.name, columns=columns, description=self.description)
@@ -132,10 +153,13 @@ class RecordedDataset:
             num: the maximum number of records.
             condition: a condition in SQL, over the columns and `offset`, the order of arrival.
             columns: names of the wanted columns; by default all.
+
+        Raises:
+            AlreadyExists: another dataset has the name of this one.
         """
         names = tuple(self.columns if columns is None else columns)
         try:
-            count = workspace.storage.get(self.name).state.num_records
+            count = self._find(workspace).state.num_records
         except DatasetNotFound:
             return
         if not count:  # another process is just creating it

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from support.chains.workspaces import feed, root, workspace_with
 
 from odfpy.coordinator import record_log
 from odfpy.coordinator.record_log import RecordedDataset, RecordLog
 from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import AlreadyExists
 
 COLUMNS = {"id": "STRING", "at": "TIMESTAMP", "what": "STRING"}
 SEEN = RecordedDataset(folder="seen", name="seen", columns=COLUMNS, description="What was seen")
@@ -91,3 +93,22 @@ def test_records_for_which_there_is_no_room_anywhere_are_told(
     log.stop()
     assert found(workspace) == {"0", "1", "2", "9"}
     assert [record.message for record in caplog.records] == ["seen log: 6 records are lost, since the disk was full"]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_another_dataset_of_its_name_gets_no_records(tmp_path: Path, rows: int):
+    workspace = workspace_with(tmp_path, root("seen"))
+    if rows:
+        feed(workspace, "seen", "1 a")
+    head = workspace.storage.get("seen").state.head
+    log = RecordLog(workspace, SEEN, interval=0.0)
+    log.record({"what": "one"})
+    log.stop()
+    for use in (lambda: SEEN.ingest(workspace), lambda: found(workspace)):
+        with pytest.raises(AlreadyExists, match="another dataset") as caught:
+            use()
+        assert "odf rename seen NAME" in str(caught.value.hint)
+    assert workspace.storage.get("seen").state.head == head
+    workspace.datasets.rename("seen", "other")
+    SEEN.ingest(workspace)
+    assert found(workspace) == {"one"}
