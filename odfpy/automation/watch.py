@@ -21,10 +21,9 @@ from odfpy.coordinator.schedules.file import changed_path, load_schedule, schedu
 from odfpy.coordinator.schedules.form import Target
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transform.changed_query import has_unapplied_query
+from odfpy.coordinator.transform.empty_runs import has_unapplied_query, unread_inputs
 from odfpy.coordinator.transform.intervals import InputDiverged, new_intervals, without_data
 from odfpy.coordinator.transform.run import require_transform
-from odfpy.coordinator.transform.unread import unread
 from odfpy.data.timestamp import NANOS_PER_SECOND
 from odfpy.errors import OdfError
 
@@ -215,7 +214,7 @@ class WorkspaceWatcher:
             return InputChanges(0, any=True, mark=f"{error.code} {error.message}"[:500], noticed=now)
         if without_data(intervals):
             return InputChanges(noticed=now)
-        new = [source.interval for source in unread(dataset, state, intervals)]
+        new = [source.interval for source in unread_inputs(dataset, state, intervals)]
         rows = sum(
             interval.new_offset - (-1 if interval.prev_offset is None else interval.prev_offset)
             for interval in new

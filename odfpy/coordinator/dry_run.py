@@ -25,10 +25,9 @@ from odfpy.coordinator.storage.approvals import SourceNotApproved
 from odfpy.coordinator.storage.clock import SourceClock
 from odfpy.coordinator.storage.results import DamagedDataset, Progress
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.coordinator.transform.changed_query import has_unapplied_query
+from odfpy.coordinator.transform.empty_runs import has_unapplied_query, unread_inputs
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals, without_data
 from odfpy.coordinator.transform.run import require_transform
-from odfpy.coordinator.transform.unread import unread
 from odfpy.data.data_warning import DataWarning
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -220,7 +219,7 @@ class DryRun:
         waiting = without_data(intervals)
         if set(waiting) - set(first):
             return _plan(str(dataset.handle), (), (*notes, f"waiting for the first data of {', '.join(waiting)}"))
-        new = unread(dataset, state, intervals)
+        new = unread_inputs(dataset, state, intervals)
         if new or first or has_changed:
             self.puller.engines.get(require_transform(dataset, state).transform.engine)  # raises if it is missing
         inputs = tuple(PlannedInput(str(item.dataset.handle), num_records=_new_records(item)) for item in new)

@@ -16,9 +16,8 @@ from odfpy.coordinator.storage.last_failure import LastFailure, last_failure
 from odfpy.coordinator.storage.results import DamagedDataset, Progress, ProgressSink
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.known_remotes import KnownRemotes, was_local_head
-from odfpy.coordinator.transform.changed_query import has_unapplied_query
+from odfpy.coordinator.transform.empty_runs import has_unapplied_query, unread_inputs
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals, without_data
-from odfpy.coordinator.transform.unread import unread
 from odfpy.data.amounts import count_of
 from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
@@ -170,7 +169,7 @@ class StatusReader:
         else:
             if without_data(intervals):
                 return
-            if new := unread(dataset, state, intervals):
+            if new := unread_inputs(dataset, state, intervals):
                 yield StatusRemark(Condition.BEHIND, ", ".join(map(_new, new)), f"odf pull {name}")
             if has_unapplied_query(dataset, state):
                 yield StatusRemark(Condition.BEHIND, "the query has changed", f"odf pull {name}")

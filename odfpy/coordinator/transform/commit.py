@@ -10,9 +10,8 @@ from odfpy.coordinator.storage.clock import warnings_of_last_block
 from odfpy.coordinator.storage.commit import up_to_date
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.coordinator.transform.changed_query import mark_query_applied
+from odfpy.coordinator.transform.empty_runs import note_empty_run
 from odfpy.coordinator.transform.intervals import InputInterval, have_new_blocks
-from odfpy.coordinator.transform.unread import mark_read
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.evolution import extend_with_result, is_equivalent
@@ -111,8 +110,7 @@ def commit_run(
     """
     change = _change(state, inputs, request, response, set_transform)
     if change is None:
-        mark_query_applied(dataset, state)
-        mark_read(dataset, state.head, inputs)
+        note_empty_run(dataset, state.head, inputs)
         return up_to_date(dataset)
     with stage("checks"):
         new = dataset.chain.prepare(state, change.events, request.system_time)
@@ -125,7 +123,7 @@ def commit_run(
     with stage("blocks"):
         after = dataset.chain.commit(new, replacing=replacing)
     if not any(isinstance(event, ExecuteTransform) for event in change.events):
-        mark_read(dataset, after.head, inputs)
+        note_empty_run(dataset, after.head, inputs)
     return PullResult(
         name=str(dataset.handle),
         outcome=PullOutcome.UPDATED,

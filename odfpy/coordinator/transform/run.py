@@ -22,12 +22,11 @@ from odfpy.coordinator.storage.commit import commit_time, up_to_date
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.arrangements import arrangement_at, take_over
-from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.commit import checkpoint_of, commit_run
+from odfpy.coordinator.transform.empty_runs import has_unapplied_query, unread_inputs
 from odfpy.coordinator.transform.intervals import InputInterval, new_intervals, without_data
 from odfpy.coordinator.transform.preload import preload_commit_modules
 from odfpy.coordinator.transform.slices import columns_changed, schema_file, watermark_times, watermarks_before
-from odfpy.coordinator.transform.unread import unread
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.timestamp import Timestamp
@@ -77,7 +76,7 @@ def transform_dataset(
     set_transform = require_transform(dataset, state)
     with stage("what is new"):
         inputs = new_intervals(storage, dataset, set_transform, state)
-    if not has_unapplied_query(dataset, state) and not unread(dataset, state, inputs):
+    if not has_unapplied_query(dataset, state) and not unread_inputs(dataset, state, inputs):
         return up_to_date(dataset)
     if waiting := without_data(inputs):
         return replace(up_to_date(dataset), notes=(f"waiting for the first data of {', '.join(waiting)}",))
