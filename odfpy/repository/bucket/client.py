@@ -36,23 +36,6 @@ class ObjectContent:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """The direct content of a folder, by name.
-
-    Attributes:
-        objects: names and sizes of objects.
-        folders: common prefixes of the names of other objects.
-        written: modification times of the objects, in seconds since the epoch.
-        versions: the store's versions of the objects.
-    """
-
-    objects: dict[str, int]
-    folders: list[str]
-    written: dict[str, float]
-    versions: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class ObjectHead:
     """The metadata of an object.
 
@@ -97,6 +80,19 @@ class ListPage:
     objects: Sequence[ListedObject]
     folders: Sequence[str]
     next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The direct content of a folder.
+
+    Attributes:
+        objects: the objects, by name.
+        folders: names of the folders, which are common prefixes of keys.
+    """
+
+    objects: dict[str, ListedObject]
+    folders: list[str]
 
 
 class MultipartUpload(Protocol):
@@ -264,13 +260,10 @@ class Bucket:
 
     def list(self, folder: str) -> Listing:
         """Return the direct content of a folder; `folder` is empty or ends in a slash."""
-        listing = Listing({}, [], {}, {})
+        listing = Listing({}, [])
         start = len(folder)
         for page in self._pages(folder, folders=True):
-            for item in page.objects:
-                name = item.key[start:]
-                listing.objects[name], listing.written[name] = item.size, item.written
-                listing.versions[name] = item.version
+            listing.objects.update((item.key[start:], item) for item in page.objects)
             listing.folders.extend(key[start:-1] for key in page.folders)
             if len(listing.objects) + len(listing.folders) > _MAX_LISTED:
                 raise TransferError(

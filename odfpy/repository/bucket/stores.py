@@ -57,13 +57,13 @@ class BucketObjectStore(ObjectStore):
 
     def stored(self) -> Iterator[StoredObject]:
         listing = self._bucket.list(self._folder)
-        for text, size in listing.objects.items():
+        for text, item in listing.objects.items():
             try:
                 name = Multihash.parse(text)
             except InvalidValue:
                 continue
             if str(name) == text:
-                yield StoredObject(name, size, listing.written[text])
+                yield StoredObject(name, item.size, item.written)
 
     def open(self, name: Multihash) -> BinaryIO:
         return self.open_at(name, 0)

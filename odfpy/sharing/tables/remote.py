@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, cast
 
 from odfpy.errors import OdfError
-from odfpy.repository.bucket.client import PART, Bucket, Listing
+from odfpy.repository.bucket.client import PART, Bucket, ListedObject, Listing
 from odfpy.repository.bucket.location import open_bucket, parse_bucket_url
 from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.tables.local import LocalFolder
@@ -174,14 +174,13 @@ class BucketFolder:
                 f"The table in {self.url} has a file {name!r} that is not there",
                 hint="Repair the table at its origin.",
             )
-        return self._found(path, last, listing)
+        return self._found(path, listing.objects[last])
 
     def files(self, folder: str = "") -> Iterator[tuple[str, BucketFile]]:
         """Return the objects directly in a folder, which is empty or ends in a slash, with their paths."""
-        listing = self._listing(folder)
-        for name in sorted(listing.objects):
+        for name, item in sorted(self._listing(folder).objects.items()):
             if name:  # some tools create an object for a folder
-                yield folder + name, self._found(folder + name, name, listing)
+                yield folder + name, self._found(folder + name, item)
 
     def folders(self, folder: str = "") -> Iterator[str]:
         """Return the subfolders of a folder, each with a trailing slash."""
@@ -210,11 +209,10 @@ class BucketFolder:
             )
         return found, 0
 
-    def _found(self, path: str, name: str, listing: Listing) -> BucketFile:
+    def _found(self, path: str, item: ListedObject) -> BucketFile:
         key = self._place.folder + path
-        written = int(listing.written[name] * 1000) * 1_000_000
-        version = listing.versions.get(name, str(written))
-        return BucketFile(f"{self._place.url}/{key}", listing.objects[name], written, version, self._bucket, key)
+        written = int(item.written * 1000) * 1_000_000
+        return BucketFile(f"{self._place.url}/{key}", item.size, written, item.version, self._bucket, key)
 
     def _listing(self, folder: str) -> Listing:
         found = self._listings.get(folder)
