@@ -5,11 +5,11 @@
 from typing import Annotated, Final
 
 from odfpy.data.duration import DURATION_FORM
-from odfpy.settings.setting import AtLeast, Form, SizeBounds
+from odfpy.settings.setting import Bounds, Form, SizeBounds
 
-Count = Annotated[int, AtLeast(0)]
-Positive = Annotated[int, AtLeast(1)]
-Port = Annotated[int, AtLeast(1, 65535)]
+Count = Annotated[int, Bounds(0)]
+Positive = Annotated[int, Bounds(1)]
+Port = Annotated[int, Bounds(1, 65535)]
 Text = Annotated[str, Form(".*", "text")]  # of one line
 _SIZE: Final = "[0-9]{1,15}[kmgtKMGT]"
 _ADDRESSES: Final = 1 << 47  # bytes that a process can have

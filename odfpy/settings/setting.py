@@ -50,8 +50,8 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class AtLeast:
-    """The minimum of numbers, and perhaps their maximum."""
+class Bounds:
+    """The minimum of numbers, and their maximum if they have one."""
 
     least: int
     most: int | None = None
@@ -95,7 +95,7 @@ class Setting:
         type: type of its values, without None.
         default: default value, None for none.
         help: its help text.
-        marks: further constraints: `Form`, `AtLeast`, `SizeBounds`.
+        marks: further constraints: `Form`, `Bounds`, `SizeBounds`.
     """
 
     key: str
@@ -103,7 +103,7 @@ class Setting:
     type: Any
     default: Value | None
     help: Help
-    marks: tuple[Form | AtLeast | SizeBounds, ...] = ()
+    marks: tuple[Form | Bounds | SizeBounds, ...] = ()
 
     @property
     def description(self) -> str:
@@ -121,7 +121,7 @@ class Setting:
         for mark in self.marks:
             if isinstance(mark, Form):
                 return mark.words
-            if isinstance(mark, AtLeast) and mark.least:
+            if isinstance(mark, Bounds) and mark.least:
                 most = "" if mark.most is None else f" and at most {mark.most}"
                 return f"a whole number, at least {mark.least}{most}"
         if get_origin(self.type) is Literal:
@@ -152,7 +152,7 @@ class Setting:
         if self.type is bool:
             return SchemaValidator(core_schema.bool_schema(strict=True))
         if self.type is int:
-            bounds = next((mark for mark in self.marks if isinstance(mark, AtLeast)), None)
+            bounds = next((mark for mark in self.marks if isinstance(mark, Bounds)), None)
             least, most = (None, None) if bounds is None else (bounds.least, bounds.most)
             return SchemaValidator(core_schema.int_schema(ge=least, le=most, strict=True))
         pattern = next((rf"\A(?:{mark.pattern})\Z" for mark in self.marks if isinstance(mark, Form)), None)
@@ -167,7 +167,7 @@ def settings_in(section: type[Section]) -> tuple[Setting, ...]:
 def _setting(section: type[Section], name: str, declared: Any) -> Setting:
     kind, marks = _unwrapped(declared)
     (described,) = (mark for mark in marks if isinstance(mark, Help))
-    rules = tuple(mark for mark in marks if isinstance(mark, Form | AtLeast | SizeBounds))
+    rules = tuple(mark for mark in marks if isinstance(mark, Form | Bounds | SizeBounds))
     return Setting(f"{section.NAME}.{_camel(name)}", name, kind, getattr(section, name), described, rules)
 
 
