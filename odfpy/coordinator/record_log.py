@@ -122,12 +122,12 @@ class RecordedDataset:
             AlreadyExists: another dataset has its name; one of an older version may have fewer columns.
         """
         dataset = workspace.storage.get(self.name)
-        schemas = [dataset.state.schema]
-        if schemas == [None]:  # it has no rows yet
+        schema = dataset.state.schema
+        if schema is None and (source := dataset.state.push_source("default")):  # it has no rows yet
             from odfpy.ingest.read import schema_of
 
-            schemas = [schema_of(source.read) for source in dataset.state.push_sources]
-        if not any(schema and {"id", "at"} <= {*schema.names} for schema in schemas):
+            schema = schema_of(source.read)
+        if schema is None or not {"id", "at"} <= {*schema.names}:
             raise AlreadyExists(
                 f"{self.name} is another dataset, where odf keeps this: {self.description}",
                 hint=f"Give it another name: `odf rename {self.name} NAME`. Records wait in .odf/{self.folder}.",
