@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.chains.workspaces import derivative, feed, root, workspace_with
+from support.chains.workspaces import copied, derivative, feed, root, workspace_with
 from support.engine.spark_here import SparkHere, in_place
 
 from odfpy.coordinator.workspace import Workspace
@@ -25,8 +25,8 @@ def arranged_from_the_first_group_on(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def pulled(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a workspace with a derivative that has been pulled three times."""
+def pulled(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace with a derivative that has been pulled three times."""
     folder = tmp_path_factory.mktemp("pulled")
     manifests = root("one", "{kind: Append}"), derivative("made", "one", GROUPED, "spark")
     with pytest.MonkeyPatch.context() as patch:
@@ -37,15 +37,15 @@ def pulled(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
         for day, rows in enumerate(ROWS[:3], start=2):
             feed(made, "one", *rows, day=day)
             pull(made)
-    return made.root
+    return made
 
 
 @pytest.fixture
-def workspace(here: SparkHere, pulled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+def workspace(here: SparkHere, pulled: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """A copy of it."""
     arranged_from_the_first_group_on(monkeypatch)
     monkeypatch.setenv("HOME", str(tmp_path))
-    return Workspace.open(shutil.copytree(pulled, tmp_path / "w"))
+    return copied(pulled, tmp_path / "w")
 
 
 def pull(workspace: Workspace) -> None:
@@ -101,9 +101,7 @@ def test_verification_replays_with_an_arrangement_of_its_own(
 
 
 def test_a_copy_reads_history_once(workspace: Workspace, here: SparkHere, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(tmp_path / "w", copy)
-    other = Workspace.open(copy)
+    other = copied(workspace, tmp_path / "copy")
     shutil.rmtree(other.storage.get("made").cache)
     assert go_on(other, here) == [False, True]
     here.asked.clear()

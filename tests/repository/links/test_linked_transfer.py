@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from support.chains.linked import add, files_workspace, name_of, objects_in, put, row
+from support.chains.workspaces import copied
 from support.servers.buckets import s3_buckets
 from support.servers.serving import serving
 from support.servers.static_server import static_server
@@ -29,19 +29,19 @@ Place = Callable[[Path], "Iterator[tuple[str, str]]"]
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Five rows in three blocks: the third and fifth are of another kind and a later day."""
     made = files_workspace(tmp_path_factory.mktemp("prepared") / "origin")
     add(made, (1, LOGS[1]), (2, LOGS[2]))
     add(made, (3, LOGS[3]), (5, LOGS[5]), day=9, what="trace")
     add(made, (4, LOGS[4]), day=9)
-    return made.root
+    return made
 
 
 @pytest.fixture
-def origin(prepared: Path, tmp_path: Path) -> Workspace:
+def origin(prepared: Workspace, tmp_path: Path) -> Workspace:
     """A copy of it."""
-    return Workspace.open(shutil.copytree(prepared, tmp_path / "origin"))
+    return copied(prepared, tmp_path / "origin")
 
 
 @pytest.fixture(scope="module")
