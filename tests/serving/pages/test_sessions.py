@@ -47,6 +47,7 @@ def test_signing_in_with_a_token_leads_back_to_the_page(nobody: Visit, served: S
     assert token not in page.content()
     assert page.evaluate("document.cookie") == "", "no script reads the session"
     page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_label("Access token")).to_be_visible()  # to leave at once might cancel the request
     nobody.go()
     expect(page.get_by_role("status")).to_have_text("1 dataset")
 
