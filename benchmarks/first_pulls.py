@@ -2,9 +2,10 @@
 
     python benchmarks/first_pulls.py [--rows 5000000] [--rounds 3] [--only CLASS...]
 
-A pull is a whole command, with an engine that has run other queries; in each round, a new derivative of the same
-query. The batch is plain Spark in a session of its own in this process, which has run the query before: the least of
-three runs counts. Structured Streaming starts each round with an empty checkpoint, in the same session.
+A pull is a whole command, with an engine that has run other queries, and then through Python in this process; in each
+round, of new derivatives of the same query. The batch is plain Spark in a session of its own in this process, which has
+run the query before: the least of three runs counts. Structured Streaming starts each round with an empty checkpoint,
+in the same session.
 """
 
 from __future__ import annotations
@@ -45,13 +46,16 @@ def main() -> None:
         fill(bench, options.rows)
         streams = Streams(bench, bench.folder)
         for kind in options.only:
-            query, pulls, peers = CLASSES[kind], list[Profiled](), list[Run]()
+            query, pulls, here, peers = CLASSES[kind], list[Profiled](), list[Run](), list[Run]()
             for number in range(options.rounds):
                 dataset = f"{kind.replace(' ', '-')}-{number}"
                 bench.derivative(dataset, query.text, query.inputs)
                 pulls.append(profiled(bench.folder, "pull", dataset))
                 if query.stream is not None:
                     peers.append(streams.run(kind, number))
+                dataset += "-here"
+                bench.derivative(dataset, query.text, query.inputs)
+                here.append(bench.pull_here(dataset))
             batch = bench.batch(query.text, query.inputs)
             for label, at in (("the first of its kind", 0), ("the last", -1)):
                 run = pulls[at].run
@@ -59,6 +63,8 @@ def main() -> None:
                 if peers:
                     remark += f", beside Structured Streaming {run.seconds / peers[at].seconds:.2f} (to reach 1.0)"
                 show(f"{kind}: {label}", None, [run], remark)
+            beside = here[-1].seconds / batch.seconds
+            show("    the last through Python", None, here[-1:], f"beside the batch {beside:.2f} (to reach 1.5)")
             show("    a warm batch", None, [batch])
             if peers:
                 show("    Structured Streaming", None, peers)

@@ -85,6 +85,14 @@ class Bench:
         """What is new, as a person does it."""
         return odf(self.folder, "pull", name)
 
+    def pull_here(self, name: str) -> Run:
+        """The same through Python, in this process."""
+        started = time.perf_counter()
+        for result in self.workspace.pull([name]):
+            if result.error is not None:
+                raise result.error
+        return Run(time.perf_counter() - started, 0.0)
+
     def slices(self, name: str) -> list[str]:
         """The data files of a dataset."""
         return [str(path) for path in self.workspace.storage.get(name).layout.data.folder.iterdir()]
