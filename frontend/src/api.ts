@@ -55,12 +55,14 @@ interface Options {
   method?: Method;
   body?: unknown;
   signal?: AbortSignal | undefined;
+  /** Whether the call is sent to the end after its page has been left. */
+  keepalive?: boolean;
 }
 
 /** Makes a call, and gives the whole answer. */
-export async function call(path: string, { method = "GET", body, signal: abort }: Options = {}): Promise<Response> {
+export async function call(path: string, { method = "GET", body, signal: abort, keepalive = false }: Options = {}): Promise<Response> {
   const headers: Record<string, string> = {};
-  const init: RequestInit = { method, headers, credentials: "same-origin" };
+  const init: RequestInit = { method, headers, credentials: "same-origin", keepalive };
   if (abort) init.signal = abort;
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
@@ -120,7 +122,8 @@ export async function checkSession(): Promise<void> {
 
 /** Ends the session. */
 export async function signOut(): Promise<void> {
-  await call("platform/session", { method: "DELETE" });
+  // It is sent to the end even if another page is opened at once.
+  await call("platform/session", { method: "DELETE", keepalive: true });
   session.value = nobody;
 }
 

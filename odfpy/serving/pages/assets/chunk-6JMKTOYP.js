@@ -1,0 +1,1 @@
+import{W as n,pa as r}from"./chunk-X766TJKH.js";function s({near:o=[]}){let e=o.length?"h2":"h1";return n("div",{class:"empty",children:[n(e,{children:"Page not found"}),[...o,["","All datasets"]].map(([t,i])=>n("p",{children:n("a",{href:r(t),children:i})},t))]})}var g=(o,e,...t)=>`admin/${[o,e,...t].map(encodeURIComponent).join("/")}`;export{s as a,g as b};

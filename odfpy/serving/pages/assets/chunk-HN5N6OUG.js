@@ -1,1 +1,0 @@
-import{W as n,pa as r}from"./chunk-SRZ3KYJ3.js";function s({near:o=[]}){let e=o.length?"h2":"h1";return n("div",{class:"empty",children:[n(e,{children:"Page not found"}),[...o,["","All datasets"]].map(([t,i])=>n("p",{children:n("a",{href:r(t),children:i})},t))]})}var g=(o,e,...t)=>`admin/${[o,e,...t].map(encodeURIComponent).join("/")}`;export{s as a,g as b};
