@@ -96,7 +96,7 @@ def value_sizes(array: pa.Array) -> Sizes:
     if _is_bytes(array.type):
         sizes = _LENGTH + np.diff(_offsets(array.cast(pa.large_binary())))
     else:
-        sizes = np.full(len(array), max(array.type.bit_width // 8, 1), np.int64)
+        sizes = np.full(len(array), _width(array.type), np.int64)
     return sizes if array.null_count == 0 else np.where(_valid(array), sizes, len(_NULL))
 
 
@@ -111,17 +111,17 @@ def _boolean_bytes(array: pa.BooleanArray) -> npt.NDArray[np.uint8]:
 def _without_null_slots(array: pa.Array, stored: pa.Buffer, width: int) -> pa.Buffer:
     """Fixed-width values with one byte 0 in the place of a null.
 
-    All but the first byte of null slots is filtered out. The bits that say so are looked up for eight rows at once,
-    and the filter copies what lies between nulls as blocks.
+    Null slots become 0, and all of them but the first byte is filtered out. The bits that say so are looked up for
+    eight rows at once, and the filter copies what lies between nulls as blocks.
     """
     bits = _validity(array)
-    slots = np.frombuffer(stored, np.uint8).reshape(-1, width).copy()
-    slots[:, 0] *= np.unpackbits(bits, count=len(array), bitorder="little")
+    words = np.frombuffer(stored, f"u{min(width, 8)}").reshape(len(array), -1)
+    slots = pa.py_buffer(words * np.unpackbits(bits, count=len(array), bitorder="little")[:, np.newaxis])
     if width == 1:
-        return pa.py_buffer(slots)
+        return slots
     kept = pa.py_buffer(np.take(_kept_bytes(width), bits))
     mask = pa.Array.from_buffers(pa.bool_(), slots.size, [None, kept])
-    filtered = pa.Array.from_buffers(pa.uint8(), slots.size, [None, pa.py_buffer(slots)]).filter(mask)
+    filtered = pa.Array.from_buffers(pa.uint8(), slots.size, [None, slots]).filter(mask)
     return filtered.buffers()[1].slice(0, len(filtered))
 
 
@@ -144,9 +144,17 @@ def _list_elements(array: pa.Array) -> pa.LargeBinaryArray:
     """Every list as its number of items and their bytes; nulls as their byte."""
     offsets = _offsets(array)
     items = array.values.slice(offsets[0], offsets[-1] - offsets[0])
-    bounds = np.zeros(len(items) + 1, np.int64)
-    np.cumsum(value_sizes(items), out=bounds[1:])
-    return _prefixed(_elements(bounds[offsets - offsets[0]], value_bytes(items), array), np.diff(offsets))
+    bounds = _bounds(items, offsets - offsets[0])
+    return _prefixed(_elements(bounds, value_bytes(items), array), np.diff(offsets))
+
+
+def _bounds(array: pa.Array, rows: Sizes) -> Sizes:
+    """Return where the bytes of the given rows begin in `value_bytes` of an array."""
+    if array.null_count == 0 and _is_fixed_width(array.type):
+        return rows * _width(array.type)
+    bounds = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(value_sizes(array), out=bounds[1:])
+    return bounds[rows]
 
 
 def _prefixed(values: pa.LargeBinaryArray, counts: Sizes | None) -> pa.LargeBinaryArray:
@@ -234,6 +242,17 @@ def _decoded(array: pa.Array) -> pa.Array:
     if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
         return plain_array(array)
     return array
+
+
+def _is_fixed_width(arrow: pa.DataType) -> bool:
+    """Return whether all values that are not null have as many bytes, whatever the layout of the array."""
+    return bool(pa.types.is_primitive(arrow) or pa.types.is_decimal(arrow))
+
+
+def _width(arrow: pa.DataType) -> int:
+    """Bytes of a value of a fixed-width type; a boolean has one."""
+    bits: int = arrow.bit_width
+    return max(bits // 8, 1)
 
 
 def _is_list(arrow: pa.DataType) -> bool:
