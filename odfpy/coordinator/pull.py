@@ -20,7 +20,8 @@ from odfpy.chain.events import SetPollingSource
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.sources import FetchContainer, FetchUrl
 from odfpy.coordinator.ingest.fetch_limits import FetchLimits
-from odfpy.coordinator.ingest.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, reporting_rows
+from odfpy.coordinator.ingest.ingest import DEFAULT_SOURCE, advance_source, ingest_file, reporting_rows
+from odfpy.coordinator.ingest.ingest_request import SourceFile
 from odfpy.coordinator.ingest.ingested_files import IngestedFiles, content_of, saving
 from odfpy.coordinator.ingest.watermarks import idle_watermark, with_idle_watermark
 from odfpy.coordinator.lineage.cycles import is_copy
