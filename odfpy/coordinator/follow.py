@@ -136,7 +136,7 @@ class Follow:
         for dataset_id in changed:
             for result in self._pull(self._again(str(dataset_id))):
                 if result.outcome is PullOutcome.FAILED:
-                    self._later(dataset_id)
+                    self._enqueue_later(dataset_id)
                 else:
                     self._failures.pop(dataset_id, None)
                 has_news = has_news or result.outcome is PullOutcome.UPDATED
@@ -162,14 +162,14 @@ class Follow:
                     return found
         return []
 
-    def _tell(self, dataset_id: DatasetId) -> None:
+    def _enqueue(self, dataset_id: DatasetId) -> None:
         self._news[dataset_id] = None
         self._has_news.set()
 
-    def _later(self, dataset_id: DatasetId) -> None:
+    def _enqueue_later(self, dataset_id: DatasetId) -> None:
         self._failures[dataset_id] += 1
         pause = self._pace.after(self._failures[dataset_id])
-        timer = threading.Timer(pause, self._tell, (dataset_id,))
+        timer = threading.Timer(pause, self._enqueue, (dataset_id,))
         timer.daemon = True
         timer.start()
 
@@ -181,12 +181,12 @@ class Follow:
                 for head in heads_told(url):
                     failures = 0
                     if head != str(dataset.chain.head()):
-                        self._tell(dataset.handle.id)
+                        self._enqueue(dataset.handle.id)
                     if self._end.is_set():
                         return
                 pause = 0.0  # the stream has ended normally
             except NoEvents:
-                self._tell(dataset.handle.id)
+                self._enqueue(dataset.handle.id)
                 pause = self._pace.interval
             except OdfError:  # a pull would report the error; a server may be away for a while
                 pause = self._pace.after(failures) if failures else 0.0

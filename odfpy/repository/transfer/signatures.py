@@ -105,7 +105,7 @@ def collect_signatures(
     found.append(read_signatures(side, dataset_id, newest))
     keys = list(dict.fromkeys(signer for signed in reversed(found) if signed is not None for signer in signed.signers))
     said = honoured_in(side, dataset_id, _keys_to_ask(side, keys)) if side is not None else ()
-    _tell(required, said)
+    _learn_revocations(required, said)
     revoked = _revoked(blocks, dataset_id, said, keys, required, target)
     counting: list[SignedBlock | None] = []
     for hashed, signed in zip(blocks, found, strict=True):
@@ -161,10 +161,10 @@ def carry_revocations(
         if signed is not None and source.side is not None and target.side is not None:
             said = honoured_in(source.side, signed.dataset_id, _keys_to_ask(source.side, signed.signers))
             revocations.add(target.side, said)
-    _tell(required, said)
+    _learn_revocations(required, said)
 
 
-def _tell(required: RequiredSigners | None, said: tuple[KeyRevocation, ...]) -> None:
+def _learn_revocations(required: RequiredSigners | None, said: tuple[KeyRevocation, ...]) -> None:
     if required is not None and said:
         required.learn(said)
 

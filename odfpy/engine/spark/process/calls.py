@@ -170,10 +170,10 @@ class Calls:
         texts = _texts(self._java.items(sequence, prefix))
         return [
             told.name if told.java_class == "java.lang.String" else self._item(f"{prefix}{at}", told)
-            for at, told in enumerate(starmap(_Told, zip(texts, texts, texts, texts, strict=True)))
+            for at, told in enumerate(starmap(_ItemFacts, zip(texts, texts, texts, texts, strict=True)))
         ]
 
-    def _item(self, reference: str, told: _Told) -> JavaObject:
+    def _item(self, reference: str, told: _ItemFacts) -> JavaObject:
         found = JavaObject(reference, self._client)
         known = found.__dict__
         known["_odf_class"] = told.java_class
@@ -205,7 +205,7 @@ class RowsInMemory:
         return _all(self._java.batches())
 
 
-class _Told(NamedTuple):
+class _ItemFacts(NamedTuple):
     """Facts about an item from Java; those that do not apply are empty."""
 
     java_class: str
