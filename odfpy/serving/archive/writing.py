@@ -84,7 +84,7 @@ _UPLOADED: dict[int | str, dict[str, Any]] = {
 def missing(request: Request, served: WritableArchive, wanted: ObjectsModel) -> Response:
     """Return which of some files the archive lacks; needs the scope write."""
     names = {text: _name(text) for text in wanted.objects}
-    lacking = [text for text, name in names.items() if not _whole(served, name).is_complete]
+    lacking = [text for text, name in names.items() if not _progress(served, name).is_complete]
     return reply(request, {"missing": lacking})
 
 
@@ -100,7 +100,7 @@ def missing(request: Request, served: WritableArchive, wanted: ObjectsModel) -> 
 def progress(served: WritableArchive, hash: _Hash) -> Response:  # noqa: A002 - the specification's term
     """Return how much of a file was received; needs the scope write."""
     limit = {LIMIT: f"max-size={served.uploads.most}", "Cache-Control": "no-store"}
-    return Response(status_code=_OK, headers={**_upload_headers(_whole(served, _name(hash))), **limit})
+    return Response(status_code=_OK, headers={**_upload_headers(_progress(served, _name(hash))), **limit})
 
 
 @router.patch(
@@ -203,7 +203,7 @@ async def _append(request: Request, served: ServedArchive, name: Multihash, offs
 
     def work() -> Progressed:
         if served.has(name):
-            return _whole(served, name)
+            return _progress(served, name)
         if announced.isdecimal():
             served.uploads.require_room(int(announced[:20]))
         return served.uploads.append(name, offset, body, is_last=is_last)
@@ -251,7 +251,7 @@ def _name(text: str) -> Multihash:
     return name
 
 
-def _whole(served: ServedArchive, name: Multihash) -> Progressed:
+def _progress(served: ServedArchive, name: Multihash) -> Progressed:
     """Return the state of a file, whether it is in a record already or still an upload."""
     size = served.size_of(name)
     return served.uploads.progress(name) if size is None else Progressed(size, is_complete=True)
