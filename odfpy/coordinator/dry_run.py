@@ -241,7 +241,7 @@ class DryRun:
             notes = (dropped if found.source else "the remote has nothing new; this copy is ahead",)
             fails = bool(found.source) and not self.puller.request.force
             return PullPlan(name=name, expectation=Expectation.FAILED, notes=notes) if fails else _plan(name, (), notes)
-        clock = self.puller.copies.taking.clock
+        clock = self.puller.copies.limits.clock
         require_past(found.source[-1].hashed.block.system_time, dataset.state.system_time, clock, without_user(url))
         slices = [data for block in found.source if (data := new_data_of(block.hashed.block.event)) is not None]
         rows = sum(data.offset_interval.num_rows for data in slices)
@@ -255,7 +255,7 @@ class DryRun:
         if head is None:
             raise DatasetNotFound(f"No dataset there: {source.refs.describe(HEAD)}")
         last = read_block(source.blocks, head)
-        require_past(last.hashed.block.system_time, None, self.puller.copies.taking.clock, without_user(url))
+        require_past(last.hashed.block.system_time, None, self.puller.copies.limits.clock, without_user(url))
         return _plan(without_user(ref), (PlannedInput(without_user(url)),), (f"{last.number + 1} blocks",))
 
 
