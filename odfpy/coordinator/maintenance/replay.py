@@ -17,7 +17,7 @@ from odfpy.coordinator.maintenance.verification import Verification
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.transform.arrangements import move
 from odfpy.coordinator.transform.commit import watermark_after
-from odfpy.coordinator.transform.intervals import InputDiverged, recorded_intervals
+from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, recorded_intervals
 from odfpy.coordinator.transform.run import (
     OUR_ENGINES,
     EngineFor,
@@ -27,7 +27,8 @@ from odfpy.coordinator.transform.run import (
 )
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.contract import TransformResponseSuccess
+from odfpy.engine.contract import TransformRequest, TransformResponseSuccess
+from odfpy.engine.registry import Engine
 from odfpy.errors import OdfError, ReplayMismatch
 from odfpy.state.run_names import listed_runs
 from odfpy.values import dataclass
@@ -90,6 +91,7 @@ def replay_all(verification: Verification, storage: Storage, engine_for: EngineF
         from_start: whether recorded checkpoints are ignored.
     """
     state = ChainState()
+    dataset = verification.dataset
     with storage.scratch() as folder:
         replayed = ReplayState()
         for number, (hashed, after) in enumerate(zip(verification.blocks, verification.states, strict=True)):
@@ -98,9 +100,13 @@ def replay_all(verification: Verification, storage: Storage, engine_for: EngineF
                 verification.report_progress("replaying", number)
                 verification.replayed += 1
                 checkpoint = replayed.checkpoint if from_start else _recorded_checkpoint(verification, state)
-                before = ReplayState(checkpoint, replayed.arrangement)
                 try:
-                    replayed = _replay(verification, storage, hashed, event, state, engine_for, before, folder)
+                    set_transform = require_transform(dataset, state)
+                    inputs = recorded_intervals(storage, dataset, set_transform, event)
+                    replay = _Replay(verification, hashed, event, state, set_transform, inputs)
+                    with storage.scratch() as scratch:
+                        previous = ReplayState(checkpoint, replayed.arrangement)
+                        replayed = replay.run(engine_for, previous, scratch, folder)
                 except OdfError as error:
                     message = f"Cannot be replayed: {error.message}"
                     verification.add_finding("replay", message, hashed, hint=error.hint, cause=type(error))
@@ -134,55 +140,83 @@ def _recorded_checkpoint(verification: Verification, state: ChainState) -> Path 
     return verification.dataset.layout.checkpoints.local_path(recorded.physical_hash)
 
 
-def _replay(
-    verification: Verification,
-    storage: Storage,
-    hashed: HashedBlock,
-    event: ExecuteTransform,
-    before: ChainState,
-    engine_for: EngineFor,
-    previous: ReplayState,
-    folder: Path,
-) -> ReplayState:
-    """Run a transform again and compare its result; the engine's state is put into a folder."""
-    set_transform = require_transform(verification.dataset, before)
-    inputs = recorded_intervals(storage, verification.dataset, set_transform, event)
-    with storage.scratch() as scratch:
-        time = hashed.block.system_time
-        request = make_request(verification.dataset, set_transform, before, inputs, time, scratch, previous.checkpoint)
+@dataclass(frozen=True, slots=True)
+class _Replay:
+    """The replay of one transform.
+
+    Attributes:
+        verification: the verification, which notes findings.
+        hashed: the block of the transform.
+        event: its event.
+        before: the state of the chain before it.
+        set_transform: the transform in force.
+        inputs: the intervals of the inputs that it has processed.
+    """
+
+    verification: Verification
+    hashed: HashedBlock
+    event: ExecuteTransform
+    before: ChainState
+    set_transform: SetTransform
+    inputs: list[InputInterval]
+
+    def run(self, engine_for: EngineFor, previous: ReplayState, scratch: Path, folder: Path) -> ReplayState:
+        """Run the transform again, and compare its result; return the state for the next replay.
+
+        Args:
+            engine_for: returns the engine of a transform.
+            previous: the state that the replay continues from.
+            scratch: a folder for the files of this replay.
+            folder: the folder for the state of the engine.
+        """
+        dataset, system_time = self.verification.dataset, self.hashed.block.system_time
+        request = make_request(
+            dataset, self.set_transform, self.before, self.inputs, system_time, scratch, previous.checkpoint
+        )
         arrangement = scratch / "arrangement"
         request = replace(
             request,
             prev_arrangement_path=str(previous.arrangement) if previous.arrangement else None,
             new_arrangement_path=str(arrangement),
         )
-        engine = engine_for(set_transform.transform)
-        response = run(engine, request, inputs, verification.dataset, before)
-        logical_hash = _logical_hash(response)
-        recorded = event.new_data.logical_hash if event.new_data else None
-        versions = _compare_versions(set_transform, engine.version)
-        by_name = in_order_of_names(set_transform.transform, request) if logical_hash != recorded else None
-        if (
-            by_name is not None
-            and _logical_hash(run(engine, by_name, inputs, verification.dataset, before)) == recorded
-        ):
-            message = (
-                f"Reproducible with the slices of {order_differences(request, by_name)} in the order of their names"
-            )
-            verification.add_finding("replay", message + _BY_NAME, hashed, hint=_DERIVE_ANEW, severity=Severity.WARNING)
-            logical_hash = recorded
-        if logical_hash != recorded:
-            path = Path(response.slices[0].path) if response.slices else None
-            gives = f"the replay gives {logical_hash or 'no rows'}, the block says {recorded or 'no rows'}"
-            message = f"Not reproducible: {gives}"
-            message += _compare_rows(verification, event, path) + versions
-            verification.add_finding(
-                "replay", message, hashed, hint=_OTHER_ENGINE if versions else None, cause=ReplayMismatch
-            )
-        elif message := _compare_watermarks(set_transform, before, response, event.new_watermark):
-            hint = _OTHER_ENGINE if versions else None
-            verification.add_finding("replay", message + versions, hashed, hint=hint, cause=ReplayMismatch)
+        engine = engine_for(self.set_transform.transform)
+        response = run(engine, request, self.inputs, dataset, self.before)
+        versions = _compare_versions(self.set_transform, engine.version)
+        if not self._has_recorded_rows(response) and not self._is_reproducible_by_name(engine, request):
+            self._note_other_rows(response, versions)
+        elif message := _compare_watermarks(self.set_transform, self.before, response, self.event.new_watermark):
+            self._note_mismatch(message + versions, versions)
         return previous.replaced(Path(request.new_checkpoint_path), arrangement, folder)
+
+    @property
+    def _recorded(self) -> Multihash | None:
+        return self.event.new_data.logical_hash if self.event.new_data else None
+
+    def _has_recorded_rows(self, response: TransformResponseSuccess) -> bool:
+        return _logical_hash(response) == self._recorded
+
+    def _is_reproducible_by_name(self, engine: Engine, request: TransformRequest) -> bool:
+        """Run the transform with slices in the order of their names; return whether that gives the recorded rows."""
+        by_name = in_order_of_names(self.set_transform.transform, request)
+        if by_name is None or not self._has_recorded_rows(
+            run(engine, by_name, self.inputs, self.verification.dataset, self.before)
+        ):
+            return False
+        message = f"Reproducible with the slices of {order_differences(request, by_name)} in the order of their names"
+        self.verification.add_finding(
+            "replay", message + _BY_NAME, self.hashed, hint=_DERIVE_ANEW, severity=Severity.WARNING
+        )
+        return True
+
+    def _note_other_rows(self, response: TransformResponseSuccess, versions: str) -> None:
+        replayed = _logical_hash(response) or "no rows"
+        path = Path(response.slices[0].path) if response.slices else None
+        message = f"Not reproducible: the replay gives {replayed}, the block says {self._recorded or 'no rows'}"
+        self._note_mismatch(message + _compare_rows(self.verification, self.event, path) + versions, versions)
+
+    def _note_mismatch(self, message: str, versions: str) -> None:
+        hint = _OTHER_ENGINE if versions else None
+        self.verification.add_finding("replay", message, self.hashed, hint=hint, cause=ReplayMismatch)
 
 
 def _compare_watermarks(
