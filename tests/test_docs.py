@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import time
 from collections.abc import Iterator
@@ -87,6 +88,24 @@ def test_paths_for_contributors_are_there() -> None:
     paths = [text for text in re.findall(r"(?<!`)`([\w./-]+)`(?!`)", page) if "/" in text and "NAME" not in text]
     assert len(paths) > 50
     assert [path for path in paths if not (REPOSITORY / path).exists()] == [], "write paths from the repository on"
+
+
+def test_functions_on_the_paths_of_contributors_are_defined_in_their_modules() -> None:
+    page = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = page.partition("## Paths through the code\n")[2].partition("\n## ")[0]
+    steps = re.findall(r"^\d+\. `([\w/]+\.py)`: (.*?)(?=^\d+\. |^$)", section, re.MULTILINE | re.DOTALL)
+    assert len(steps) > 25
+    for path, text in steps:
+        tree = ast.parse((REPOSITORY / path).read_text(encoding="utf-8"))
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        defined = {node.name for node in tree.body if isinstance(node, functions)}
+        defined |= {
+            f"{owner.name}.{node.name}" for owner in classes for node in owner.body if isinstance(node, functions)
+        }
+        named = re.findall(r"`(\w+(?:\.\w+)?)`", text.partition(". ")[0])
+        assert named, path
+        assert [name for name in named if name not in defined | {"IngestRequest"}] == [], path
 
 
 def test_every_command_and_option_is_on_the_page_of_commands() -> None:

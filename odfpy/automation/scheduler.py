@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
 BEAT: Final = 0.5
-"""Seconds between two looks."""
+"""Seconds between two iterations of the loop."""
 
-_AGAIN: Final = 5.0
+_RETRY_AFTER: Final = 5.0
 """Seconds until a failed write is retried, for example because the disk is full."""
 
 
@@ -107,7 +107,7 @@ class Scheduler:
         self._is_once = self._only_requests = False
         self._has_run: set[JobKey] = set()
         self._is_hurried = False
-        self._asked: object = None
+        self._requests_stamp: object = None
 
     # --- The loop ---
 
@@ -150,13 +150,13 @@ class Scheduler:
     def beat(self) -> None:
         """Run one iteration of the loop."""
         now = self._clocks.wall()
-        self._look(now)
+        self._poll(now)
         self._collect(now)
-        self._keep_promises(now)
+        self._notify_lateness(now)
         if self._clocks.monotonic() >= self._not_before:
             self._start(now)
 
-    # --- Beginning and ending ---
+    # --- Start and end ---
 
     def _await_lock(self, stop: threading.Event, *, once: bool) -> bool:
         is_told = False
@@ -193,7 +193,7 @@ class Scheduler:
             self._collect(self._clocks.wall())
             time.sleep(BEAT / 5)
         if self._ended:
-            self._write_down()
+            self._record_ended()
 
     def close(self) -> None:
         """Write all rows to the log of runs, and release the lock."""
@@ -202,32 +202,34 @@ class Scheduler:
             self._state.close()
         self._lock.free()
 
-    # --- Looking ---
+    # --- Polling ---
 
-    def _look(self, now: float) -> None:
+    def _poll(self, now: float) -> None:
         for watched in self._watcher.schedules(self._clocks.monotonic()):
-            self._take_schedule(watched, now)
+            self._update_schedule(watched, now)
         for watched in list(self._watcher.moved(self._clocks.monotonic())):
-            self._take_news(watched, now)
-        self._take_requests(now)
+            self._update_changes(watched, now)
+        self._enqueue_requests(now)
 
-    def _take_schedule(self, watched: Watched, now: float) -> None:
+    def _update_schedule(self, watched: Watched, now: float) -> None:
         if watched.planned is None:
             self._planner.drop(watched.id)
             self._freshness.drop(watched.id)
             return
         self._planner.put(watched.id, watched.planned, now)
-        self._take_news(watched, now)
+        self._update_changes(watched, now)
 
-    def _take_news(self, watched: Watched, now: float) -> None:
-        for key, news in self._watcher.news(watched, now):
-            self._planner.set_changes(key, news)
+    def _update_changes(self, watched: Watched, now: float) -> None:
+        """Pass the changes of a dataset on to the planner, and the time of its last rows to the freshness checks."""
+        for key, changes in self._watcher.news(watched, now):
+            self._planner.set_changes(key, changes)
         if watched.planned is not None:
             self._freshness.put(watched.id, watched.planned, watched.last_data)
 
-    def _take_requests(self, now: float) -> None:
+    def _enqueue_requests(self, now: float) -> None:
+        """Pass requests for runs on to the planner, unless nothing was written since the last time."""
         stamp = (self._watcher.stamps, self._watcher.swept)
-        if self._state is None or stamp == self._asked:
+        if self._state is None or stamp == self._requests_stamp:
             return
         try:
             for request, key in self._state.requests().items():
@@ -235,7 +237,7 @@ class Scheduler:
         except StateUnusable as error:
             self._remark(error.message)
         else:
-            self._asked = stamp
+            self._requests_stamp = stamp
 
     # --- Starting ---
 
@@ -253,7 +255,7 @@ class Scheduler:
             except OdfError as damage:
                 name, error = key.dataset, damage
             watched = self._watcher.watched.get(key.dataset)
-            run = Run(_new_id(start), start, name, _whole_id(key), now, watched.records if watched else None)
+            run = Run(_new_id(start), start, name, _dataset_id(key), now, watched.records if watched else None)
             self._begin_run(run, before, past, error)
 
     def _is_wanted(self, start: Start) -> bool:
@@ -270,7 +272,7 @@ class Scheduler:
                 return
         except StateUnusable as unusable:  # an unrecorded run must not start, or it could start twice
             self._planner.withdraw(run.start, before)
-            self._not_before = self._clocks.monotonic() + _AGAIN
+            self._not_before = self._clocks.monotonic() + _RETRY_AFTER
             self._remark(unusable.message)
             return
         self._has_run.add(run.start.key)
@@ -282,14 +284,14 @@ class Scheduler:
                 error = why
         if error is not None:
             self._end(run, failed(error), run.started)
-            self._write_down()
+            self._record_ended()
 
     def _dataset(self, key: JobKey) -> StoredDataset:
         from odfpy.coordinator.storage.stored_dataset import StoredDataset
 
         folder = self._workspace.storage.odf / "datasets" / key.dataset
         if not folder.is_dir():
-            raise DatasetNotFound(f"No dataset {_whole_id(key)}")
+            raise DatasetNotFound(f"No dataset {_dataset_id(key)}")
         return StoredDataset.load(folder, self._workspace.storage)
 
     def _planned(self, key: JobKey) -> Planned | None:
@@ -301,7 +303,7 @@ class Scheduler:
         schedule = planned.schedule if planned is not None else DatasetSchedule()
         return Work(
             key.job,
-            _whole_id(key),
+            _dataset_id(key),
             bool(schedule.verify and schedule.verify.integrity_only),
             schedule.push.to if schedule.push else None,
         )
@@ -318,7 +320,7 @@ class Scheduler:
         for run, result in self._runner.ended():
             self._end(run, result, now)
         if self._ended:
-            self._write_down()
+            self._record_ended()
 
     def _end(self, run: Run, result: RunResult, now: float) -> None:
         outcome = Outcome(result.outcome)
@@ -330,21 +332,21 @@ class Scheduler:
         self._notice_end(row, outcome, failures, past)
         watched = self._watcher.watched.get(run.start.key.dataset)
         if watched is not None:
-            self._take_news(watched, now)
+            self._update_changes(watched, now)
 
-    def _write_down(self) -> None:
+    def _record_ended(self) -> None:
         """Record completed runs: in the state, then in the log of runs, then mark them as logged."""
         assert self._state is not None  # noqa: S101
         try:
             while self._ended:
-                one = self._ended[0]
-                self._state.end(one.run, one.past, one.row)
+                ended = self._ended[0]
+                self._state.end(ended.run, ended.past, ended.row)
                 self._ended.pop(0)
-                self._log.record(one.row)
-                self._runner.forget(one.run)
+                self._log.record(ended.row)
+                self._runner.forget(ended.run)
             self._confirm_logged(self._state)
         except StateUnusable as error:
-            self._not_before = self._clocks.monotonic() + _AGAIN
+            self._not_before = self._clocks.monotonic() + _RETRY_AFTER
             self._remark(error.message)
 
     def _confirm_logged(self, state: SchedulerState) -> None:
@@ -370,7 +372,8 @@ class Scheduler:
             times = f"{failures} failure{'' if failures == 1 else 's'}"
             self._listener.on_notice(NoticeKind.RECOVERED, name, f"{name}: {job} succeeded after {times}", row)
 
-    def _keep_promises(self, now: float) -> None:
+    def _notify_lateness(self, now: float) -> None:
+        """Notify of datasets that have become older than their schedule promises, or are on time again."""
         for dataset, is_late, text in self._freshness.changes(now):
             name = self._name(dataset)
             kind = NoticeKind.LATE if is_late else NoticeKind.ON_TIME
@@ -392,7 +395,7 @@ class Scheduler:
         self._listener.on_remark(text)
 
 
-def _whole_id(key: JobKey) -> str:
+def _dataset_id(key: JobKey) -> str:
     return DID_ODF_PREFIX + key.dataset
 
 

@@ -54,7 +54,7 @@ class SchedulerState:
             make_folder(folder)
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from error
-        with self._told():
+        with self._translating_errors():
             self._database = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
             self._database.execute("PRAGMA synchronous = FULL")
             self._database.executescript(_SCHEMA)
@@ -101,19 +101,19 @@ class SchedulerState:
 
     def unfinished(self) -> list[Run]:
         """Return the runs in progress, oldest first."""
-        with self._told():
+        with self._translating_errors():
             found = self._database.execute("SELECT * FROM runs WHERE row IS NULL ORDER BY number").fetchall()
         return [_run_of(one) for one in found]
 
     def ended(self) -> list[dict[str, Any]]:
         """Return the rows of the latest completed runs, newest first."""
-        with self._told():
+        with self._translating_errors():
             found = self._database.execute("SELECT row FROM runs WHERE row IS NOT NULL").fetchall()
         return sorted((json.loads(row) for (row,) in found), key=lambda row: (row["at"], row["id"]), reverse=True)
 
     def unlogged(self) -> list[dict[str, Any]]:
         """Return the rows of completed runs that may be missing in the log of runs."""
-        with self._told():
+        with self._translating_errors():
             found = self._database.execute("SELECT row FROM runs WHERE NOT is_logged AND row IS NOT NULL").fetchall()
         return [json.loads(row) for (row,) in found]
 
@@ -135,7 +135,7 @@ class SchedulerState:
         Args:
             run_id: id of the run.
         """
-        with self._told():
+        with self._translating_errors():
             found = self._database.execute("SELECT row FROM runs WHERE id = ?", (run_id,)).fetchone()
         return None if found is None or found[0] is None else json.loads(found[0])
 
@@ -143,7 +143,7 @@ class SchedulerState:
 
     def pasts(self) -> dict[JobKey, JobHistory]:
         """Return the history of each job."""
-        with self._told():
+        with self._translating_errors():
             found = self._database.execute("SELECT * FROM jobs").fetchall()
         return {
             JobKey(dataset, Job(job)): JobHistory(
@@ -171,7 +171,7 @@ class SchedulerState:
 
     def requests(self) -> dict[str, JobKey]:
         """Return the requested runs that have not begun."""
-        with self._told():
+        with self._translating_errors():
             found = self._database.execute("SELECT id, dataset, job FROM requests ORDER BY at").fetchall()
         return {request: JobKey(dataset, Job(job)) for request, dataset, job in found}
 
@@ -186,7 +186,7 @@ class SchedulerState:
 
     def late(self) -> set[str]:
         """Return the datasets that are known to be late."""
-        with self._told():
+        with self._translating_errors():
             return {dataset for (dataset,) in self._database.execute("SELECT dataset FROM late")}
 
     def set_late(self, dataset: str, *, is_late: bool) -> None:
@@ -213,7 +213,7 @@ class SchedulerState:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._told():
+        with self._translating_errors():
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield self._database
@@ -224,7 +224,7 @@ class SchedulerState:
                 raise
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translating_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,14 +60,14 @@ def answer(root: Any, shell: str, words: Sequence[str]) -> str:
     if unfinished.startswith(("/", "./", "../", "~")):
         return "files\n"
     try:
-        offers = _offers(root, done, unfinished)
+        completions = _completions(root, done, unfinished)
     except (OdfError, OSError):
-        offers = []
-    if offers is None:
+        completions = []
+    if completions is None:
         return "files\n"
     matching = (
-        f"{escape_controls(word)}\t{escape_controls(what)}".rstrip()
-        for word, what in offers
+        f"{escape_controls(word)}\t{escape_controls(help_text)}".rstrip()
+        for word, help_text in completions
         if word.startswith(unfinished)
     )
     return "\n".join(("words", *matching, ""))
@@ -83,59 +84,84 @@ def _split(line: str) -> list[str]:
     return line.split()
 
 
-def _offers(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[str, str]] | None:
+@dataclass(frozen=True)
+class _Cursor:
+    """Where the next word stands on a command line.
+
+    Attributes:
+        command: the command or group of commands.
+        positional: the number of arguments before it.
+        option: the option whose value it is, None if it is no value.
+    """
+
+    command: Any
+    positional: int = 0
+    option: Any = None
+
+
+def _completions(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[str, str]] | None:
     """Return the words that can come next, with descriptions; None where file names are expected."""
     session = Session()
     with root.make_context("odf", [], obj=session, resilient_parsing=True) as context:
         if done[:1] == ["help"]:
             return _help_topics(root, context) if len(done) == 1 else []
-        place = root
-        positional = 0
-        waiting = None  # the option whose value comes next
-        for word in done:
-            if waiting is not None:
-                _note(waiting, word, context)
-                waiting = None
-            elif word.startswith("-"):
-                name, has_value, value = word.partition("=")
-                option = _option(place, context, name)
-                is_open = option is not None and _takes_value(option)
-                waiting = option if is_open and not has_value else None
-                if is_open and has_value:
-                    _note(option, value, context)
-            elif hasattr(place, "list_commands"):
-                place = place.get_command(context, word)
-                if place is None:
-                    return []
-            else:
-                argument = _argument(place, context, positional)
-                if argument is not None:
-                    _note(argument, word, context)
-                positional += 1
-        if waiting is not None:
-            return _values(waiting, context, unfinished)
+        cursor = _cursor_after(root, context, done)
+        if cursor is None:
+            return []
+        command = cursor.command
+        if cursor.option is not None:
+            return _values(cursor.option, context, unfinished)
         if unfinished.startswith("--") and "=" in unfinished:
             name, _, value = unfinished.partition("=")
-            option = _option(place, context, name)
-            found = _values(option, context, value) if option is not None and _takes_value(option) else []
-            return None if found is None else [(f"{name}={word}", what) for word, what in found]
+            option = _option(command, context, name)
+            values = _values(option, context, value) if option is not None and _takes_value(option) else []
+            return None if values is None else [(f"{name}={word}", help_text) for word, help_text in values]
         if unfinished.startswith("-"):
-            return list(_options(place, context))
-        if hasattr(place, "list_commands"):
-            return list(_commands(place, context))
-        argument = _argument(place, context, positional)
+            return list(_options(command, context))
+        if hasattr(command, "list_commands"):
+            return list(_commands(command, context))
+        argument = _argument(command, context, cursor.positional)
         return [] if argument is None else _values(argument, context, unfinished)
 
 
-def _argument(place: Any, context: Any, number: int) -> Any:
+def _cursor_after(root: Any, context: Any, done: Sequence[str]) -> _Cursor | None:
+    """Return the place after complete words, whose values are recorded; None if there is no such command."""
+    cursor = _Cursor(root)
+    for word in done:
+        if cursor.option is not None:
+            _record(cursor.option, word, context)
+            cursor = replace(cursor, option=None)
+        elif word.startswith("-"):
+            name, has_value, value = word.partition("=")
+            option = _option(cursor.command, context, name)
+            if option is None or not _takes_value(option):
+                continue
+            if has_value:
+                _record(option, value, context)
+            else:
+                cursor = replace(cursor, option=option)
+        elif hasattr(cursor.command, "list_commands"):
+            command = cursor.command.get_command(context, word)
+            if command is None:
+                return None
+            cursor = replace(cursor, command=command)
+        else:
+            argument = _argument(cursor.command, context, cursor.positional)
+            if argument is not None:
+                _record(argument, word, context)
+            cursor = replace(cursor, positional=cursor.positional + 1)
+    return cursor
+
+
+def _argument(command: Any, context: Any, number: int) -> Any:
     """Return the positional parameter of a given number, None if there is none."""
-    arguments = [param for param in _params(place, context) if param.param_type_name == "argument"]
+    arguments = [param for param in _params(command, context) if param.param_type_name == "argument"]
     if number >= len(arguments) and not (arguments and arguments[-1].nargs == -1):
         return None
     return arguments[min(number, len(arguments) - 1)]
 
 
-def _note(param: Any, value: str, context: Any) -> None:
+def _record(param: Any, value: str, context: Any) -> None:
     """Record the value of an option or argument: completions of other words may depend on it."""
     context.params[param.name] = value
     if param.name == "workspace":
@@ -149,15 +175,15 @@ def _values(param: Any, context: Any, unfinished: str) -> list[tuple[str, str]] 
     return [(item.value, item.help or "") for item in param.shell_complete(context, unfinished)]
 
 
-def _params(place: Any, context: Any) -> list[Any]:
+def _params(command: Any, context: Any) -> list[Any]:
     """Return the parameters of a command, with those of the whole program."""
     shared = [param for param in context.command.params if param.name in ("workspace", "quiet", "verbose")]
-    own = [param for param in place.params if param not in shared]
+    own = [param for param in command.params if param not in shared]
     return own + shared
 
 
-def _option(place: Any, context: Any, name: str) -> Any:
-    options = (param for param in _params(place, context) if param.param_type_name == "option")
+def _option(command: Any, context: Any, name: str) -> Any:
+    options = (param for param in _params(command, context) if param.param_type_name == "option")
     return next((option for option in options if name in option.opts), None)
 
 
@@ -165,16 +191,16 @@ def _takes_value(option: Any) -> bool:
     return not option.is_flag and not option.count
 
 
-def _options(place: Any, context: Any) -> Iterator[tuple[str, str]]:
-    for param in _params(place, context):
+def _options(command: Any, context: Any) -> Iterator[tuple[str, str]]:
+    for param in _params(command, context):
         if param.param_type_name == "option":
             yield max(param.opts, key=len), param.help or ""
     yield "--help", "Show how it is used."
 
 
-def _commands(place: Any, context: Any) -> Iterable[tuple[str, str]]:
-    found: list[tuple[str, str]] = place.summaries(context)
-    return [*found, ("help", "Explain a command or an error.")] if place is context.command else found
+def _commands(command: Any, context: Any) -> Iterable[tuple[str, str]]:
+    found: list[tuple[str, str]] = command.summaries(context)
+    return [*found, ("help", "Explain a command or an error.")] if command is context.command else found
 
 
 def _help_topics(root: Any, context: Any) -> list[tuple[str, str]]:

@@ -101,15 +101,15 @@ class FlightBackend(Remote):
         """Implement `Backend`. Rows are streamed as the server produces them."""
         options = {_DIALECT: dialect_named(query.dialect).name}
         connected = self._connected(options, query.timeout)
-        with self._told_by_driver(), connected as connection, connection.cursor() as cursor:
-            with self._told():
+        with self._translating_driver_errors(), connected as connection, connection.cursor() as cursor:
+            with self._translating_errors():
                 cursor.execute(query.text, query.parameters or None)
                 reader = cursor.fetch_record_batch()
             yield _Cut(self, reader, query)
 
     def datasets(self) -> list[DatasetFacts]:
         """Implement `Backend`: the server reports only names."""
-        with self._connected({}) as connection, self._told():
+        with self._connected({}) as connection, self._translating_errors():
             tree = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
         return [
             DatasetFacts(name=str(found["table_name"]))
@@ -157,7 +157,8 @@ class FlightBackend(Remote):
         import adbc_driver_flightsql.dbapi as adbc
 
         shown = {} if self.token is None else {_AUTHORIZATION: f"Bearer {self.token}"}
-        with self._told():  # the driver asks about transactions, which do not exist, and continues without an answer
+        # The driver asks about transactions, which do not exist, and continues without an answer.
+        with self._translating_errors():
             connection = adbc.connect(self.url, {**options, **shown, **_LIMITS, **_within(_NO_TIME)}, autocommit=True)
         with connection:
             self._reach(connection.adbc_connection, timeout)
@@ -183,19 +184,19 @@ class FlightBackend(Remote):
         connection.set_options(**_within(timeout or 0))
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translating_errors(self) -> Iterator[None]:
         """Convert errors of the client to ours."""
         import pyarrow as pa
 
         try:
-            with self._told_by_driver():
+            with self._translating_driver_errors():
                 yield
         except (pa.ArrowException, OSError) as error:  # the stream breaks off while rows are read
             status = _STATUS.search(str(error))
             raise self._as_ours(_STATUSES.get(status[1], "") if status else "", str(error)) from error
 
     @contextmanager
-    def _told_by_driver(self) -> Iterator[None]:
+    def _translating_driver_errors(self) -> Iterator[None]:
         """Convert errors of the driver to ours. They also occur on close, when the server is gone."""
         from adbc_driver_manager import Error
 
@@ -241,7 +242,7 @@ class _Cut:
         """Yield the rows as they arrive."""
         skip, left = self._skip, self._limit
         while left is None or left > 0:
-            with self._source._told():  # noqa: SLF001  it is a part of it
+            with self._source._translating_errors():  # noqa: SLF001  it is a part of it
                 batch = next(iter(self._reader), None)
             if batch is None:
                 return

@@ -26,7 +26,7 @@ def load_exact(data: bytes | str) -> Any:
         ValueError, RecursionError: it is not JSON, or nested too deeply.
     """
     return json.loads(
-        data, object_pairs_hook=members, parse_constant=_no_number, parse_float=_fraction, parse_int=_whole
+        data, object_pairs_hook=members, parse_constant=_no_number, parse_float=_fraction, parse_int=_integer
     )
 
 
@@ -62,7 +62,7 @@ def _is_exact(text: str) -> bool:
         return False
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     value = int(text)
     if str(value) != text:
         raise AmbiguousJson(f"the number {text[:60]} has another form as a whole number")

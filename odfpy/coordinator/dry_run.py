@@ -20,7 +20,7 @@ from odfpy.coordinator.ingest.ingested_files import IngestedFiles
 from odfpy.coordinator.ingest.snapshots import warnings_ahead
 from odfpy.coordinator.ingest.watermarks import FOLLOWS, idle_watermark
 from odfpy.coordinator.lineage.lineage import Lineage
-from odfpy.coordinator.pull import Puller, failed_inputs, fetched_folder, is_asked
+from odfpy.coordinator.pull import Puller, failed_inputs, fetched_folder, is_polled
 from odfpy.coordinator.storage.approvals import SourceNotApproved
 from odfpy.coordinator.storage.clock import SourceClock
 from odfpy.coordinator.storage.results import DamagedDataset, Progress
@@ -196,11 +196,11 @@ class DryRun:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
         inputs = tuple(PlannedInput(item.name, item.size, kept=item.kept) for item in found.inputs)
         warnings = (*warnings_ahead(dataset, source, found.inputs), *clock.warnings())
-        memory = IngestedFiles.of_source(dataset, source)
-        if memory is not None and not request.force:
-            warnings = (*memory.warnings(context), *warnings)
+        ingested = IngestedFiles.of_source(dataset, source)
+        if ingested is not None and not request.force:
+            warnings = (*ingested.warnings(context), *warnings)
         plan = replace(_plan(str(dataset.handle), inputs, notes), warnings=warnings)
-        return plan if inputs or not is_asked(source, context) else _idle(dataset, plan)
+        return plan if inputs or not is_polled(source, context) else _idle(dataset, plan)
 
     def _derivative(self, dataset: StoredDataset, changing: set[DatasetId]) -> PullPlan:
         state = dataset.state
@@ -241,7 +241,7 @@ class DryRun:
             notes = (dropped if found.source else "the remote has nothing new; this copy is ahead",)
             fails = bool(found.source) and not self.puller.request.force
             return PullPlan(name=name, expectation=Expectation.FAILED, notes=notes) if fails else _plan(name, (), notes)
-        clock = self.puller.copies.taking.clock
+        clock = self.puller.copies.limits.clock
         require_past(found.source[-1].hashed.block.system_time, dataset.state.system_time, clock, without_user(url))
         slices = [data for block in found.source if (data := new_data_of(block.hashed.block.event)) is not None]
         rows = sum(data.offset_interval.num_rows for data in slices)
@@ -255,7 +255,7 @@ class DryRun:
         if head is None:
             raise DatasetNotFound(f"No dataset there: {source.refs.describe(HEAD)}")
         last = read_block(source.blocks, head)
-        require_past(last.hashed.block.system_time, None, self.puller.copies.taking.clock, without_user(url))
+        require_past(last.hashed.block.system_time, None, self.puller.copies.limits.clock, without_user(url))
         return _plan(without_user(ref), (PlannedInput(without_user(url)),), (f"{last.number + 1} blocks",))
 
 

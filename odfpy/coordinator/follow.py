@@ -76,8 +76,8 @@ class Follow:
         self._transfers = Transfers(storage)
         self._pull = pull
         self._pace = pace or FollowPace()
-        self._news: dict[DatasetId, None] = {}  # each once, however often a server announces it
-        self._has_news = threading.Event()
+        self._changed: dict[DatasetId, None] = {}  # each once, however often a server announces it
+        self._has_changed = threading.Event()
         self._end = threading.Event()
         self._failures: Counter[DatasetId] = Counter()
 
@@ -94,7 +94,7 @@ class Follow:
         for result in self._pull(self._request):
             names.append(result.name)
             yield result
-        copies, derivatives = self._sorted(names)
+        copies, derivatives = self._partition(names)
         if not copies:
             raise UsageError(
                 "There is nothing to follow: none of these datasets is a copy",
@@ -103,8 +103,8 @@ class Follow:
         for dataset, url in copies:
             threading.Thread(target=self._listen, args=(dataset, url), daemon=True).start()
         try:
-            while changed := self._next():
-                yield from self._renewed(changed, derivatives)
+            while changed := self._take_changed():
+                yield from self._pull_changed(changed, derivatives)
                 self._end.wait(self._pace.breath)
         except KeyboardInterrupt:
             return
@@ -115,7 +115,7 @@ class Follow:
         """Stop `run` in another thread, after its current work."""
         self._end.set()
 
-    def _sorted(self, names: Sequence[str]) -> tuple[list[tuple[StoredDataset, str]], list[str]]:
+    def _partition(self, names: Sequence[str]) -> tuple[list[tuple[StoredDataset, str]], list[str]]:
         """Return the copies with their sources, and the derivatives of this workspace."""
         copies, derivatives = [], []
         for name in dict.fromkeys(names):
@@ -131,45 +131,45 @@ class Follow:
                 derivatives.append(str(dataset.handle.id))
         return copies, derivatives
 
-    def _renewed(self, changed: list[DatasetId], derivatives: list[str]) -> Iterator[PullResult]:
-        has_news = False
+    def _pull_changed(self, changed: list[DatasetId], derivatives: list[str]) -> Iterator[PullResult]:
+        any_updated = False
         for dataset_id in changed:
-            for result in self._pull(self._again(str(dataset_id))):
+            for result in self._pull(self._request_for(str(dataset_id))):
                 if result.outcome is PullOutcome.FAILED:
-                    self._later(dataset_id)
+                    self._enqueue_later(dataset_id)
                 else:
                     self._failures.pop(dataset_id, None)
-                has_news = has_news or result.outcome is PullOutcome.UPDATED
+                any_updated = any_updated or result.outcome is PullOutcome.UPDATED
                 if result.outcome is not PullOutcome.UP_TO_DATE:
                     yield result
-        if has_news and derivatives:
-            results = self._pull(self._again(*derivatives))
+        if any_updated and derivatives:
+            results = self._pull(self._request_for(*derivatives))
             yield from (item for item in results if item.outcome is not PullOutcome.UP_TO_DATE)
 
-    def _again(self, *refs: str) -> PullRequest:
+    def _request_for(self, *refs: str) -> PullRequest:
         """Return the request for further pulls of the datasets from the first pull."""
         return replace(self._request, refs=refs, all=False, recursive=False, as_name=None)
 
-    def _next(self) -> list[DatasetId]:
-        """Wait for news; return the datasets, each once, or none when it is time to stop."""
+    def _take_changed(self) -> list[DatasetId]:
+        """Wait for changes; return the datasets, each once, or none when it is time to stop."""
         while not self._end.is_set():
-            if self._has_news.wait(_TURN):
-                self._has_news.clear()
-                found = list(self._news)
-                for dataset_id in found:
-                    self._news.pop(dataset_id, None)
-                if found:
-                    return found
+            if self._has_changed.wait(_TURN):
+                self._has_changed.clear()
+                changed = list(self._changed)
+                for dataset_id in changed:
+                    self._changed.pop(dataset_id, None)
+                if changed:
+                    return changed
         return []
 
-    def _tell(self, dataset_id: DatasetId) -> None:
-        self._news[dataset_id] = None
-        self._has_news.set()
+    def _enqueue(self, dataset_id: DatasetId) -> None:
+        self._changed[dataset_id] = None
+        self._has_changed.set()
 
-    def _later(self, dataset_id: DatasetId) -> None:
+    def _enqueue_later(self, dataset_id: DatasetId) -> None:
         self._failures[dataset_id] += 1
         pause = self._pace.after(self._failures[dataset_id])
-        timer = threading.Timer(pause, self._tell, (dataset_id,))
+        timer = threading.Timer(pause, self._enqueue, (dataset_id,))
         timer.daemon = True
         timer.start()
 
@@ -181,12 +181,12 @@ class Follow:
                 for head in heads_told(url):
                     failures = 0
                     if head != str(dataset.chain.head()):
-                        self._tell(dataset.handle.id)
+                        self._enqueue(dataset.handle.id)
                     if self._end.is_set():
                         return
                 pause = 0.0  # the stream has ended normally
             except NoEvents:
-                self._tell(dataset.handle.id)
+                self._enqueue(dataset.handle.id)
                 pause = self._pace.interval
             except OdfError:  # a pull would report the error; a server may be away for a while
                 pause = self._pace.after(failures) if failures else 0.0

@@ -20,7 +20,8 @@ from odfpy.chain.events import SetPollingSource
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.sources import FetchContainer, FetchUrl
 from odfpy.coordinator.ingest.fetch_limits import FetchLimits
-from odfpy.coordinator.ingest.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, reporting_rows
+from odfpy.coordinator.ingest.ingest import DEFAULT_SOURCE, advance_source, ingest_file, reporting_rows
+from odfpy.coordinator.ingest.ingest_request import SourceFile
 from odfpy.coordinator.ingest.ingested_files import IngestedFiles, content_of, saving
 from odfpy.coordinator.ingest.watermarks import idle_watermark, with_idle_watermark
 from odfpy.coordinator.lineage.cycles import is_copy
@@ -47,7 +48,8 @@ from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.coordinator.pull_copies import CopyPuller
-    from odfpy.ingest.fetch import FetchContext
+    from odfpy.data.data_warning import DataWarning
+    from odfpy.ingest.fetch import FetchContext, FetchedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,23 +210,25 @@ class Puller:
         """Ingest every new file of a polling source, one commit each; an error does not undo earlier commits."""
         results = [up_to_date(dataset)]
         try:
-            return self._take_in_files(dataset, source, results)
+            return self._ingest_new_files(dataset, source, results)
         except OdfError as error:
             if not any(result.num_blocks for result in results):
                 raise
             return replace(sum_up(results), outcome=PullOutcome.FAILED, error=error)
 
-    def _take_in_files(self, dataset: StoredDataset, source: SetPollingSource, results: list[PullResult]) -> PullResult:
+    def _ingest_new_files(
+        self, dataset: StoredDataset, source: SetPollingSource, results: list[PullResult]
+    ) -> PullResult:
         """Ingest every new file, and add a result for each.
 
         The next file is only fetched when the previous one has been committed, so a source may rely on that.
         """
         from odfpy.ingest.fetch import fetch
-        from odfpy.ingest.prepare import PrepareContext, check_steps, prepare
+        from odfpy.ingest.prepare import check_steps
 
         check_steps(source.prepare)  # do not fetch data that cannot be prepared
-        memory = IngestedFiles.of_source(dataset, source)
-        with self.storage.scratch() as scratch, saving(memory):
+        ingested = IngestedFiles.of_source(dataset, source)
+        with self.storage.scratch() as scratch, saving(ingested):
             clock = SourceClock(any_time=self.request.overrides.future)
             context = self._fetch_context(dataset, scratch, clock)
             with closing(fetch(source.fetch, context)) as files:
@@ -236,38 +240,50 @@ class Puller:
                     self.progress(Progress(str(dataset.handle), f"ingesting {fetched.name}", number, None, "files"))
                     folder = scratch / f"commit-{number}"
                     folder.mkdir()
-                    preparing = PrepareContext(
-                        scratch=folder, limits=self.limits.unpack, timeout=self.limits.prepare_timeout
-                    )
                     before = content_of(fetched.path)
-                    with stage("prepare"):
-                        prepared = prepare(source.prepare, fetched.path, preparing, name=fetched.name)
-                    # Files that only have the time of their ingest get different times: otherwise all but one would be
-                    # late.
-                    time = Timestamp.now() if fetched.event_time == context.now else fetched.event_time
-                    file = SourceFile(prepared, fetched.name, time, fetched.state)
-                    with reporting_rows(self.progress, str(dataset.handle), fetched.name):
-                        result = ingest_file(
-                            dataset.reloaded(), source, file, self.engines, folder, self.request.overrides
-                        )
-                    notes = () if fetched.remark is None else (fetched.remark,)
-                    results.append(replace(result, notes=(*result.notes, *notes)))
-                    if memory is not None:
-                        memory.record(fetched.name, fetched.path, before)
-                    if prepared != fetched.path:
-                        prepared.unlink()
+                    results.append(self._ingest_fetched(dataset, source, fetched, context.now, folder))
+                    if ingested is not None:
+                        ingested.record(fetched.name, fetched.path, before)
                     if fetched.is_temporary:
                         fetched.path.unlink(missing_ok=True)
             if context.kept is not None:
                 shutil.rmtree(context.kept, ignore_errors=True)  # all of it has been committed
-            passed = () if memory is None else memory.warnings(self._fetch_context(dataset.reloaded(), scratch, clock))
-        if len(results) == 1 and not is_asked(source, context):
+            skipped: tuple[DataWarning, ...] = ()
+            if ingested is not None:
+                skipped = ingested.warnings(self._fetch_context(dataset.reloaded(), scratch, clock))
+        if len(results) == 1 and not is_polled(source, context):
             note = "the source has no versions, so only `odf pull --fetch-uncacheable` fetches it again"
             return replace(results[0], notes=(note,))
         if idle_watermark(dataset.reloaded()) is not None:
             clock.require()
         result = with_idle_watermark(dataset, sum_up(results))
-        return replace(result, warnings=(*result.warnings, *passed, *clock.warnings()))
+        return replace(result, warnings=(*result.warnings, *skipped, *clock.warnings()))
+
+    def _ingest_fetched(
+        self, dataset: StoredDataset, source: SetPollingSource, fetched: FetchedFile, pull_time: Timestamp, folder: Path
+    ) -> PullResult:
+        """Prepare a fetched file and commit its rows.
+
+        Args:
+            dataset: the dataset, reloaded here: the file before may have been committed meanwhile.
+            source: the polling source.
+            fetched: the file.
+            pull_time: the time of the pull, which files without a time of their own have as their event time.
+            folder: a folder for temporary files.
+        """
+        from odfpy.ingest.prepare import PrepareContext, prepare
+
+        context = PrepareContext(scratch=folder, limits=self.limits.unpack, timeout=self.limits.prepare_timeout)
+        with stage("prepare"):
+            prepared = prepare(source.prepare, fetched.path, context, name=fetched.name)
+        # Files that only have the time of their ingest get different times: otherwise all but one would be late.
+        event_time = Timestamp.now() if fetched.event_time == pull_time else fetched.event_time
+        file = SourceFile(prepared, fetched.name, event_time, fetched.state)
+        with reporting_rows(self.progress, str(dataset.handle), fetched.name):
+            result = ingest_file(dataset.reloaded(), source, file, self.engines, folder, self.request.overrides)
+        if prepared != fetched.path:
+            prepared.unlink()
+        return result if fetched.remark is None else replace(result, notes=(*result.notes, fetched.remark))
 
     def _fetch_context(self, dataset: StoredDataset, scratch: Path, clock: SourceClock) -> FetchContext:
         from odfpy.ingest.fetch import FetchContext
@@ -314,8 +330,8 @@ def fetched_folder(dataset: StoredDataset) -> Path:
     return dataset.cache / "fetched"
 
 
-def is_asked(source: SetPollingSource, context: FetchContext) -> bool:
-    """Return whether a pull asks the source at all: one without versions is only asked until it has delivered data."""
+def is_polled(source: SetPollingSource, context: FetchContext) -> bool:
+    """Return whether a pull polls the source at all: one without versions is not polled once it has delivered data."""
     return not (context.is_uncacheable and isinstance(source.fetch, (FetchUrl, FetchContainer)))
 
 

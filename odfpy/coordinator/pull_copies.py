@@ -45,14 +45,14 @@ class CopyPuller:
         return Transfers(self.storage)
 
     @property
-    def taking(self) -> CopyLimits:
-        """Return the permissions of copies."""
+    def limits(self) -> CopyLimits:
+        """Return what copies may do and contain, as the request says."""
         return CopyLimits(force=self.request.force, future=self.request.overrides.future, files=self.request.choice)
 
     def pull_from(self, dataset: StoredDataset, url: str) -> PullResult:
         """Update an existing copy from its source."""
         with dataset.writing() as locked, stage("transfer"):
-            result = self.transfers.pull(locked, url, self.taking, progress=self.progress)
+            result = self.transfers.pull(locked, url, self.limits, progress=self.progress)
         if dataset.handle.id not in self.storage.keys:
             return result
         remote = self.transfers.aliases(dataset).shown("pull")[0]
@@ -62,7 +62,7 @@ class CopyPuller:
     def pull_remote(self, ref: str) -> Iterator[PullResult]:
         """Pull a dataset from another location; with `recursive` also its inputs that are beside it there."""
         result = with_time(without_user(ref), partial(self._pull_new, ref))
-        self._tell_of_new(result)
+        self._notify_created(result)
         yield with_note_on_credentials(result, ref) if result.old_head is None else result
         if result.error is None and self.request.tag_names:
             copy = self.storage.get(result.name)
@@ -73,9 +73,9 @@ class CopyPuller:
     def _pull_inputs(self, name: str, ref: str) -> Iterator[PullResult]:
         """Pull the inputs of a copy that the workspace lacks, and their inputs."""
         tried: set[DatasetId] = set()
-        wanted = self.transfers.missing_inputs(self.storage.get(name), ref)
-        while wanted:
-            item = wanted.pop(0)
+        missing = self.transfers.missing_inputs(self.storage.get(name), ref)
+        while missing:
+            item = missing.pop(0)
             if item.dataset_id in tried:
                 continue
             tried.add(item.dataset_id)
@@ -85,10 +85,10 @@ class CopyPuller:
                 yield PullResult(name=item.name, outcome=PullOutcome.FAILED, error=error)
                 continue
             result = with_time(without_user(ref), partial(self._pull_new, ref, item.dataset_id))
-            self._tell_of_new(result)
+            self._notify_created(result)
             yield result
             if result.error is None:
-                wanted += self.transfers.missing_inputs(self.storage.get(result.name), ref)
+                missing += self.transfers.missing_inputs(self.storage.get(result.name), ref)
 
     def pull_tag(
         self, dataset: StoredDataset, name: ReferenceName, *, remote: str | None = None, skip: bool = False
@@ -110,10 +110,10 @@ class CopyPuller:
             if url is None:
                 hint = f"odf tag {dataset.handle}"
                 raise UsageError("tags can be pulled only for copies", hint=hint)
-            taking, progress = self.taking, self.progress
+            limits, progress = self.limits, self.progress
             with dataset.writing() as locked:
                 try:
-                    return transfers.pull_reference(locked, url, name, taking, progress=progress)
+                    return transfers.pull_reference(locked, url, name, limits, progress=progress)
                 except ReferenceNotThere:
                     if not skip:
                         raise
@@ -121,7 +121,7 @@ class CopyPuller:
 
         return with_time(f"{dataset.handle} {name}", pull)
 
-    def _tell_of_new(self, result: PullResult) -> None:
+    def _notify_created(self, result: PullResult) -> None:
         if result.error is None and self.observer is not NOBODY:
             self.observer.finished(self.storage.get(result.name), result)
 
@@ -131,7 +131,7 @@ class CopyPuller:
                 ref,
                 as_name=self.request.alias if expected_id is None else None,
                 expected_id=expected_id,
-                taking=self.taking,
+                limits=self.limits,
                 progress=self.progress,
             )
 

@@ -117,10 +117,10 @@ class StatusReader:
         name = str(dataset.handle)
         try:
             remarks = list(self._remarks(dataset, waiting))
-            if any(remark.condition in _HOLDS_BACK for remark in remarks):
+            if any(remark.condition in _HOLDS_BACK_DERIVATIVES for remark in remarks):
                 waiting.add(dataset.handle.id)
-            remarks[:0] = _of_failed_verification(dataset)
-            remarks += self._remarks_for_others(dataset)
+            remarks[:0] = _remark_on_verification(dataset)
+            remarks += self._remarks_on_sharing(dataset)
             return DatasetStatus(name, tuple(remarks))
         except OdfError as error:
             waiting.add(dataset.handle.id)
@@ -131,29 +131,30 @@ class StatusReader:
         name, copy = dataset.handle, is_copy(dataset)
         state = dataset.state
         is_derived = not copy and state.kind is DatasetKind.DERIVATIVE
-        beside_inputs = list(self._beside_its_inputs(dataset)) if is_derived else []
+        of_inputs = list(self._compare_with_inputs(dataset)) if is_derived else []
         failure = last_failure(dataset)
-        if failure is not None and not copy and _is_mended(failure, _last_verification(dataset)):
+        if failure is not None and not copy and _is_repaired(failure, _last_verification(dataset)):
             failure = None
         # A diverged input is reported below with its remedy: another pull does not help.
-        if failure is not None and not (failure.code == InputDiverged.code and _have_diverged(beside_inputs)):
-            yield _of_failed_pull(str(name), failure)
-        yield from _beside_its_promise(dataset)
+        if failure is not None and not (failure.code == InputDiverged.code and _any_diverged(of_inputs)):
+            yield _remark_on_pull(str(name), failure)
+        yield from _compare_with_schedule(dataset)
         if copy and self.remote:
-            yield from _or_why_not(self._beside_its_origin(dataset))
-        yield from beside_inputs
-        if not copy and (late := [one for one in dataset.input_ids if one in waiting]):
-            inputs = ", ".join(str(self.storage.get(one).handle) for one in late)
+            yield from _unless_unreachable(self._compare_with_origin(dataset))
+        yield from of_inputs
+        if not copy and (late := [input_id for input_id in dataset.input_ids if input_id in waiting]):
+            inputs = ", ".join(str(self.storage.get(input_id).handle) for input_id in late)
             yield StatusRemark(Condition.STALE, f"waits for {inputs}", f"odf pull {name} --recursive")
 
-    def _remarks_for_others(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
-        """Return remarks on whether others have the dataset, and can tell whose it is."""
+    def _remarks_on_sharing(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
+        """Return remarks on whether others have the latest blocks, and whether these are signed."""
         state = dataset.state
-        yield from _or_why_not(self._beside_its_pushed_copy(dataset))
+        yield from _unless_unreachable(self._compare_with_pushed_copy(dataset))
         if self.sign and not is_copy(dataset) and state.head is not None and not _is_signed(dataset, state.head):
             yield StatusRemark(Condition.UNSIGNED, "the last block has no signature")
 
-    def _beside_its_inputs(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
+    def _compare_with_inputs(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
+        """Compare a derivative with the heads of its inputs."""
         name, state = dataset.handle, dataset.state
         if state.set_transform is None:
             why = "it has no query: it was reset to before that, perhaps"
@@ -170,11 +171,11 @@ class StatusReader:
             if without_data(intervals):
                 return
             if new := unread_inputs(dataset, state, intervals):
-                yield StatusRemark(Condition.BEHIND, ", ".join(map(_new, new)), f"odf pull {name}")
+                yield StatusRemark(Condition.BEHIND, ", ".join(map(_describe_unread, new)), f"odf pull {name}")
             if has_unapplied_query(dataset, state):
                 yield StatusRemark(Condition.BEHIND, "the query has changed", f"odf pull {name}")
 
-    def _beside_its_origin(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
+    def _compare_with_origin(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
         """Compare a copy with the place that it is pulled from."""
         url = self.remotes.pull_url(dataset)
         if url is None:
@@ -185,58 +186,58 @@ class StatusReader:
         if head is None:
             yield StatusRemark(Condition.FAILED, f"{remote} no longer has it")
             return
-        found = compare_chains(open_dataset(url), head, dataset.layout, dataset.state.head)
-        if found.source and found.target:
-            here, there = count_of(len(found.target), "block"), count_of(len(found.source), "block")
+        divergence = compare_chains(open_dataset(url), head, dataset.layout, dataset.state.head)
+        if divergence.source and divergence.target:
+            here, there = count_of(len(divergence.target), "block"), count_of(len(divergence.source), "block")
             text = f"{here} only here, {there} only at {remote}"
-            was_there = any(block.hashed.hash == seen for block in found.target)
+            was_there = any(block.hashed.hash == seen for block in divergence.target)
             yield StatusRemark(Condition.DIVERGED, text, f"odf pull {name} --force" if was_there else _KEEP_BOTH)
-        elif found.source:
+        elif divergence.source:
             yield StatusRemark(
-                Condition.BEHIND, f"{remote} has {count_of(len(found.source), 'block')} more", f"odf pull {name}"
+                Condition.BEHIND, f"{remote} has {count_of(len(divergence.source), 'block')} more", f"odf pull {name}"
             )
 
-    def _beside_its_pushed_copy(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
+    def _compare_with_pushed_copy(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
         """Compare a dataset with the place that it was last pushed to, as far as that is known."""
         places = self.remotes.aliases(dataset).list("push")
         if not places or dataset.state.head is None:
             return
         url = resolve_remote(places[0], self.remotes.registry)
-        there = self._head_at(dataset, url) if self.remote else self.remotes.seen_heads(dataset).get(url)
+        their_head = self._head_at(dataset, url) if self.remote else self.remotes.seen_heads(dataset).get(url)
         name, remote = dataset.handle, without_user(places[0])
-        if there is None and self.remote:
+        if their_head is None and self.remote:
             yield StatusRemark(Condition.UNPUSHED, f"{remote} does not have it", f"odf push {name}")
-        if there is None or there == dataset.state.head:
+        if their_head is None or their_head == dataset.state.head:
             return
-        number = dataset.number_in_history(there)
+        number = dataset.number_in_history(their_head)
         if number is not None:
             text = f"{count_of(dataset.state.sequence_number - number, 'block')} more than {remote}"
             yield StatusRemark(Condition.UNPUSHED, text, f"odf push {name}")
         elif url != self.remotes.pull_url(dataset):  # that has been reported already
-            yield self._beside_another_history(dataset, url, there, remote)
+            yield self._compare_histories(dataset, url, their_head, remote)
 
-    def _beside_another_history(self, dataset: StoredDataset, url: str, there: Multihash, remote: str) -> StatusRemark:
+    def _compare_histories(self, dataset: StoredDataset, url: str, their_head: Multihash, remote: str) -> StatusRemark:
         """Compare a dataset with a place whose head is not in its history.
 
         Args:
             dataset: the dataset.
             url: URL of the place.
-            there: the head of the place, now or when last seen.
+            their_head: the head of the place, now or when last seen.
             remote: name of the place.
         """
-        name, was_here = dataset.handle, there in dataset.layout.blocks
+        name, was_here = dataset.handle, their_head in dataset.layout.blocks
         if not self.remote and not was_here:
-            text = f"{remote} has a different history: it was at block {there}, which is not here"
+            text = f"{remote} has a different history: it was at block {their_head}, which is not here"
             return StatusRemark(Condition.DIVERGED, text, f"odf status {name} --remote")
-        found = compare_chains(
-            open_dataset(url) if self.remote else dataset.layout, there, dataset.layout, dataset.state.head
+        divergence = compare_chains(
+            open_dataset(url) if self.remote else dataset.layout, their_head, dataset.layout, dataset.state.head
         )
-        if found.target or was_here:
-            only_here = f"{count_of(len(found.target), 'block')} only here, " if found.target else ""
-            text = f"{only_here}{count_of(len(found.source), 'block')} only at {remote}"
-            is_ours = was_local_head(dataset, url, there)
+        if divergence.target or was_here:
+            only_here = f"{count_of(len(divergence.target), 'block')} only here, " if divergence.target else ""
+            text = f"{only_here}{count_of(len(divergence.source), 'block')} only at {remote}"
+            is_ours = was_local_head(dataset, url, their_head)
             return StatusRemark(Condition.DIVERGED, text, f"odf push {name} --force" if is_ours else _KEEP_BOTH)
-        text = f"{remote} has {count_of(len(found.source), 'block')} more"
+        text = f"{remote} has {count_of(len(divergence.source), 'block')} more"
         return StatusRemark(Condition.BEHIND, text, self.remotes.pull_command(dataset, remote))
 
     def _head_at(self, dataset: StoredDataset, url: str) -> Multihash | None:
@@ -255,7 +256,7 @@ _DAMAGES: Final = frozenset(error.code for error in (IntegrityError, HashMismatc
 _KEEP_BOTH = "odf help E601"
 """Refers to help on keeping the blocks of both sides, which takes several commands."""
 
-_HOLDS_BACK = (Condition.DAMAGED, Condition.FAILED, Condition.DIVERGED, Condition.BEHIND, Condition.STALE)
+_HOLDS_BACK_DERIVATIVES = (Condition.DAMAGED, Condition.FAILED, Condition.DIVERGED, Condition.BEHIND, Condition.STALE)
 
 
 def _last_verification(dataset: StoredDataset) -> LastVerification | None:
@@ -266,23 +267,23 @@ def _last_verification(dataset: StoredDataset) -> LastVerification | None:
     return last_verification(dataset)
 
 
-def _of_failed_verification(dataset: StoredDataset) -> Iterator[StatusRemark]:
+def _remark_on_verification(dataset: StoredDataset) -> Iterator[StatusRemark]:
     """Return a remark on a failed verification, as long as its blocks are part of the history."""
-    found = _last_verification(dataset)
-    if found is None or found.ok or dataset.number_in_history(found.head) is None:
+    last = _last_verification(dataset)
+    if last is None or last.ok or dataset.number_in_history(last.head) is None:
         return
     from odfpy.coordinator.maintenance.report import Severity
 
-    errors = [finding for finding in found.findings or () if finding.severity is Severity.ERROR]
+    errors = [finding for finding in last.findings or () if finding.severity is Severity.ERROR]
     what = f": {errors[0].message}" if errors else ""
-    more = f", and {count_of(found.errors - 1, 'more error')}" if errors and found.errors > 1 else ""
+    more = f", and {count_of(last.errors - 1, 'more error')}" if errors and last.errors > 1 else ""
     command = f"odf verify {dataset.handle}"
     if any(error.file is not None for error in errors):
         command += " --repair"
-    yield StatusRemark(Condition.DAMAGED, f"verification failed, {_minute(found.time)}{what}{more}", command)
+    yield StatusRemark(Condition.DAMAGED, f"verification failed, {_minute(last.time)}{what}{more}", command)
 
 
-def _is_mended(failure: LastFailure, verified: LastVerification | None) -> bool:
+def _is_repaired(failure: LastFailure, verified: LastVerification | None) -> bool:
     """Return whether a pull failed because of a damaged file, but a later verification found no error."""
     return verified is not None and verified.ok and verified.time > failure.time and failure.code in _DAMAGES
 
@@ -291,14 +292,14 @@ def _minute(time: Timestamp) -> str:
     return str(time)[:16].replace("T", " ")
 
 
-def _of_failed_pull(name: str, failure: LastFailure) -> StatusRemark:
+def _remark_on_pull(name: str, failure: LastFailure) -> StatusRemark:
     text = f"the last pull: {failure.message} ({failure.code}, {_minute(failure.time)})"
     if failure.code in _REFUSED and failure.hint:
         return StatusRemark(Condition.FAILED, f"{text}. {failure.hint}")
     return StatusRemark(Condition.FAILED, text, f"odf pull {name}")
 
 
-def _beside_its_promise(dataset: StoredDataset) -> Iterator[StatusRemark]:
+def _compare_with_schedule(dataset: StoredDataset) -> Iterator[StatusRemark]:
     """Compare the age of the last rows with the promise in the dataset's schedule."""
     try:
         schedule = load_schedule(dataset.folder)
@@ -313,11 +314,11 @@ def _beside_its_promise(dataset: StoredDataset) -> Iterator[StatusRemark]:
         yield StatusRemark(Condition.LATE, text, f"odf runs {dataset.handle}")
 
 
-def _have_diverged(remarks: Sequence[StatusRemark]) -> bool:
+def _any_diverged(remarks: Sequence[StatusRemark]) -> bool:
     return any(remark.condition is Condition.DIVERGED for remark in remarks)
 
 
-def _or_why_not(remarks: Iterator[StatusRemark]) -> Iterator[StatusRemark]:
+def _unless_unreachable(remarks: Iterator[StatusRemark]) -> Iterator[StatusRemark]:
     """Yield remarks that depend on other places; an unreachable place is no fault of the dataset."""
     try:
         yield from remarks
@@ -330,7 +331,7 @@ def _damaged(dataset: DamagedDataset) -> DatasetStatus:
     return DatasetStatus(dataset.name, (remark,))
 
 
-def _new(item: InputInterval) -> str:
+def _describe_unread(item: InputInterval) -> str:
     """Describe the unread data of an input."""
     interval = item.interval
     if interval.new_offset is None:

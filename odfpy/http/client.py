@@ -301,7 +301,7 @@ class HttpClient:
             return HttpResponse(self, connection, raw, target, max_size)
         except BaseException as error:
             connection.close()
-            self._tell(error, f"Cannot write {target.shown}")
+            self._raise_translated(error, f"Cannot write {target.shown}")
             raise
 
     def close(self) -> None:
@@ -363,10 +363,10 @@ class HttpClient:
                 connection.close()
                 if kept is not None and isinstance(error, (ConnectionError, ssl.SSLError)):
                     continue  # a server may close an idle connection at any time: retry
-                self._tell(error, f"Cannot read {target.shown}")
+                self._raise_translated(error, f"Cannot read {target.shown}")
                 raise
 
-    def _tell(self, error: BaseException, problem: str) -> None:
+    def _raise_translated(self, error: BaseException, problem: str) -> None:
         """Translate an error of a connection."""
         if isinstance(error, (OSError, http.client.HTTPException, ValueError)):
             failure = self.interrupted if may_pass(error) else self.error

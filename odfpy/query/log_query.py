@@ -171,12 +171,12 @@ class _Reader:
     def _with_limit(self, tree: exp.Select, found: LogQuery) -> LogQuery | None:
         limit, offset = tree.args.get("limit"), tree.args.get("offset")
         if limit is not None:
-            most = _whole(limit.args.get("expression"))
+            most = _integer(limit.args.get("expression"))
             if most is None:
                 return None
             found = replace(found, limit=most)
         if offset is not None:
-            skip = _whole(offset.args.get("expression"))
+            skip = _integer(offset.args.get("expression"))
             if skip is None:
                 return None
             found = replace(found, skip=skip)
@@ -189,7 +189,7 @@ class _Reader:
         conditions = [] if where is None else list(where.this.flatten()) if _is_and(where.this) else [where.this]
         low, high = 0, None
         for condition in conditions:
-            number = _whole(condition.args.get("expression"))
+            number = _integer(condition.args.get("expression"))
             kinds = (exp.GTE, exp.GT, exp.LTE, exp.LT, exp.EQ)
             if not isinstance(condition, kinds) or number is None or self._column(condition.this) != self._offset:
                 return None
@@ -207,7 +207,7 @@ def _is_and(node: exp.Expr) -> bool:
     return isinstance(node, exp.And)
 
 
-def _whole(node: exp.Expr | None) -> int | None:
+def _integer(node: exp.Expr | None) -> int | None:
     from sqlglot import exp
 
     if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdecimal():

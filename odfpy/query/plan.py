@@ -1,17 +1,20 @@
 """Planning of a query: its datasets, the slices that are read, and how it is answered.
 
-1. constants take the place of parameters, `EXPLAIN` is set aside
+1. parameters are replaced by constants, and `EXPLAIN` is removed
 2. names of datasets get the quotes of the dialect (`quoting`)
-3. temporal projections become tables of the query's own (`references`)
-4. names become datasets, each as of one block (`resolve`)
-5. what the chain knows is answered from the chain, a range of rows from the slices, everything else by an engine
-6. for these, the slices that can matter are found (`scan`)
+3. temporal projections are replaced by names of tables (`references`)
+4. names are resolved to datasets, each at one block (`resolve`)
+5. the path is chosen: totals that the chain has are answered from it, a range of rows from the slices, and everything
+   else by an engine
+6. slices are pruned that hold no requested row (`scan`)
+
+`QueryService` runs a plan. REST and Flight SQL also plan queries to learn their schema, inputs and parameters.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -39,7 +42,7 @@ from odfpy.query.quoting import quote_datasets
 from odfpy.query.references import LogView, TableReference, find_projections
 from odfpy.query.resolve import Resolved, resolve
 from odfpy.query.resolver import Dataset, DatasetResolver
-from odfpy.query.scan import Scan, scan
+from odfpy.query.scan import Scan, plan_scan
 from odfpy.query.tables import NamedTable, named_tables
 
 if TYPE_CHECKING:
@@ -59,9 +62,9 @@ class QueryPlan:
 
     Attributes:
         query: the query.
-        dialect: of the query.
-        text: what is run.
-        shown: the same with the projections as they were written, of the same length.
+        dialect: the SQL dialect of the query.
+        text: the text that an engine runs.
+        shown: the same text with the projections as they were written, for messages; it has the same length.
         tables: the tables of the query.
         is_explained: whether it is an EXPLAIN.
         num_parameters: number of parameters.
@@ -79,9 +82,9 @@ class QueryPlan:
 
     @property
     def inputs(self) -> tuple[QueryInput, ...]:
-        """The datasets that are read, each once of a block, in the order in which the query names them."""
+        """Return the datasets that are read, each block of one once, in the order in which the query names them."""
         names = (reference.dataset if "@" in reference.dataset else "" for reference, _ in self.tables)
-        inputs = (replace(one.input, name=name) for name, (_, one) in zip(names, self.tables, strict=True))
+        inputs = (replace(resolved.input, name=name) for name, (_, resolved) in zip(names, self.tables, strict=True))
         return tuple(dict.fromkeys(inputs))
 
     @cached_property
@@ -95,24 +98,24 @@ class QueryPlan:
     @cached_property
     def scans(self) -> tuple[Scan, ...]:
         """Return the scans of slices."""
-        return tuple(scan(reference, resolved, self.place(reference)) for reference, resolved in self.tables)
+        return tuple(plan_scan(reference, resolved, self.place(reference)) for reference, resolved in self.tables)
 
     @cached_property
     def columns(self) -> pa.Schema | None:
         """Return the columns of an answer from slices; None if it is answered in another way."""
         if self.simple is None or self.simple.totals:
             return None
-        (only,) = self.scans
-        if only.projection is not None or (self.simple.descending and self._rows is None):
+        (scan,) = self.scans
+        if scan.projection is not None or (self.simple.descending and self._max_rows is None):
             return None
         from odfpy.data.slices.slice import slice_schema
 
-        schema = slice_schema(only.schema_file(), vocab=only.cut.state.vocab)
+        schema = slice_schema(scan.schema_file(), vocab=scan.cut.state.vocab)
         return output_schema(self.simple, schema, self.dialect.name)
 
     @property
-    def _rows(self) -> int | None:
-        """Return the maximum number of wanted rows, if it is known."""
+    def _max_rows(self) -> int | None:
+        """Return the maximum number of requested rows, if it is known."""
         limits = (None if self.simple is None else self.simple.limit, self.query.limit)
         return min((most for most in limits if most is not None), default=None)
 
@@ -129,10 +132,10 @@ class QueryPlan:
 
     def sql_tables(self) -> tuple[SqlTable, ...]:
         """Return the tables that an engine reads."""
-        return tuple(one.table() for one in self.scans)
+        return tuple(scan.table() for scan in self.scans)
 
     def place(self, reference: TableReference) -> str:
-        """Return where a table stands in the text, for messages; nothing for one that is named in several places."""
+        """Return the position of a table in the text, for messages; empty for one that is named in several places."""
         return SourceText(self.shown).at(reference.start, reference.end) if reference.end else ""
 
     def explained(self) -> list[str]:
@@ -151,7 +154,7 @@ class QueryPlan:
             first, last = self.simple.rows(self.scans[0].cut.num_rows, self.query.skip, self.query.limit)
             lines.append(f"rows: {f'offsets {first} to {last}' if first <= last else 'none'}")
             return [*lines, *self.scans[0].described(first, last)]
-        return lines + [line for one in self.scans for line in one.described()]
+        return lines + [line for scan in self.scans for line in scan.described()]
 
 
 def plan(resolver: DatasetResolver, query: Query, *, is_bound: bool = True) -> QueryPlan:
@@ -180,44 +183,63 @@ def _plan(resolver: DatasetResolver, query: Query, *, is_bound: bool) -> QueryPl
     text = query.text.rstrip().rstrip(";")
     if (count := _plan_of_count(resolver, query, dialect, text)) is not None:
         return count
+    # 1. and 2.
     explain = _EXPLAIN.match(text)
     if explain is not None:
         text = " " * explain.end() + text[explain.end() :]
-    finder = _Finder(resolver, query, SourceText(text))
-    text = quote_datasets(text, dialect, finder.knows)
+    finder = _DatasetFinder(resolver, query, SourceText(text))
+    text = quote_datasets(text, dialect, finder.is_dataset)
     places = parameter_places(text, dialect)
     missing = 0 if is_bound else max(0, len(places) - len(query.parameters))
     shown = with_parameters(text, dialect, (*query.parameters, *[None] * missing))
-    _check_is_one(shown, dialect)
-    _check_reads(shown)
+    _check_one_statement(shown, dialect)
+    _check_is_query(shown)
+    # 3. and 4.
     plain, projections = find_projections(shown, dialect)
-    finder = replace(finder, source=SourceText(shown))
+    tables = _resolve_tables(replace(finder, source=SourceText(shown)), plain, projections, dialect)
+    return QueryPlan(query, dialect, plain, shown, tables, explain is not None, len(places))
+
+
+def _resolve_tables(
+    finder: _DatasetFinder, text: str, projections: Sequence[TableReference], dialect: Dialect
+) -> tuple[tuple[TableReference, Resolved], ...]:
+    """Return the tables of a query with their datasets: those of projections first.
+
+    Args:
+        finder: finds the datasets.
+        text: the query, with names of tables in place of projections.
+        projections: the projections.
+        dialect: the dialect of the query.
+
+    Raises:
+        UnknownTable: a name is that of no dataset.
+        WrongProjection: a projection is not used as a table.
+    """
     tables = [
-        (projection, finder.found(NamedTable(projection.dataset, projection.start, projection.end)))
+        (projection, finder.find(NamedTable(projection.dataset, projection.start, projection.end)))
         for projection in projections
     ]
-    named = named_tables(plain, dialect.sqlglot)
-    taken = {projection.table for projection in projections}
-    missed = taken.difference(name.text for name in named)
-    if missed and dialect.tree(plain) is not None:
-        raise _no_table(next(projection for projection in projections if projection.table in missed), finder.source)
-    others = [one for one in named if one.text not in taken]
-    looked_up = [(TableReference(other.text, other.text), finder.look(other)) for other in others]
-    tables += [(reference, resolved) for reference, resolved in looked_up if resolved is not None]
-    return QueryPlan(query, dialect, plain, shown, tuple(tables), explain is not None, len(places))
+    named = named_tables(text, dialect.sqlglot)
+    of_projections = {projection.table for projection in projections}
+    unused = of_projections.difference(name.text for name in named)
+    if unused and dialect.tree(text) is not None:
+        raise _no_table(next(projection for projection in projections if projection.table in unused), finder.source)
+    others = [name for name in named if name.text not in of_projections]
+    found = ((TableReference(name.text, name.text), finder.find_if_dataset(name)) for name in others)
+    return (*tables, *((reference, resolved) for reference, resolved in found if resolved is not None))
 
 
 def _plan_of_count(resolver: DatasetResolver, query: Query, dialect: Dialect, text: str) -> QueryPlan | None:
-    """The plan of a query that counts the rows of a dataset; None for others, and where there is no such dataset."""
-    found = None if query.parameters else counted(text)
-    if found is None:
+    """Return the plan of a query that counts the rows of a dataset; None for others, or if there is no such dataset."""
+    match = None if query.parameters else counted(text)
+    if match is None:
         return None
-    name, finder = found[1], _Finder(resolver, query, SourceText(text))
-    resolved = finder.look(NamedTable(name, *found.span(1)))
+    name, finder = match[1], _DatasetFinder(resolver, query, SourceText(text))
+    resolved = finder.find_if_dataset(NamedTable(name, *match.span(1)))
     if resolved is None or resolved.state.schema is None:
         return None
-    written = dialect.quoted(name) if "." in name else name
-    plain = f"{text[: found.start(1)]}{written}"
+    quoted = dialect.quoted(name) if "." in name else name
+    plain = f"{text[: match.start(1)]}{quoted}"
     return QueryPlan(
         query, dialect, plain, plain, ((TableReference(name, name), resolved),), counts=count_of(name, dialect)
     )
@@ -231,14 +253,14 @@ def _no_table(projection: TableReference, source: SourceText) -> WrongProjection
     )
 
 
-def _check_is_one(text: str, dialect: Dialect) -> None:
+def _check_one_statement(text: str, dialect: Dialect) -> None:
     """Refuse an empty text, or a second statement, with the same message for every engine."""
     from sqlglot.errors import TokenError
 
     try:
         tokens = dialect.tokens(text)
     except TokenError:
-        return  # the engine says what is wrong
+        return  # the engine reports the error
     kinds = [token.token_type.name for token in tokens]
     if all(kind == "SEMICOLON" for kind in kinds):
         raise InvalidQuery("There is no query", hint="Write a SELECT.")
@@ -248,7 +270,7 @@ def _check_is_one(text: str, dialect: Dialect) -> None:
             raise InvalidQuery(f"A second statement begins{where}", hint="Ask one SELECT at a time.")
 
 
-def _check_reads(text: str) -> None:
+def _check_is_query(text: str) -> None:
     """Refuse statements that would be refused for their plan: changes, settings, scripts.
 
     The engine's own decision counts; this check only saves its start, and has a better message.
@@ -263,27 +285,27 @@ def _check_reads(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Finder:
+class _DatasetFinder:
     """Finds datasets by name."""
 
     resolver: DatasetResolver
     query: Query
     source: SourceText
-    missing: set[str] = field(default_factory=set)  # among thousands of datasets, that takes a while to find out
+    missing: set[str] = field(default_factory=set)  # a lookup among thousands of datasets takes a while
 
-    def knows(self, name: str) -> bool:
+    def is_dataset(self, name: str) -> bool:
         """Return whether a name is that of a dataset."""
         try:
             self._dataset(name)
         except (DatasetNotFound, InvalidValue):
             self.missing.add(name)
             return False
-        except NotFound:  # the dataset is there, and the block after its @ is not
+        except NotFound:  # the dataset exists, but the block after its @ does not
             return True
         return True
 
-    def look(self, named: NamedTable) -> Resolved | None:
-        """The dataset of a name; None for names that may be of something else, and for those the query defines."""
+    def find_if_dataset(self, named: NamedTable) -> Resolved | None:
+        """Return the dataset of a name; None for names of something else, such as those that the query defines."""
         try:
             dataset = self._dataset(named.text)
         except (DatasetNotFound, InvalidValue):
@@ -292,8 +314,8 @@ class _Finder:
             return None
         return self._resolved(dataset, named)
 
-    def found(self, named: NamedTable) -> Resolved:
-        """The dataset of a name that can be nothing else."""
+    def find(self, named: NamedTable) -> Resolved:
+        """Return the dataset of a name that must be that of a dataset."""
         try:
             dataset = self._dataset(named.text)
         except (DatasetNotFound, InvalidValue):
@@ -318,13 +340,13 @@ class _Finder:
         return UnknownTable(f"No dataset {named.text!r}{where}", hint=hint)
 
 
-def only_schema(query: Query) -> Query:
-    """The same query without rows."""
+def schema_only(query: Query) -> Query:
+    """Return the same query with a limit of no rows."""
     return replace(query, skip=0, limit=0, max_bytes=None)
 
 
-def as_lines(lines: list[str]) -> Iterator[pa.RecordBatch]:
-    """Lines as rows of one column `plan`."""
+def lines_as_rows(lines: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield lines as rows of one column `plan`."""
     import pyarrow as pa
 
     yield pa.record_batch([pa.array(lines, pa.string())], names=["plan"])

@@ -29,8 +29,8 @@ class Resolved:
     """A dataset at a block.
 
     Attributes:
-        resolver: where it is from.
-        dataset: its stores.
+        resolver: the resolver that found it.
+        dataset: the dataset.
         state: the state of its chain at the block.
         head: the block.
     """
@@ -42,21 +42,21 @@ class Resolved:
 
     @property
     def name(self) -> str:
-        """The name it goes by."""
+        """Return the name of the dataset."""
         return str(self.dataset.handle.alias)
 
     @property
     def input(self) -> QueryInput:
-        """The dataset as an answer names it."""
+        """Return the dataset and block as an input of an answer."""
         return QueryInput(self.dataset.handle.id, self.dataset.handle.alias, self.head)
 
     @cached_property
     def blocks(self) -> list[HashedBlock]:
-        """Its blocks up to that one, oldest first."""
+        """Return the blocks up to the head, oldest first."""
         return self.dataset.chain.in_order(self.head)
 
-    def whole(self) -> HistoryPrefix:
-        """All of it."""
+    def whole_history(self) -> HistoryPrefix:
+        """Return the whole history."""
         return HistoryPrefix(self.state, slices_of(self.blocks), 0)
 
     def cut(self, moment: PointInTime | None, where: str) -> HistoryPrefix:
@@ -72,7 +72,7 @@ class Resolved:
         """
         match moment:
             case None:
-                return self.whole()
+                return self.whole_history()
             case AtTime(time):
                 known = [hashed for hashed in self.blocks if hashed.block.system_time <= time]
                 if not known:
@@ -115,12 +115,12 @@ class Resolved:
             data = new_data_of(one.block.event)
             if data is not None and data.offset_interval.end >= offset:
                 return self._first(at + 1, offset if offset < data.offset_interval.end else None)
-        return self.whole()
+        return self.whole_history()
 
     def _first(self, count: int, last_offset: int | None = None) -> HistoryPrefix:
-        """So many blocks from the beginning, and of the last slice the rows up to an offset."""
+        """Return the first blocks, and of their last slice the rows up to an offset."""
         if count == len(self.blocks) and last_offset is None:
-            return self.whole()
+            return self.whole_history()
         state = sum_up(self.blocks[:count])
         later = len(slices_of(self.blocks[count:]))
         return HistoryPrefix(state, slices_of(self.blocks[:count]), later, last_offset)

@@ -21,10 +21,10 @@ class Scan:
     Attributes:
         reference: the table.
         resolved: the dataset.
-        cut: its history, as far as it is asked for.
-        slices: those that are read, of `cut.slices`.
-        projection: what is made of the log, None for the log itself.
-        pruned: how many slices are not read, by reason.
+        cut: its history up to the requested point in time.
+        slices: the slices of `cut` that are read.
+        projection: the projection of the changelog, None for the changelog itself.
+        pruned: the number of slices that are not read, by reason.
     """
 
     reference: TableReference
@@ -36,20 +36,20 @@ class Scan:
 
     @property
     def schema(self) -> DataSchema:
-        """Its columns: those of then, or the first ones that it got."""
+        """Return the schema at the requested point in time; before there was one, the first schema."""
         return self.cut.state.schema or self.resolved.state.require_schema(self.resolved.name)
 
     @property
     def last_offset(self) -> int | None:
-        """The last row of the log, where the last slice has more."""
+        """Return the last offset that is read, None for all of the last slice."""
         return self.cut.last_offset
 
     def schema_file(self) -> Path:
-        """A file without rows that has the schema."""
+        """Return a file without rows that has the schema."""
         return self.resolved.resolver.schema_file(self.schema)
 
     def table(self) -> SqlTable:
-        """For an engine.
+        """Return the table for an engine.
 
         Raises:
             HashMismatch: a slice is damaged.
@@ -65,7 +65,7 @@ class Scan:
         )
 
     def described(self, first: int | None = None, last: int | None = None) -> list[str]:
-        """Return what is read and what is not, for people; where rows are read by offset, these."""
+        """Return lines that explain which slices are read and pruned; optionally for rows of an interval of offsets."""
         slices, pruned = self.slices, dict(self.pruned)
         if first is not None and last is not None:
             slices = overlapping(slices, first, last) if first <= last else []
@@ -79,8 +79,8 @@ class Scan:
         return lines + [f"  not read: {count}, {reason}" for reason, count in pruned.items() if count]
 
 
-def scan(reference: TableReference, resolved: Resolved, where: str) -> Scan:
-    """Find out what is read for a table.
+def plan_scan(reference: TableReference, resolved: Resolved, where: str) -> Scan:
+    """Plan which slices are read for a table.
 
     Args:
         reference: the table.
@@ -88,7 +88,7 @@ def scan(reference: TableReference, resolved: Resolved, where: str) -> Scan:
         where: the place in the query, for messages.
 
     Raises:
-        NotYetThen, NotFound, BlockOfAnother: there is no such moment.
+        NotYetThen, NotFound, BlockOfAnother: there is no such point in time or block.
         ObjectNotFound: a slice is missing.
     """
     cut = resolved.cut(reference.at, where)

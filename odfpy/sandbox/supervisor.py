@@ -75,14 +75,14 @@ class Sandbox:
         Raises:
             SandboxError: a file cannot be shown.
         """
-        self._tell({"reads": list(reads), "folders": list(folders)})
+        self._request({"reads": list(reads), "folders": list(folders)})
 
     def revoke(self) -> None:
         """Remove the granted files."""
         with suppress(SandboxError):
-            self._tell({})
+            self._request({})
 
-    def _tell(self, what: dict[str, list[str]]) -> None:
+    def _request(self, what: dict[str, list[str]]) -> None:
         if self._supervisor is None:
             return
         try:

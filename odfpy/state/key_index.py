@@ -126,7 +126,7 @@ class KeyIndex:
                 raise StateDamaged(f"The primary key had the types {self.key_types}, and has {keys.types} now")
             runs = self.runs
             for rows in _parts(slices, wanted, self.purpose.vocabulary, self.sizes):
-                runs = self._added(db, keys, runs, sorted_entries(db, keys, self._kept(db, rows)))
+                runs = self._added(db, keys, runs, sorted_entries(db, keys, self._stored_columns(db, rows)))
         longer = replace(self, token=token, key_types=keys.types, runs=runs)
         _save(longer)
         return longer
@@ -157,7 +157,7 @@ class KeyIndex:
             names = [*keys, *(name for name in names if name not in keys and name not in made)]
         return pa.schema([arrow.field(name).with_nullable(True) for name in names])
 
-    def _kept(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Table:
+    def _stored_columns(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Table:
         """Return the columns of rows that are stored."""
         if self.purpose.keeps_rows:
             return rows

@@ -104,7 +104,7 @@ def _provenance(reader: Reader, asked: ProvenanceArguments, control: Cancellatio
         raise UnknownProvenance(
             "The provenance of this row is not available: not all of its inputs may be read"
         ) from error
-    return _told(reader, found)
+    return _answer_of(reader, found)
 
 
 def _reads_all(reader: Reader, dataset: StoredDataset) -> bool:
@@ -120,7 +120,7 @@ def _reads_all(reader: Reader, dataset: StoredDataset) -> bool:
     return True
 
 
-def _told(reader: Reader, found: Provenance) -> ProvenanceAnswer:
+def _answer_of(reader: Reader, found: Provenance) -> ProvenanceAnswer:
     hidden = {key for dataset in found.datasets for key in dataset.hidden}
     names = dict.fromkeys(hidden) | {dataset.id: reader.name_of(dataset.id) for dataset in found.datasets}
     shown = {key: name for key, name in names.items() if name is not None}

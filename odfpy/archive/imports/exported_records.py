@@ -106,7 +106,7 @@ def _record(tree: Any, name: str) -> ExportedRecord:
     metadata = metadata_of(tree.get("metadata"), name)
     if metadata.id is None:
         raise RecordRefused(name, ["id is missing"])
-    numbers = {field: _whole(tree.get(field), field, name) for field in ("create_time", "size")}
+    numbers = {field: _integer(tree.get(field), field, name) for field in ("create_time", "size")}
     return ExportedRecord(unquote(path).lstrip("/"), metadata, **numbers)
 
 
@@ -144,7 +144,7 @@ def _number(text: Any, name: str) -> int | float:
         raise RecordRefused(name, [f"{str(text)[:80]!r} is not a number"]) from None
 
 
-def _whole(value: Any, field: str, name: str) -> int | None:
+def _integer(value: Any, field: str, name: str) -> int | None:
     if value is None:
         return None
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)

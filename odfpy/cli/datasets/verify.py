@@ -100,42 +100,15 @@ def verify(
 
 
 def _print(report: VerifyReport, output: Output) -> None:
-    from odfpy.coordinator.storage.keys import UserKeys
-
     verdict = paint("verified", "green", sys.stdout) if report.ok else paint("NOT VALID", "red", sys.stdout)
-    looked_at = [count_of(report.blocks, "block"), count_of(report.slices, "data file")]
-    if report.checkpoints:
-        looked_at.append(count_of(report.checkpoints, "checkpoint"))
-    if report.linked is not None:
-        linked = report.linked
-        looked_at.append(f"{count_of(linked.here, 'linked file')} ({format_size(linked.here_bytes)})")
-        looked_at += [f"{linked.elsewhere} elsewhere"] if linked.elsewhere else []
-        looked_at += [f"{linked.removed} removed as recorded"] if linked.removed else []
-    if report.transforms_replayed:
-        looked_at.append(f"{count_of(report.transforms_replayed, 'transform')} replayed")
-    equal = [one.answer for one in report.against_batch if one.answer.obstacle is None and one.answer.is_equal]
-    if equal:
-        rows = count_of(equal[-1].found, "row")
-        looked_at.append(f"{rows} equal to the batch result" + (f", {len(equal)} times" if equal[1:] else ""))
-    if report.signatures is not None:
-        looked_at.append(UserKeys().words(report.signatures, report.handle.id))
-    output.text(f"{report.handle}: {verdict} ({', '.join(looked_at)}, {report.seconds:.1f} s)")
+    output.text(f"{report.handle}: {verdict} ({', '.join(_checked(report))}, {report.seconds:.1f} s)")
     for file in report.repaired:
         output.text(f"  repaired: {file}")
     if report.unreferenced:
-        what = f"{count_of(report.unreferenced, 'file')} ({format_size(report.unreferenced_bytes)})"
-        output.text(f"  note: {what} unreferenced; `odf gc` removes what is not needed")
-    if report.following:
-        count, last = len(report.following), report.following[0]
-        what = "a history" if count == 1 else f"{count} histories"
-        output.text(f"  note: {what} among them continued the head before a reset, or belong to an old copy:")
-        for one in report.following[:_MAX_HISTORIES]:
-            output.text(f"    {count_of(one.num_blocks, 'block')} to {one.head}, written {one.written}")
-        if count > _MAX_HISTORIES:
-            output.text(f"    and {count - _MAX_HISTORIES} older ones")
-        which = "it" if count == 1 else "the last one"
-        output.text(f"    `odf branch {report.handle} again {last.head}` keeps {which},")
-        output.text(f"    `odf merge {report.handle} again` then restores it")
+        files = f"{count_of(report.unreferenced, 'file')} ({format_size(report.unreferenced_bytes)})"
+        output.text(f"  note: {files} unreferenced; `odf gc` removes what is not needed")
+    for line in _former_histories(report):
+        output.text(f"  {line}")
     for finding in report.findings:
         code = f" {paint(f'({finding.code})', 'dim', sys.stdout)}" if finding.code else ""
         output.text(f"  {finding.severity.value}: {finding.message}{code}")
@@ -144,6 +117,45 @@ def _print(report: VerifyReport, output: Output) -> None:
         for comparison in report.against_batch if finding.check == "batch" else ():
             if comparison.block == finding.block:
                 output.text("\n".join(f"    {line}" for line in _differences(comparison)))
+
+
+def _checked(report: VerifyReport) -> list[str]:
+    """Return what was checked, with numbers."""
+    from odfpy.coordinator.storage.keys import UserKeys
+
+    checked = [count_of(report.blocks, "block"), count_of(report.slices, "data file")]
+    if report.checkpoints:
+        checked.append(count_of(report.checkpoints, "checkpoint"))
+    if report.linked is not None:
+        linked = report.linked
+        checked.append(f"{count_of(linked.here, 'linked file')} ({format_size(linked.here_bytes)})")
+        checked += [f"{linked.elsewhere} elsewhere"] if linked.elsewhere else []
+        checked += [f"{linked.removed} removed as recorded"] if linked.removed else []
+    if report.transforms_replayed:
+        checked.append(f"{count_of(report.transforms_replayed, 'transform')} replayed")
+    equal = [item.answer for item in report.against_batch if item.answer.obstacle is None and item.answer.is_equal]
+    if equal:
+        rows = count_of(equal[-1].found, "row")
+        checked.append(f"{rows} equal to the batch result" + (f", {len(equal)} times" if equal[1:] else ""))
+    if report.signatures is not None:
+        checked.append(UserKeys().words(report.signatures, report.handle.id))
+    return checked
+
+
+def _former_histories(report: VerifyReport) -> Iterator[str]:
+    """Yield a note on unreferenced blocks that form histories, and how to restore the last one."""
+    if not report.following:
+        return
+    count, last = len(report.following), report.following[0]
+    histories = "a history" if count == 1 else f"{count} histories"
+    yield f"note: {histories} among them continued the head before a reset, or belong to an old copy:"
+    for history in report.following[:_MAX_HISTORIES]:
+        yield f"  {count_of(history.num_blocks, 'block')} to {history.head}, written {history.written}"
+    if count > _MAX_HISTORIES:
+        yield f"  and {count - _MAX_HISTORIES} older ones"
+    which = "it" if count == 1 else "the last one"
+    yield f"  `odf branch {report.handle} again {last.head}` keeps {which},"
+    yield f"  `odf merge {report.handle} again` then restores it"
 
 
 def _place(finding: Finding) -> list[str]:

@@ -53,7 +53,7 @@ def demo(
         found = web_folder(Path(folder))
         output.info("Starting five relays, each in a separate process ...")
         with running_web(found, port_base=number) as web:
-            output.text(_told(web))
+            output.text(_instructions(web))
             output.info("Ctrl-C stops all of them.")
             output.flush()
             wait_for_stop_signal(lambda: output.detail("ending"))
@@ -73,7 +73,7 @@ def _interrupted_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _told(web: RunningWeb) -> str:
+def _instructions(web: RunningWeb) -> str:
     """Return instructions for trying the web."""
     from odfpy.federation.demo.documents import ALL_ACCESS, GUEST
     from odfpy.federation.demo.questions import FIRST_LINES

@@ -67,7 +67,7 @@ def rebase(dataset: StoredDataset, found: BranchDiff) -> None:
             event = hashed.block.event
             if isinstance(event, AddData):
                 path = scratch / f"slice-{len(files)}"
-                event = _again(dataset, new.state, hashed, event, path, time)
+                event = _rebased(dataset, new.state, hashed, event, path, time)
                 if event.new_data is not None:
                     files.append((path, event.new_data.physical_hash))
             with suppress(NoOpEvent, SourceUnknown):  # the head already says so, or has also disabled the source
@@ -140,7 +140,7 @@ def _conflict(found: BranchDiff, why: str, hint: str) -> MergeConflict:
     )
 
 
-def _again(
+def _rebased(
     dataset: StoredDataset, state: ChainState, hashed: HashedBlock, event: AddData, path: Path, time: Timestamp
 ) -> AddData:
     """Return an event with its rows placed after those of a state."""

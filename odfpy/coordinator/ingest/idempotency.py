@@ -15,8 +15,8 @@ from pathlib import Path
 
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.new_blocks import NewBlocks
-from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source
-from odfpy.coordinator.ingest.ingest_request import IngestRequest
+from odfpy.coordinator.ingest.ingest import ingest_file, push_source
+from odfpy.coordinator.ingest.ingest_request import IngestRequest, SourceFile
 from odfpy.coordinator.ingest.push_ingest import with_format
 from odfpy.coordinator.ingest.watermarks import with_idle_watermark
 from odfpy.coordinator.storage.results import PullResult
@@ -113,7 +113,7 @@ def ingest_once(
             locked.workspace_folder,
             note=lambda new: _keep(record, _of_blocks(given, new)),
         )
-        result = _take_in(noted, given, engines, scratch)
+        result = _ingest(noted, given, engines, scratch)
         done = Ingested(
             given.what, result.old_head, result.new_head, result.num_records, result.watermark, is_done=True
         )
@@ -121,13 +121,12 @@ def ingest_once(
         return done, False
 
 
-def _take_in(dataset: StoredDataset, given: Ingest, engines: EngineRegistry, scratch: Path) -> PullResult:
+def _ingest(dataset: StoredDataset, given: Ingest, engines: EngineRegistry, scratch: Path) -> PullResult:
     request = given.request
     (path,) = request.files
     source = with_format(push_source(dataset, request.source_name), request.input_format)
-    event_time = request.event_time or Timestamp.now()
-    taken = SourceFile(path, given.name, event_time, is_dated=request.event_time is not None)
-    result = ingest_file(dataset.reloaded(), source, taken, engines, scratch, request.overrides)
+    file = SourceFile.dated(path, given.name, request.event_time)
+    result = ingest_file(dataset.reloaded(), source, file, engines, scratch, request.overrides)
     return result if result.num_records else with_idle_watermark(dataset, result)
 
 

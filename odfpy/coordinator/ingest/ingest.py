@@ -1,10 +1,13 @@
 """Ingest of outside data into a root dataset (ODF specification, "Ingestion").
 
-1. fetch     a file and the state of its source, or the fact that nothing is new   (pull only)
-2. read      bytes to typed rows
+1. fetch       a file and the state of its source, or the fact that nothing is new   (pull only)
+2. read        bytes to typed rows
 3. preprocess  SQL over `input`
-4. merge     new rows with the state of the dataset, and write slices
-5. commit    schema if it changed, slices, watermark and source state, in one step
+4. merge       new rows with the state of the dataset, and write slices
+5. commit      schema if it changed, slices, watermark and source state, in one step
+
+Step 1 is `Puller`'s. Pulls, `odf ingest`, watches and REST call `ingest_file` for the others: `lanes` runs steps 2 to 4
+in this process or on Spark, and this module commits what they return.
 """
 
 from __future__ import annotations
@@ -27,8 +30,9 @@ from odfpy.chain.events import (
 from odfpy.chain.sources import MergeLedger, MergeStrategy, MergeUpsertStream
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.ingest.event_times import warnings_of_future, warnings_of_rows
+from odfpy.coordinator.ingest.ingest_request import SourceFile
 from odfpy.coordinator.ingest.keyed_state import DatasetKeys
-from odfpy.coordinator.ingest.lanes import choose_lane, ingest_by_spark, read_rows
+from odfpy.coordinator.ingest.lanes import FileIngest, Lane, choose_lane, ingest_by_spark, ingest_locally
 from odfpy.coordinator.ingest.new_columns import new_columns, warnings_of_absent_columns, warnings_of_new_columns
 from odfpy.coordinator.ingest.overrides import NOTHING, Overrides
 from odfpy.coordinator.ingest.snapshots import require_whole, retraction_limit
@@ -42,38 +46,17 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.evolution import with_attributes
 from odfpy.data.schemas.schema import DataSchema
-from odfpy.data.timestamp import Timestamp
 from odfpy.data.watermark import WatermarkPolicy
 from odfpy.dataset.kind import DatasetKind
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import IngestError, SchemaError, UsageError, did_you_mean
 from odfpy.stages import stage
-from odfpy.values import dataclass
 
 if TYPE_CHECKING:
+    from odfpy.data.data_warning import DataWarning
     from odfpy.ingest.pipeline import IngestedData, IngestStatistics
-    from odfpy.ingest.retractions import RetractionLimit
 
 DEFAULT_SOURCE = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file to be ingested.
-
-    Attributes:
-        path: the path of its content.
-        name: its name in messages.
-        event_time: the event time of rows that have none of their own.
-        state: the state of the source once the file has been ingested.
-        is_dated: whether the user has chosen that event time.
-    """
-
-    path: Path
-    name: str
-    event_time: Timestamp
-    state: SourceState | None = None
-    is_dated: bool = False
 
 
 def push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
@@ -149,7 +132,26 @@ def ingest_file(
     from odfpy.data.memory import bulk_memory
 
     with bulk_memory(), _naming_file(file.name), DatasetKeys(dataset, source.merge, scratch) as keys:
-        return _ingest_file(dataset, source, file, engines, scratch, keys, overrides)
+        if source.preprocess is not None:
+            engines.expect(source.preprocess.engine)
+        limit = retraction_limit(dataset, source.merge, overrides)
+        require_whole(source, file.path, file.name)
+        absent = warnings_of_absent_columns(source, file.path, file.name, dataset.state.vocab.event_time_column)
+        policy = policy_of(dataset)
+        lane = choose_lane(Config.load(dataset.workspace_folder.root), dataset.state, source, file.path)
+        ingest = FileIngest(
+            dataset=dataset,
+            source=source,
+            file=file,
+            engines=engines,
+            scratch=scratch,
+            system_time=commit_time(dataset.state),
+            limit=limit,
+        )
+        ingested, remarks = _run_lane(lane, ingest, keys)
+        events = events_of(dataset.state, ingested, file.state, policy, source.read.schema)
+        result = _commit(ingest, ingested, events, keys)
+        return _with_outcome(result, ingest, ingested, absent, remarks, lane)
 
 
 @contextmanager
@@ -163,42 +165,48 @@ def _naming_file(name: str) -> Iterator[None]:
         raise
 
 
-def _ingest_file(
-    dataset: StoredDataset,
-    source: SetPollingSource | AddPushSource,
-    file: SourceFile,
-    engines: EngineRegistry,
-    scratch: Path,
-    keys: DatasetKeys,
-    overrides: Overrides,
-) -> PullResult:
+def _run_lane(lane: Lane, ingest: FileIngest, keys: DatasetKeys) -> tuple[IngestedData, tuple[str, ...]]:
+    """Run steps 2 to 4 in a lane; return what to commit, and remarks for the user."""
     from odfpy.ingest.cut_times import with_fine_keys
 
-    if source.preprocess is not None:
-        engines.expect(source.preprocess.engine)
-    limit = retraction_limit(dataset, source.merge, overrides)
-    require_whole(source, file.path, file.name)
-    absent = warnings_of_absent_columns(source, file.path, file.name, dataset.state.vocab.event_time_column)
-    policy = policy_of(dataset)
-    lane = choose_lane(Config.load(dataset.workspace_folder.root), dataset.state, source, file.path)
-    system_time = commit_time(dataset.state)
-    read_as = with_fine_keys(source)
-    if lane.is_spark:
-        what = (file.path, file.name, file.event_time)
-        ingested, remarks = ingest_by_spark(dataset, read_as, what, engines, scratch, system_time, limit)
-    else:
-        ingested, remarks = _ingest_here(dataset, read_as, file, engines, scratch, system_time, keys, limit)
-    events = events_of(dataset.state, ingested, file.state, policy, source.read.schema)
+    ingest = replace(ingest, source=with_fine_keys(ingest.source))
+    return ingest_by_spark(ingest) if lane.is_spark else ingest_locally(ingest, keys)
+
+
+def _commit(ingest: FileIngest, ingested: IngestedData, events: list[MetadataEvent], keys: DatasetKeys) -> PullResult:
+    """Commit events with their slices, and extend the key index."""
     written = {item.info.physical_hash: item.path for item in ingested.slices}
     with stage("commit"):
-        result = commit_events(dataset, dataset.state, events, system_time, written)
+        result = commit_events(ingest.dataset, ingest.dataset.state, events, ingest.system_time, written)
     # After the commit: an index that is behind the head is extended later, but one for a block that was never committed
     # would have to be rebuilt from all slices.
     with stage("index of keys"):
         keys.extend(result.new_head, ingested.schema)
-    counts, odd = _outcome(ingested.statistics, source.merge)
+    return result
+
+
+def _with_outcome(
+    result: PullResult,
+    ingest: FileIngest,
+    ingested: IngestedData,
+    absent: tuple[DataWarning, ...],
+    remarks: tuple[str, ...],
+    lane: Lane,
+) -> PullResult:
+    """Return the result of a commit with counts, warnings and notes about its rows.
+
+    Args:
+        result: the result of the commit.
+        ingest: the ingest.
+        ingested: the committed rows.
+        absent: warnings about columns that the file lacks.
+        remarks: remarks of the lane for the user.
+        lane: the lane.
+    """
+    dataset, source, file = ingest.dataset, ingest.source, ingest.file
+    counts, repeated = _outcome(ingested.statistics, source.merge)
     warnings = (*absent, *result.warnings, *ingested.warnings)
-    warnings += warnings_of_future(dataset, result.watermark, system_time)
+    warnings += warnings_of_future(dataset, result.watermark, ingest.system_time)
     before = dataset.state.schema
     if before is not None and (names := new_columns(before, ingested.schema)):
         from odfpy.ingest.read import schema_of
@@ -210,43 +218,8 @@ def _ingest_file(
         vocab, are_first = dataset.state.vocab, not dataset.state.num_records
         warnings += warnings_of_rows(source, ingested, vocab, file.event_time, are_first=are_first)
         untimed = ingested.statistics.untimed
-        warnings += warnings_of_given_time(file.name, file.event_time, untimed, system_time)
-    return replace(result, counts=counts, warnings=warnings, notes=(*result.notes, *remarks, *odd), lane=str(lane))
-
-
-def _ingest_here(
-    dataset: StoredDataset,
-    source: SetPollingSource | AddPushSource,
-    file: SourceFile,
-    engines: EngineRegistry,
-    scratch: Path,
-    system_time: Timestamp,
-    keys: DatasetKeys,
-    limit: RetractionLimit | None,
-) -> tuple[IngestedData, tuple[str, ...]]:
-    """Run the local lane; return what to commit, and remarks for the user."""
-    from odfpy.ingest.pipeline import IngestTarget, ingest_rows
-
-    state = dataset.state
-    rows, remarks = read_rows(source, file.path, file.name, state.vocab, engines, scratch)
-    target = IngestTarget(
-        vocab=state.vocab,
-        schema=state.schema,
-        next_offset=state.next_offset,
-        watermark=state.watermark,
-        state=keys.state,
-        database=keys.database,
-    )
-    ingested = ingest_rows(
-        rows,
-        target,
-        source.merge,
-        system_time=system_time,
-        source_event_time=file.event_time,
-        out=scratch / "data",
-        limit=limit,
-    )
-    return ingested, remarks
+        warnings += warnings_of_given_time(file.name, file.event_time, untimed, ingest.system_time)
+    return replace(result, counts=counts, warnings=warnings, notes=(*result.notes, *remarks, *repeated), lane=str(lane))
 
 
 def advance_source(dataset: StoredDataset, source_state: SourceState | None) -> PullResult:

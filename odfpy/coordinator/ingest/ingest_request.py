@@ -1,4 +1,4 @@
-"""Requests to ingest data, from the command line, Python or REST."""
+"""Requests to ingest data, from the command line, Python or REST; and the files that an ingest commits one by one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from odfpy.chain.events import SourceState
 from odfpy.coordinator.ingest.overrides import NOTHING, Overrides
 from odfpy.data.timestamp import Instant, Timestamp
 from odfpy.dataset.names import all_of
@@ -61,3 +62,34 @@ class IngestRequest:
         time = None if event_time is None else Timestamp.of(event_time)
         overrides = Overrides(retractions=allow_retractions)
         return cls(ref, tuple(map(Path, all_of(files))), event_time=time, overrides=overrides, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to be ingested.
+
+    Attributes:
+        path: the path of its content.
+        name: its name in messages.
+        event_time: the event time of rows that have none of their own.
+        state: the state of the source once the file has been ingested.
+        is_dated: whether the user has chosen that event time.
+    """
+
+    path: Path
+    name: str
+    event_time: Timestamp
+    state: SourceState | None = None
+    is_dated: bool = False
+
+    @classmethod
+    def dated(cls, path: Path, name: str, event_time: Timestamp | None, state: SourceState | None = None) -> SourceFile:
+        """Return a file with the event time that a user has chosen, or else with the current time.
+
+        Args:
+            path: the path of its content.
+            name: its name in messages.
+            event_time: the event time of rows that have none of their own; None for no choice.
+            state: the state of the source once the file has been ingested.
+        """
+        return cls(path, name, event_time or Timestamp.now(), state, is_dated=event_time is not None)

@@ -1,4 +1,5 @@
-"""The choice of a lane for an ingest: this process or the engine's worker; see the decision record "Two lanes".
+"""The two lanes of an ingest, in this process and in the engine's worker, and the choice of one; see the decision
+record "Two lanes". `ingest_file` calls both, and commits what they return.
 
 `auto` chooses Spark if there is a cluster that shares the workspace's folder, or if input and state might not fit into
 the memory that an ingest may use in this process. Preprocessing in Spark SQL is no reason: the few rows of a small
@@ -15,12 +16,13 @@ from odfpy.chain.read_steps import ReadParquet
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.sources import MergeAppend, MergeSnapshot
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.ingest.ingest_request import SourceFile
+from odfpy.coordinator.ingest.keyed_state import DatasetKeys
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.amounts import format_size, parse_size
 from odfpy.data.slices.cut import SLICE_ROWS
 from odfpy.data.timestamp import Timestamp
-from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.settings import EngineSettings
 from odfpy.errors import EngineError
@@ -88,25 +90,65 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
     return Lane(is_large, f"{what}, {'more than' if is_large else 'within'} ingest.memory ({ingest.memory})")
 
 
-def ingest_by_spark(
-    dataset: StoredDataset,
-    source: SetPollingSource | AddPushSource,
-    file: tuple[Path, str, Timestamp],
-    engines: EngineRegistry,
-    scratch: Path,
-    system_time: Timestamp,
-    limit: RetractionLimit | None,
-) -> tuple[IngestedData, tuple[str, ...]]:
-    """Read, merge and write in the engine's worker; return what to commit, and remarks for the user.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileIngest:
+    """The ingest of one file, as both lanes need it.
 
-    Args:
+    Attributes:
         dataset: the dataset, with its lock held.
         source: the source, which defines how to read and to merge.
-        file: path, name in messages, and event time of rows that have none.
+        file: the file, fetched and prepared.
         engines: the engines of the workspace.
-        scratch: a folder for the slices.
+        scratch: a folder for the slices and temporary files.
         system_time: system time of the commit.
-        limit: how much a snapshot may retract.
+        limit: how much a snapshot may retract, None for anything.
+    """
+
+    dataset: StoredDataset
+    source: SetPollingSource | AddPushSource
+    file: SourceFile
+    engines: EngineRegistry
+    scratch: Path
+    system_time: Timestamp
+    limit: RetractionLimit | None
+
+
+def ingest_locally(ingest: FileIngest, keys: DatasetKeys) -> tuple[IngestedData, tuple[str, ...]]:
+    """Read, merge and write in this process; return what to commit, and remarks for the user.
+
+    Args:
+        ingest: the ingest.
+        keys: the keys of the dataset, for the merge.
+
+    Raises:
+        OdfError: nothing can be committed.
+    """
+    from odfpy.ingest.pipeline import IngestTarget, ingest_rows
+
+    state = ingest.dataset.state
+    rows, remarks = _read_rows(ingest)
+    target = IngestTarget(
+        vocab=state.vocab,
+        schema=state.schema,
+        next_offset=state.next_offset,
+        watermark=state.watermark,
+        state=keys.state,
+        database=keys.database,
+    )
+    ingested = ingest_rows(
+        rows,
+        target,
+        ingest.source.merge,
+        system_time=ingest.system_time,
+        source_event_time=ingest.file.event_time,
+        out=ingest.scratch / "data",
+        limit=ingest.limit,
+    )
+    return ingested, remarks
+
+
+def ingest_by_spark(ingest: FileIngest) -> tuple[IngestedData, tuple[str, ...]]:
+    """Read, merge and write in the engine's worker; return what to commit, and remarks for the user.
 
     Raises:
         OdfError: nothing can be committed.
@@ -115,7 +157,7 @@ def ingest_by_spark(
     from odfpy.ingest.lanes.client import ingest_on_spark
     from odfpy.ingest.lanes.request import LaneRequest
 
-    engine = engines.get("spark")
+    engine = ingest.engines.get("spark")
     if not isinstance(engine, SparkEngine):
         raise EngineError("The Spark lane needs the Spark engine", hint="odf config set ingest.lane local")
     if engine.settings.is_cluster and engine.settings.storage is not None:
@@ -123,67 +165,51 @@ def ingest_by_spark(
             "The Spark lane needs a folder that executors share, and engine.storage says that they do not",
             hint="odf config set ingest.lane auto",
         )
-    path, name, event_time = file
-    state = dataset.state
+    dataset, source, file, state = ingest.dataset, ingest.source, ingest.file, ingest.dataset.state
     slices: list[Path] = []
     if not isinstance(source.merge, MergeAppend):
         slices = slice_paths(dataset.layout.data, slices_of(dataset.chain.in_order(state.head)))
-    size = path.stat().st_size + (state.data_bytes if slices else 0)
+    size = file.path.stat().st_size + (state.data_bytes if slices else 0)
     request = LaneRequest(
         read=source.read,
-        path=str(path.absolute()),
-        name=name,
+        path=str(file.path.absolute()),
+        name=file.name,
         strategy=source.merge,
         vocab=state.vocab,
         schema=state.schema,
         slices=tuple(str(item.absolute()) for item in slices),
         next_offset=state.next_offset,
-        system_time=system_time,
-        source_event_time=event_time,
+        system_time=ingest.system_time,
+        source_event_time=file.event_time,
         watermark=state.watermark,
-        out=str(scratch.absolute() / "data"),
+        out=str(ingest.scratch.absolute() / "data"),
         part_bytes=_PART_BYTES,
         slice_rows=SLICE_ROWS,
         partitions=2 + size // _SHUFFLE_BYTES,
         one_machine=not engine.settings.is_cluster,
-        limit=limit,
+        limit=ingest.limit,
     )
     if source.preprocess is None:
-        return ingest_on_spark(engine, request, scratch), ()
+        return ingest_on_spark(engine, request, ingest.scratch), ()
     from odfpy.ingest.lanes.preprocessed import preprocess_input
 
-    request, remarks = preprocess_input(source.preprocess, request, engines, scratch.absolute())
-    return ingest_on_spark(engine, request, scratch), remarks
+    request, remarks = preprocess_input(source.preprocess, request, ingest.engines, ingest.scratch.absolute())
+    return ingest_on_spark(engine, request, ingest.scratch), remarks
 
 
-def read_rows(
-    source: SetPollingSource | AddPushSource,
-    path: Path,
-    name: str,
-    vocab: DatasetVocabulary,
-    engines: EngineRegistry,
-    scratch: Path,
-) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return the rows of a file, read and preprocessed, and remarks for the user.
-
-    Args:
-        source: the source.
-        path: the file.
-        name: the name of the file in messages.
-        vocab: names of the system columns.
-        engines: the engines of the workspace.
-        scratch: a folder for rows that are exchanged with the engine, removed if this process is killed.
-    """
+def _read_rows(ingest: FileIngest) -> tuple[pa.Table, tuple[str, ...]]:
+    """Return the rows of the file, read and preprocessed, and remarks for the user."""
     from odfpy.ingest.normalize import coerce_inferred_event_time
     from odfpy.ingest.preprocess import preprocess
     from odfpy.ingest.read import read, schema_of
 
+    source, file = ingest.source, ingest.file
     with stage("read"):
-        rows = read(source.read, path, name=name)
+        rows = read(source.read, file.path, name=file.name)
         if schema_of(source.read) is None:
-            rows = coerce_inferred_event_time(rows, vocab)
-    made = scratch / "preprocessed"
+            rows = coerce_inferred_event_time(rows, ingest.dataset.state.vocab)
+    spool = ingest.scratch / "preprocessed"  # a folder of the workspace: it is removed if this process is killed
     try:
-        return preprocess(source.preprocess, rows, engines, spool=made)
+        return preprocess(source.preprocess, rows, ingest.engines, spool=spool)
     finally:
-        made.unlink(missing_ok=True)  # what is mapped into memory stays available
+        spool.unlink(missing_ok=True)  # what is mapped into memory stays available

@@ -21,13 +21,12 @@ from odfpy.chain.read_steps import (
     ReadParquet,
     ReadStep,
 )
-from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source, reporting_rows
-from odfpy.coordinator.ingest.ingest_request import IngestRequest
+from odfpy.coordinator.ingest.ingest import ingest_file, push_source, reporting_rows
+from odfpy.coordinator.ingest.ingest_request import IngestRequest, SourceFile
 from odfpy.coordinator.ingest.watermarks import with_idle_watermark
 from odfpy.coordinator.storage.references import staging
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullResult
 from odfpy.coordinator.storage.storage import Storage
-from odfpy.data.timestamp import Timestamp
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import NotFound, OdfError, UsageError, did_you_mean
 from odfpy.stages import stage
@@ -61,10 +60,45 @@ def ingest(
     Raises:
         OdfError: the file at fault was not ingested, nor any file after it.
     """
-    files, stdin, event_time = request.files, request.stdin, request.event_time
-    if not files and stdin is None:
+    _check_files(request)
+    with stage("find datasets"):
+        target = staging(storage.get(request.ref), request.branch)
+    with target.writing() as dataset, storage.scratch() as scratch:
+        source = with_format(push_source(dataset, request.source_name), request.input_format)
+        inputs = _inputs(request, scratch)
+        has_rows = False
+        for number, (path, name) in enumerate(inputs):
+            progress(Progress(str(dataset.handle), f"ingesting {name}", number, len(inputs), "files"))
+            folder = scratch / f"commit-{number}"
+            folder.mkdir()
+            started = time.monotonic()
+            file = SourceFile.dated(path, name, request.event_time)
+            # Each file is a commit, so the dataset is reloaded: the next file is merged with the rows of this one.
+            with (
+                stage(str(dataset.handle), is_subject=True) as profile,
+                reporting_rows(progress, str(dataset.handle), name),
+            ):
+                try:
+                    result = ingest_file(dataset.reloaded(), source, file, engines, folder, request.overrides)
+                except OdfError as error:
+                    raise _failed(error, str(dataset.handle), [name for _, name in inputs[number + 1 :]]) from error
+            has_rows = has_rows or result.num_records > 0
+            if number == len(inputs) - 1 and not has_rows:
+                result = with_idle_watermark(dataset, result)
+            input_name = name if len(inputs) > 1 else None
+            yield replace(result, seconds=time.monotonic() - started, input=input_name, profile=profile)
+
+
+def _check_files(request: IngestRequest) -> None:
+    """Check that there is something to read, before the dataset is locked.
+
+    Raises:
+        UsageError: nothing was named, or something that is not a file.
+        NotFound: a file does not exist.
+    """
+    if not request.files and request.stdin is None:
         raise UsageError("Nothing to ingest", hint="Name files, or pass data with --stdin.")
-    for file in files:
+    for file in request.files:
         if file.is_dir():
             raise UsageError(f"{file} is a folder", hint="Name the files in it.")
         if not file.exists():
@@ -72,37 +106,17 @@ def ingest(
             raise NotFound(f"No such file: {file}", hint=hint)
         if not file.is_file() and not file.is_fifo() and str(file) != os.devnull:
             raise UsageError(f"{file} is not a file", hint="Pipe its bytes in: `... | odf ingest NAME --stdin`.")
-    with stage("find datasets"):
-        found = staging(storage.get(request.ref), request.branch)
-    with found.writing() as dataset, storage.scratch() as scratch:
-        source = with_format(push_source(dataset, request.source_name), request.input_format)
-        inputs = [
-            (_of_pipe(file, scratch / f"pipe-{number}") if file.is_fifo() else file, str(file))
-            for number, file in enumerate(files)
-        ]
-        if stdin is not None:
-            inputs.append((_spool(stdin, scratch / "stdin"), "standard input"))
-        has_rows = False
-        for number, (path, name) in enumerate(inputs):
-            progress(Progress(str(dataset.handle), f"ingesting {name}", number, len(inputs), "files"))
-            folder = scratch / f"commit-{number}"
-            folder.mkdir()
-            started = time.monotonic()
-            taken = SourceFile(path, name, event_time or Timestamp.now(), is_dated=event_time is not None)
-            # Each file is a commit, so the dataset is reloaded: the next file is merged with the rows of this one.
-            with (
-                stage(str(dataset.handle), is_subject=True) as profile,
-                reporting_rows(progress, str(dataset.handle), name),
-            ):
-                try:
-                    result = ingest_file(dataset.reloaded(), source, taken, engines, folder, request.overrides)
-                except OdfError as error:
-                    raise _failed(error, str(dataset.handle), [name for _, name in inputs[number + 1 :]]) from error
-            has_rows = has_rows or result.num_records > 0
-            if number == len(inputs) - 1 and not has_rows:
-                result = with_idle_watermark(dataset, result)
-            which = name if len(inputs) > 1 else None
-            yield replace(result, seconds=time.monotonic() - started, input=which, profile=profile)
+
+
+def _inputs(request: IngestRequest, scratch: Path) -> list[tuple[Path, str]]:
+    """Return the path of each input and its name in messages; pipes and the stream are copied to files."""
+    inputs = [
+        (_of_pipe(file, scratch / f"pipe-{number}") if file.is_fifo() else file, str(file))
+        for number, file in enumerate(request.files)
+    ]
+    if request.stdin is not None:
+        inputs.append((_spool(request.stdin, scratch / "stdin"), "standard input"))
+    return inputs
 
 
 def _failed(error: OdfError, dataset: str, untried: Sequence[str]) -> OdfError:
@@ -140,16 +154,16 @@ def with_format(source: AddPushSource, input_format: str | None) -> AddPushSourc
     """
     if input_format is None:
         return source
-    wanted = INPUT_FORMATS.get(input_format.lower())
-    if wanted is None:
-        known = ", ".join(INPUT_FORMATS)
+    read_step = INPUT_FORMATS.get(input_format.lower())
+    if read_step is None:
+        formats = ", ".join(INPUT_FORMATS)
         raise UsageError(
             f"Unknown input format {input_format!r}",
-            hint=did_you_mean(input_format, INPUT_FORMATS, otherwise=f"One of: {known}"),
+            hint=did_you_mean(input_format, INPUT_FORMATS, otherwise=f"One of: {formats}"),
         )
-    return source if isinstance(source.read, wanted) else replace(source, read=_converted(source.read, wanted))
+    return source if isinstance(source.read, read_step) else replace(source, read=_converted(source.read, read_step))
 
 
-def _converted(read: ReadStep, wanted: type[ReadStep]) -> ReadStep:
-    converted = wanted(ddl_schema=read.ddl_schema, schema=read.schema)
+def _converted(read: ReadStep, read_step: type[ReadStep]) -> ReadStep:
+    converted = read_step(ddl_schema=read.ddl_schema, schema=read.schema)
     return replace(converted, header=True) if isinstance(converted, ReadCsv) else converted

@@ -19,14 +19,13 @@ from pathlib import Path
 
 from odfpy.chain.events import AddData, AddPushSource
 from odfpy.chain.sources import MergeAppend, MergeChangelogStream
-from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source, reporting_rows
-from odfpy.coordinator.ingest.ingest_request import IngestRequest
+from odfpy.coordinator.ingest.ingest import ingest_file, push_source, reporting_rows
+from odfpy.coordinator.ingest.ingest_request import IngestRequest, SourceFile
 from odfpy.coordinator.ingest.push_ingest import with_format
 from odfpy.coordinator.ingest.watched_folder import FileStamp, WatchedFolder, files_in, is_being_written
 from odfpy.coordinator.ingest.watermarks import advance_idle_watermark, idle_watermark
 from odfpy.coordinator.storage.results import Progress, PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.data.timestamp import Timestamp
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import (
     ConcurrentUpdate,
@@ -49,8 +48,8 @@ SETTLE = 1.0
 RETRY = 10.0
 """Seconds until a retry after an error that is unrelated to the file."""
 
-_ELSEWHERE = (DatasetLocked, ConcurrentUpdate, EngineUnavailable)
-_OF_THE_FILE = (IngestError, SchemaError, MalformedData, EngineError)
+_TRANSIENT_ERRORS = (DatasetLocked, ConcurrentUpdate, EngineUnavailable)
+_FILE_ERRORS = (IngestError, SchemaError, MalformedData, EngineError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +84,7 @@ class FolderWatcher:
             raise UsageError(f"{self.folder} is not a folder", hint="Name the folder in which files will arrive.")
         dataset = self.storage.get(self.request.ref)
         source = self._source(dataset)
-        seen = WatchedFolder(self.settle, _taken_in(dataset, source.source_name))
+        seen = WatchedFolder(self.settle, _ingested_files(dataset, source.source_name))
         while True:
             try:
                 self.progress(Progress(str(dataset.handle), f"watching {self.folder}"))
@@ -105,17 +104,17 @@ class FolderWatcher:
     def _attempt(self, stamp: FileStamp, seen: WatchedFolder) -> PullResult:
         started = time.monotonic()
         try:
-            result = self._take_in(stamp, seen)
+            result = self._ingest(stamp, seen)
             seen.mark_ingested(stamp)
-        except _ELSEWHERE as error:
+        except _TRANSIENT_ERRORS as error:
             seen.postpone(stamp, time.monotonic() + RETRY)
             result = self._failed(error)
-        except _OF_THE_FILE as error:
+        except _FILE_ERRORS as error:
             seen.refuse(stamp)
             result = self._failed(error)
         return replace(result, input=stamp.shown, seconds=time.monotonic() - started)
 
-    def _take_in(self, stamp: FileStamp, seen: WatchedFolder) -> PullResult:
+    def _ingest(self, stamp: FileStamp, seen: WatchedFolder) -> PullResult:
         with self.storage.get(self.request.ref).writing() as dataset, self.storage.scratch() as scratch:
             source = self._source(dataset)
             if seen.was_ingested_before(stamp) and isinstance(source.merge, MergeAppend | MergeChangelogStream):
@@ -127,8 +126,7 @@ class FolderWatcher:
             self.progress(Progress(str(dataset.handle), f"ingesting {stamp.shown}"))
             path = self.folder / stamp.name
             state = stamp.as_state(source.source_name)
-            event_time = self.request.event_time or Timestamp.now()
-            file = SourceFile(path, str(path), event_time, state, is_dated=self.request.event_time is not None)
+            file = SourceFile.dated(path, str(path), self.request.event_time, state)
             with reporting_rows(self.progress, str(dataset.handle), stamp.name):
                 return ingest_file(dataset, source, file, self.engines, scratch, self.request.overrides)
 
@@ -139,7 +137,7 @@ class FolderWatcher:
         try:
             with dataset.writing() as locked:
                 return advance_idle_watermark(locked, rate_limited=True)
-        except _ELSEWHERE:
+        except _TRANSIENT_ERRORS:
             return None  # another process is writing, perhaps new rows
 
     def _source(self, dataset: StoredDataset) -> AddPushSource:
@@ -149,7 +147,7 @@ class FolderWatcher:
         return PullResult(name=self.request.ref, outcome=PullOutcome.FAILED, error=error)
 
 
-def _taken_in(dataset: StoredDataset, source_name: str) -> Iterator[FileStamp]:
+def _ingested_files(dataset: StoredDataset, source_name: str) -> Iterator[FileStamp]:
     """Yield the files that earlier watches have ingested through a source, according to the chain."""
     for hashed in dataset.chain.iter_blocks():
         event = hashed.block.event

@@ -132,7 +132,7 @@ class BatchVerifier:
             yield None
             return
         set_transform = require_transform(dataset, state)
-        inputs = [_whole(item) for item in recorded_intervals(self._storage, dataset, set_transform, event)]
+        inputs = [_from_first_row(item) for item in recorded_intervals(self._storage, dataset, set_transform, event)]
         time = moment.hashed.block.system_time
         with self._storage.scratch() as scratch:
             run = make_request(dataset, set_transform, state, inputs, time, scratch, None)
@@ -145,7 +145,7 @@ class BatchVerifier:
                 stop_engine(self._storage.batch_run)
 
 
-def _whole(item: InputInterval) -> InputInterval:
+def _from_first_row(item: InputInterval) -> InputInterval:
     """Return the interval of an input from its first row to the end of an interval."""
     covered = item.interval
     return replace(

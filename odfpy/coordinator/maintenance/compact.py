@@ -193,16 +193,16 @@ def groups_of(blocks: Iterable[HashedBlock], options: CompactOptions) -> list[Bl
         if not (groups and isinstance(event, AddData) and groups[-1].takes(event, options)):
             groups.append(BlockGroup([]))
         groups[-1].add(hashed)
-    return _apart(groups)
+    return _split_repeating_groups(groups)
 
 
-def _apart(groups: list[BlockGroup]) -> list[BlockGroup]:
+def _split_repeating_groups(groups: list[BlockGroup]) -> list[BlockGroup]:
     """Split groups where one would repeat the last statements of the merged blocks before it.
 
     That is so if the preceding blocks end with some without a source state, so that an earlier state moves to
     the end; or if its own blocks first change a value, and then change it back.
     """
-    found: list[BlockGroup] = []
+    done: list[BlockGroup] = []
     waiting = list(groups)
     while waiting:
         group = waiting.pop()
@@ -214,8 +214,8 @@ def _apart(groups: list[BlockGroup]) -> list[BlockGroup]:
             elif len(group.blocks) > 1:
                 first, group = group.split(1)
                 waiting.append(first)
-        found.append(group)
-    return found[::-1]
+        done.append(group)
+    return done[::-1]
 
 
 def _is_known(event: AddData) -> bool:

@@ -63,7 +63,7 @@ class Repair:
         try:
             self._repair()
         except OdfError as error:  # e.g. of the file of remotes: other datasets can still be repaired
-            self._tell(f"Not repaired: {error.message}", type(error), error.hint)
+            self._add_finding(f"Not repaired: {error.message}", type(error), error.hint)
 
     def findings_beside(self, found: Sequence[Finding]) -> Sequence[Finding]:
         """Return why files were not repaired; also that there is no remote, if anything is damaged.
@@ -72,7 +72,7 @@ class Repair:
             found: the findings of a verification after the repair.
         """
         if found and not self._remotes and not self.findings:
-            self._tell(
+            self._add_finding(
                 "Nothing to repair from: the dataset was neither pulled from nor pushed to a repository", OdfError
             )
         return self.findings
@@ -87,13 +87,13 @@ class Repair:
                 if references.restored(name):
                     self.repaired.append(layout.refs.describe(name))
             except OdfError as error:
-                self._tell(error.message, type(error), error.hint, layout.refs.describe(name))
+                self._add_finding(error.message, type(error), error.hint, layout.refs.describe(name))
             with suppress(OdfError):  # the verification that follows reports what is still wrong
                 self._reached(name, seen)
         try:
             self._linked()
         except OdfError as error:
-            self._tell(f"Not all linked files were checked: {error.message}", type(error), error.hint)
+            self._add_finding(f"Not all linked files were checked: {error.message}", type(error), error.hint)
         self._tell_lost_tags()
 
     def _linked(self) -> None:
@@ -137,7 +137,7 @@ class Repair:
             try:
                 found.append((place, open_dataset(resolve_remote(remote, self.transfers.registry))))
             except OdfError as error:
-                self._tell(f"Cannot fetch from {place}: {error.message}", type(error), error.hint)
+                self._add_finding(f"Cannot fetch from {place}: {error.message}", type(error), error.hint)
         return found
 
     def _tell_lost_tags(self) -> None:
@@ -148,7 +148,7 @@ class Repair:
             with suppress(OdfError):  # not all remotes can be listed
                 found = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]
                 for name in found[:_MAX_TAGS]:
-                    self._tell(
+                    self._add_finding(
                         f"{remote} has {name}, which does not exist here",
                         ReferenceNotThere,
                         f"If it was lost: odf tag {self.dataset.handle} {name.name} {layout.refs.get(name.reference)}",
@@ -192,15 +192,17 @@ class Repair:
                 make_way_for(Path(file))
                 copy(layout)
             except ObjectNotFound:
-                self._tell(f"{remote} does not have it either", ObjectNotFound, file=file)
+                self._add_finding(f"{remote} does not have it either", ObjectNotFound, file=file)
             except (OdfError, OSError) as error:
                 cause = type(error) if isinstance(error, OdfError) else TransferError
-                self._tell(f"{remote}: {error}", cause, getattr(error, "hint", None), file)
+                self._add_finding(f"{remote}: {error}", cause, getattr(error, "hint", None), file)
             else:
                 self.repaired.append(file)
                 return
 
-    def _tell(self, message: str, cause: type[OdfError], hint: str | None = None, file: str | None = None) -> None:
+    def _add_finding(
+        self, message: str, cause: type[OdfError], hint: str | None = None, file: str | None = None
+    ) -> None:
         self.findings.append(
             Finding(severity=Severity.WARNING, check="repair", message=message, file=file, hint=hint, code=cause.code)
         )

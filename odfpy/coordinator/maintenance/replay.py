@@ -17,7 +17,7 @@ from odfpy.coordinator.maintenance.verification import Verification
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.transform.arrangements import move
 from odfpy.coordinator.transform.commit import watermark_after
-from odfpy.coordinator.transform.intervals import InputDiverged, recorded_intervals
+from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, recorded_intervals
 from odfpy.coordinator.transform.run import (
     OUR_ENGINES,
     EngineFor,
@@ -27,7 +27,8 @@ from odfpy.coordinator.transform.run import (
 )
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.contract import TransformResponseSuccess
+from odfpy.engine.contract import TransformRequest, TransformResponseSuccess
+from odfpy.engine.registry import Engine
 from odfpy.errors import OdfError, ReplayMismatch
 from odfpy.state.run_names import listed_runs
 from odfpy.values import dataclass
@@ -69,114 +70,153 @@ class ReplayState:
             arrangement: the folder that the engine has written, if any.
             folder: the folder.
         """
-        kept = checkpoint.replace(folder / "checkpoint") if checkpoint.is_file() else None
-        place, coming = folder / "arrangement", folder / "coming"
-        found = None
+        new_checkpoint = checkpoint.replace(folder / "checkpoint") if checkpoint.is_file() else None
+        place, incoming = folder / "arrangement", folder / "coming"
+        new_arrangement = None
         with suppress(OSError):  # it is a cache: without it, the next replay reads history
             if listed_runs(arrangement) is not None:
-                move(arrangement, self.arrangement, coming)
+                move(arrangement, self.arrangement, incoming)
                 shutil.rmtree(place, ignore_errors=True)
-                found = coming.rename(place)
-        return ReplayState(kept, found)
+                new_arrangement = incoming.rename(place)
+        return ReplayState(new_checkpoint, new_arrangement)
 
 
-def replay_all(this: Verification, storage: Storage, engine_for: EngineFor, *, from_start: bool) -> None:
+def replay_all(verification: Verification, storage: Storage, engine_for: EngineFor, *, from_start: bool) -> None:
     """Replay all transforms: each from the checkpoint before it, or all from the start without recorded checkpoints.
 
     Args:
-        this: the verification, which notes findings.
+        verification: the verification, which notes findings.
         storage: the workspace.
         engine_for: returns the engine of a transform.
         from_start: whether recorded checkpoints are ignored.
     """
     state = ChainState()
+    dataset = verification.dataset
     with storage.scratch() as folder:
-        kept = ReplayState()
-        for number, (hashed, after) in enumerate(zip(this.blocks, this.states, strict=True)):
+        replayed = ReplayState()
+        for number, (hashed, after) in enumerate(zip(verification.blocks, verification.states, strict=True)):
             event = hashed.block.event
             if isinstance(event, ExecuteTransform):
-                this.report("replaying", number)
-                this.replayed += 1
-                checkpoint = kept.checkpoint if from_start else _recorded_checkpoint(this, state)
-                before = ReplayState(checkpoint, kept.arrangement)
+                verification.report_progress("replaying", number)
+                verification.replayed += 1
+                checkpoint = replayed.checkpoint if from_start else _recorded_checkpoint(verification, state)
                 try:
-                    kept = _replay(this, storage, hashed, event, state, engine_for, before, folder)
+                    set_transform = require_transform(dataset, state)
+                    inputs = recorded_intervals(storage, dataset, set_transform, event)
+                    replay = _Replay(verification, hashed, event, state, set_transform, inputs)
+                    with storage.scratch() as scratch:
+                        previous = ReplayState(checkpoint, replayed.arrangement)
+                        replayed = replay.run(engine_for, previous, scratch, folder)
                 except OdfError as error:
                     message = f"Cannot be replayed: {error.message}"
-                    this.error("replay", message, hashed, hint=error.hint, cause=type(error))
+                    verification.add_finding("replay", message, hashed, hint=error.hint, cause=type(error))
                     return
             state = after
 
 
-def remark_on_histories(this: Verification, storage: Storage) -> None:
+def remark_on_histories(verification: Verification, storage: Storage) -> None:
     """Remark on inputs whose history no longer has the blocks that a derivative was computed from.
 
     A replay can still read these blocks until `odf gc` removes them, so it does not notice.
 
     Args:
-        this: the verification, which notes findings.
+        verification: the verification, which notes findings.
         storage: the workspace.
     """
-    for covered in this.states[-1].query_inputs:
+    for covered in verification.states[-1].query_inputs:
         last = covered.last_block_hash
         with suppress(OdfError):  # it is missing or damaged, which the replay and its own verification report
             source = storage.get(covered.dataset_id)
             if last is not None and last in source.layout.blocks and source.number_in_history(last) is None:
                 message = f"Computed from blocks that the history of {source.handle} no longer has (up to {last})"
-                hint = _DIVERGED.format(source=source.handle, name=this.dataset.handle)
-                this.error("lineage", message, hint=hint, severity=Severity.WARNING, cause=InputDiverged)
+                hint = _DIVERGED.format(source=source.handle, name=verification.dataset.handle)
+                verification.add_finding("lineage", message, hint=hint, severity=Severity.WARNING, cause=InputDiverged)
 
 
-def _recorded_checkpoint(this: Verification, state: ChainState) -> Path | None:
+def _recorded_checkpoint(verification: Verification, state: ChainState) -> Path | None:
     recorded = state.checkpoint
-    if recorded is None or recorded.physical_hash in this.lost:
+    if recorded is None or recorded.physical_hash in verification.unusable_checkpoints:
         return None
-    return this.dataset.layout.checkpoints.local_path(recorded.physical_hash)
+    return verification.dataset.layout.checkpoints.local_path(recorded.physical_hash)
 
 
-def _replay(
-    this: Verification,
-    storage: Storage,
-    hashed: HashedBlock,
-    event: ExecuteTransform,
-    before: ChainState,
-    engine_for: EngineFor,
-    left: ReplayState,
-    folder: Path,
-) -> ReplayState:
-    """Run a transform again and compare its result; the engine's state is put into a folder."""
-    set_transform = require_transform(this.dataset, before)
-    inputs = recorded_intervals(storage, this.dataset, set_transform, event)
-    with storage.scratch() as scratch:
-        time = hashed.block.system_time
-        request = make_request(this.dataset, set_transform, before, inputs, time, scratch, left.checkpoint)
+@dataclass(frozen=True, slots=True)
+class _Replay:
+    """The replay of one transform.
+
+    Attributes:
+        verification: the verification, which notes findings.
+        hashed: the block of the transform.
+        event: its event.
+        before: the state of the chain before it.
+        set_transform: the transform in force.
+        inputs: the intervals of the inputs that it has processed.
+    """
+
+    verification: Verification
+    hashed: HashedBlock
+    event: ExecuteTransform
+    before: ChainState
+    set_transform: SetTransform
+    inputs: list[InputInterval]
+
+    def run(self, engine_for: EngineFor, previous: ReplayState, scratch: Path, folder: Path) -> ReplayState:
+        """Run the transform again, and compare its result; return the state for the next replay.
+
+        Args:
+            engine_for: returns the engine of a transform.
+            previous: the state that the replay continues from.
+            scratch: a folder for the files of this replay.
+            folder: the folder for the state of the engine.
+        """
+        dataset, system_time = self.verification.dataset, self.hashed.block.system_time
+        request = make_request(
+            dataset, self.set_transform, self.before, self.inputs, system_time, scratch, previous.checkpoint
+        )
         arrangement = scratch / "arrangement"
         request = replace(
             request,
-            prev_arrangement_path=str(left.arrangement) if left.arrangement else None,
+            prev_arrangement_path=str(previous.arrangement) if previous.arrangement else None,
             new_arrangement_path=str(arrangement),
         )
-        engine = engine_for(set_transform.transform)
-        response = run(engine, request, inputs, this.dataset, before)
-        found = _logical_hash(response)
-        recorded = event.new_data.logical_hash if event.new_data else None
-        versions = _compare_versions(set_transform, engine.version)
-        by_name = in_order_of_names(set_transform.transform, request) if found != recorded else None
-        if by_name is not None and _logical_hash(run(engine, by_name, inputs, this.dataset, before)) == recorded:
-            message = (
-                f"Reproducible with the slices of {order_differences(request, by_name)} in the order of their names"
-            )
-            this.error("replay", message + _BY_NAME, hashed, hint=_DERIVE_ANEW, severity=Severity.WARNING)
-            found = recorded
-        if found != recorded:
-            path = Path(response.slices[0].path) if response.slices else None
-            message = f"Not reproducible: the replay gives {found or 'no rows'}, the block says {recorded or 'no rows'}"
-            message += _compare_rows(this, event, path) + versions
-            this.error("replay", message, hashed, hint=_OTHER_ENGINE if versions else None, cause=ReplayMismatch)
-        elif message := _compare_watermarks(set_transform, before, response, event.new_watermark):
-            hint = _OTHER_ENGINE if versions else None
-            this.error("replay", message + versions, hashed, hint=hint, cause=ReplayMismatch)
-        return left.replaced(Path(request.new_checkpoint_path), arrangement, folder)
+        engine = engine_for(self.set_transform.transform)
+        response = run(engine, request, self.inputs, dataset, self.before)
+        versions = _compare_versions(self.set_transform, engine.version)
+        if not self._has_recorded_rows(response) and not self._is_reproducible_by_name(engine, request):
+            self._note_other_rows(response, versions)
+        elif message := _compare_watermarks(self.set_transform, self.before, response, self.event.new_watermark):
+            self._note_mismatch(message + versions, versions)
+        return previous.replaced(Path(request.new_checkpoint_path), arrangement, folder)
+
+    @property
+    def _recorded(self) -> Multihash | None:
+        return self.event.new_data.logical_hash if self.event.new_data else None
+
+    def _has_recorded_rows(self, response: TransformResponseSuccess) -> bool:
+        return _logical_hash(response) == self._recorded
+
+    def _is_reproducible_by_name(self, engine: Engine, request: TransformRequest) -> bool:
+        """Run the transform with slices in the order of their names; return whether that gives the recorded rows."""
+        by_name = in_order_of_names(self.set_transform.transform, request)
+        if by_name is None or not self._has_recorded_rows(
+            run(engine, by_name, self.inputs, self.verification.dataset, self.before)
+        ):
+            return False
+        message = f"Reproducible with the slices of {order_differences(request, by_name)} in the order of their names"
+        self.verification.add_finding(
+            "replay", message + _BY_NAME, self.hashed, hint=_DERIVE_ANEW, severity=Severity.WARNING
+        )
+        return True
+
+    def _note_other_rows(self, response: TransformResponseSuccess, versions: str) -> None:
+        replayed = _logical_hash(response) or "no rows"
+        path = Path(response.slices[0].path) if response.slices else None
+        message = f"Not reproducible: the replay gives {replayed}, the block says {self._recorded or 'no rows'}"
+        self._note_mismatch(message + _compare_rows(self.verification, self.event, path) + versions, versions)
+
+    def _note_mismatch(self, message: str, versions: str) -> None:
+        hint = _OTHER_ENGINE if versions else None
+        self.verification.add_finding("replay", message, self.hashed, hint=hint, cause=ReplayMismatch)
 
 
 def _compare_watermarks(
@@ -200,14 +240,14 @@ def _logical_hash(response: TransformResponseSuccess) -> Multihash | None:
     return response.slices[0].logical_hash if response.slices else None
 
 
-def _compare_rows(this: Verification, event: ExecuteTransform, replayed: Path | None) -> str:
+def _compare_rows(verification: Verification, event: ExecuteTransform, replayed: Path | None) -> str:
     """Return a remark on how the rows of a replay differ from the recorded ones."""
     if replayed is None or event.new_data is None:
         return ""
-    recorded = this.dataset.layout.data.local_path(event.new_data.physical_hash)
+    recorded = verification.dataset.layout.data.local_path(event.new_data.physical_hash)
     if recorded is None:
         return ""
-    if _rows(recorded, this) == _rows(replayed, this):
+    if _rows(recorded, verification) == _rows(replayed, verification):
         return "; the rows are the same in another order"
     return "; the rows differ"
 
@@ -218,10 +258,10 @@ def _compare_versions(set_transform: SetTransform, version: str) -> str:
     return f"; they were computed with {recorded}, this is {version}" if recorded not in (None, version) else ""
 
 
-def _rows(path: Path, this: Verification) -> Counter[str]:
+def _rows(path: Path, verification: Verification) -> Counter[str]:
     from odfpy.data.slices.slice import read_slice
 
-    vocab = this.states[-1].vocab
+    vocab = verification.states[-1].vocab
     table = read_slice(path, vocab=vocab)
     columns = sorted(name for name in table.column_names if name != vocab.offset_column)
     return Counter(repr(row) for batch in table.select(columns).to_batches(10_000) for row in batch.to_pylist())

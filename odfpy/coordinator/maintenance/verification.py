@@ -25,8 +25,8 @@ class Verification:
     Attributes:
         blocks: the readable blocks, oldest first.
         states: the chain states after each of them.
-        missing: missing checkpoints, with their blocks.
-        lost: checkpoints that are missing or damaged.
+        missing_checkpoints: missing checkpoints, with their blocks.
+        unusable_checkpoints: checkpoints that are missing or damaged.
     """
 
     dataset: StoredDataset
@@ -34,14 +34,14 @@ class Verification:
     blocks: list[HashedBlock] = field(default_factory=list)
     states: list[ChainState] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    missing: list[tuple[HashedBlock, Multihash]] = field(default_factory=list)
-    lost: set[Multihash] = field(default_factory=set)
+    missing_checkpoints: list[tuple[HashedBlock, Multihash]] = field(default_factory=list)
+    unusable_checkpoints: set[Multihash] = field(default_factory=set)
     comparisons: list[BatchComparison] = field(default_factory=list)
     slices: int = 0
     checkpoints: int = 0
     replayed: int = 0
 
-    def error(
+    def add_finding(
         self,
         check: str,
         message: str,
@@ -52,7 +52,7 @@ class Verification:
         severity: Severity = Severity.ERROR,
         cause: type[OdfError] = IntegrityError,
     ) -> None:
-        """Add a finding.
+        """Add a finding: an error, or with another severity a warning.
 
         Args:
             check: name of the check.
@@ -78,9 +78,9 @@ class Verification:
     @property
     def can_be_replayed(self) -> bool:
         """True if blocks and slices are intact; checkpoints can be recomputed."""
-        found = (finding for finding in self.findings if finding.severity is Severity.ERROR)
-        return bool(self.states) and all(finding.check in (CHECKPOINT, SIGNATURE) for finding in found)
+        errors = (finding for finding in self.findings if finding.severity is Severity.ERROR)
+        return bool(self.states) and all(finding.check in (CHECKPOINT, SIGNATURE) for finding in errors)
 
-    def report(self, action: str, number: int) -> None:
+    def report_progress(self, action: str, number: int) -> None:
         """Report the progress."""
         self.progress(Progress(str(self.dataset.handle), action, number, len(self.blocks), "blocks"))

@@ -51,7 +51,7 @@ _RESTORE = (
     "`odf verify {} --repair` fetches it from a repository that has the dataset. Or copy the file of that"
     " name from another copy."
 )
-_MAKE_AGAIN = (
+_RECOMPUTE = (
     "Delete the file, or copy that of the same name from another copy of the dataset. Replays and pulls work without"
     " it: they recompute its content from the history of the inputs, which takes longer."
 )
@@ -59,7 +59,7 @@ _FUTURE = (
     "Check the local clock. If it is correct, the clock of the writer was ahead: queries as of now omit such"
     " blocks, and later blocks get their time."
 )
-_WITHOUT = "Nothing is lost: its content is recomputed from the history of the inputs when it is needed."
+_NOT_NEEDED = "Nothing is lost: its content is recomputed from the history of the inputs when it is needed."
 
 
 def verify(
@@ -84,35 +84,35 @@ def verify(
         progress: is notified of the progress.
     """
     started = time.monotonic()
-    this = Verification(dataset, progress)
-    _verify_chain(this)
-    _remark_on_future(this)
+    verification = Verification(dataset, progress)
+    _verify_chain(verification)
+    _remark_on_future(verification)
     linked: LinkedFiles | None = None
-    with unreadable_as_finding(dataset, this.findings):
-        for number, (hashed, state) in enumerate(zip(this.blocks, this.states, strict=True)):
-            this.report("checking files", number)
-            _verify_files(this, hashed, state)
-        linked = verify_links(this)
-    _remark_on_missing(this)
-    is_derivative = this.can_be_replayed and this.states[-1].kind is DatasetKind.DERIVATIVE
+    with unreadable_as_finding(dataset, verification.findings):
+        for number, (hashed, state) in enumerate(zip(verification.blocks, verification.states, strict=True)):
+            verification.report_progress("checking files", number)
+            _verify_files(verification, hashed, state)
+        linked = verify_links(verification)
+    _remark_on_missing(verification)
+    is_derivative = verification.can_be_replayed and verification.states[-1].kind is DatasetKind.DERIVATIVE
     if engine_for is not None and is_derivative:
-        replay_all(this, storage, engine_for, from_start=from_start)
+        replay_all(verification, storage, engine_for, from_start=from_start)
     if batch is not None and is_derivative:
-        _compare_with_batch(this, batch, each=each_transform)
+        _compare_with_batch(verification, batch, each=each_transform)
     if is_derivative and (engine_for is not None or batch is not None):
-        remark_on_histories(this, storage)
-    signatures = _verify_signatures(this, storage)
+        remark_on_histories(verification, storage)
+    signatures = _verify_signatures(verification, storage)
     return VerifyReport(
         handle=dataset.handle,
-        head=this.blocks[-1].hash if this.blocks else None,
-        blocks=len(this.blocks),
-        slices=this.slices,
-        checkpoints=this.checkpoints,
-        transforms_replayed=this.replayed,
+        head=verification.blocks[-1].hash if verification.blocks else None,
+        blocks=len(verification.blocks),
+        slices=verification.slices,
+        checkpoints=verification.checkpoints,
+        transforms_replayed=verification.replayed,
         signatures=signatures,
-        findings=tuple(this.findings),
+        findings=tuple(verification.findings),
         seconds=time.monotonic() - started,
-        against_batch=tuple(this.comparisons),
+        against_batch=tuple(verification.comparisons),
         linked=linked,
     )
 
@@ -128,116 +128,120 @@ def with_cycle(report: VerifyReport, cycle: DependencyCycle | None) -> VerifyRep
 # --- 1. Blocks -------------------------------------------------------------------------------------------------------
 
 
-def _verify_chain(this: Verification) -> None:
-    walk = this.dataset.chain.iter_blocks()
+def _verify_chain(verification: Verification) -> None:
+    walk = verification.dataset.chain.iter_blocks()
     try:
         while (hashed := next(walk, None)) is not None:
-            this.blocks.append(hashed)
+            verification.blocks.append(hashed)
     except OdfError as error:
         is_lost = isinstance(error, (HashMismatch, ObjectNotFound))
-        hint = error.hint if error.hint and not is_lost else _RESTORE.format(this.dataset.handle)
-        this.error("block", error.message, hint=hint, cause=type(error))
-        this.blocks.clear()  # the rules need the whole chain, from its seed on
+        hint = error.hint if error.hint and not is_lost else _RESTORE.format(verification.dataset.handle)
+        verification.add_finding("block", error.message, hint=hint, cause=type(error))
+        verification.blocks.clear()  # the rules need the whole chain, from its seed on
         return
-    this.blocks.reverse()
+    verification.blocks.reverse()
     state = ChainState()
     broken = False
-    for hashed in this.blocks:
+    for hashed in verification.blocks:
         try:
             state = state.after(hashed) if broken else state_after(state, hashed)
         except ChainRuleViolation as error:
-            this.error("chain", error.message, hashed, hint=error.hint, cause=type(error))
+            verification.add_finding("chain", error.message, hashed, hint=error.hint, cause=type(error))
             state, broken = state.after(hashed), True
-        this.states.append(state)
-    if this.states[-1].dataset_id != this.dataset.handle.id:
-        this.error("chain", f"The chain is that of another dataset: {this.states[-1].dataset_id}", this.blocks[0])
+        verification.states.append(state)
+    if verification.states[-1].dataset_id != verification.dataset.handle.id:
+        message = f"The chain is that of another dataset: {verification.states[-1].dataset_id}"
+        verification.add_finding("chain", message, verification.blocks[0])
 
 
-def _remark_on_future(this: Verification) -> None:
+def _remark_on_future(verification: Verification) -> None:
     """Add one remark on all blocks whose time lies in the future, at the first of them."""
     now = Timestamp.now()
-    early = [hashed for hashed in this.blocks if ahead(hashed.block.system_time, now) is not None]
+    early = [hashed for hashed in verification.blocks if ahead(hashed.block.system_time, now) is not None]
     if not early:
         return
     difference = Duration.between(now, early[-1].block.system_time).in_words
     many = f", as are {len(early) - 1} after it" if len(early) > 1 else ""
     message = f"The block has a time in the future{many}: {difference} ahead of the local clock"
-    this.error("clock", message, early[0], hint=_FUTURE, severity=Severity.WARNING, cause=FromTheFuture)
+    verification.add_finding("clock", message, early[0], hint=_FUTURE, severity=Severity.WARNING, cause=FromTheFuture)
 
 
 # --- 2. and 3. Slices and checkpoints --------------------------------------------------------------------------------
 
 
-def _verify_files(this: Verification, hashed: HashedBlock, state: ChainState) -> None:
+def _verify_files(verification: Verification, hashed: HashedBlock, state: ChainState) -> None:
     event = hashed.block.event
     if not isinstance(event, (AddData, ExecuteTransform)):
         return
-    layout = this.dataset.layout
+    layout = verification.dataset.layout
     if event.new_checkpoint is not None:
-        this.checkpoints += 1
+        verification.checkpoints += 1
         checkpoint = event.new_checkpoint
         name = checkpoint.physical_hash
         if name not in layout.checkpoints:
-            this.missing.append((hashed, name))
-            this.lost.add(name)
-        elif not _verify_object(this, hashed, CHECKPOINT, layout.checkpoints, name, checkpoint.size):
-            this.lost.add(name)
+            verification.missing_checkpoints.append((hashed, name))
+            verification.unusable_checkpoints.add(name)
+        elif not _verify_object(verification, hashed, CHECKPOINT, layout.checkpoints, name, checkpoint.size):
+            verification.unusable_checkpoints.add(name)
     if event.new_data is not None:
-        this.slices += 1
+        verification.slices += 1
         name = event.new_data.physical_hash
-        if _verify_object(this, hashed, "slice", layout.data, name, event.new_data.size):
-            _verify_rows(this, hashed, state, event.new_data)
+        if _verify_object(verification, hashed, "slice", layout.data, name, event.new_data.size):
+            _verify_rows(verification, hashed, state, event.new_data)
 
 
-def _remark_on_missing(this: Verification) -> None:
+def _remark_on_missing(verification: Verification) -> None:
     """Add one remark on all missing checkpoints, at the last of them: a user may have freed space."""
-    if not this.missing:
+    if not verification.missing_checkpoints:
         return
-    block, name = this.missing[-1]
+    block, name = verification.missing_checkpoints[-1]
     message = "Missing checkpoint"
-    if len(this.missing) > 1:
-        message += f"s: {len(this.missing)} of {this.checkpoints}; the last one"
-    file = this.dataset.layout.checkpoints.describe(name)
-    this.error(CHECKPOINT, message, block, file=file, hint=_WITHOUT, severity=Severity.WARNING, cause=ObjectNotFound)
+    if len(verification.missing_checkpoints) > 1:
+        message += f"s: {len(verification.missing_checkpoints)} of {verification.checkpoints}; the last one"
+    file = verification.dataset.layout.checkpoints.describe(name)
+    verification.add_finding(
+        CHECKPOINT, message, block, file=file, hint=_NOT_NEEDED, severity=Severity.WARNING, cause=ObjectNotFound
+    )
 
 
 def _verify_object(
-    this: Verification, hashed: HashedBlock, check: str, store: ObjectStore, name: Multihash, size: int
+    verification: Verification, hashed: HashedBlock, check: str, store: ObjectStore, name: Multihash, size: int
 ) -> bool:
     """Verify the size and physical hash of a file."""
-    file, restore = store.describe(name), _MAKE_AGAIN if check == CHECKPOINT else _RESTORE.format(this.dataset.handle)
+    file = store.describe(name)
+    hint = _RECOMPUTE if check == CHECKPOINT else _RESTORE.format(verification.dataset.handle)
     damage = damage_of(store, name, check, size)
     if damage is not None:
-        this.error(check, damage.message, hashed, file=file, hint=restore, cause=damage.cause)
+        verification.add_finding(check, damage.message, hashed, file=file, hint=hint, cause=damage.cause)
     return damage is None
 
 
-def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, data: DataSlice) -> None:
+def _verify_rows(verification: Verification, hashed: HashedBlock, state: ChainState, data: DataSlice) -> None:
     """Verify the content of a slice: number and offsets of rows, logical hash."""
     from odfpy.data.slices.logical_hash import ambiguous_columns, logical_hash_of_parquet
     from odfpy.data.slices.slice import slice_stats
 
-    store = this.dataset.layout.data
+    store = verification.dataset.layout.data
     path = store.local_path(data.physical_hash)
     file = store.describe(data.physical_hash)
     if path is None:
         return
     try:
         stats = slice_stats(path, vocab=state.vocab)
-        found = logical_hash_of_parquet(path)
+        logical_hash = logical_hash_of_parquet(path)
     except OdfError as error:
-        this.error("slice", error.message, hashed, file=file, hint=error.hint, cause=type(error))
+        verification.add_finding("slice", error.message, hashed, file=file, hint=error.hint, cause=type(error))
         return
     interval = data.offset_interval
     if (stats.offset_start, stats.offset_end, stats.num_rows) != (interval.start, interval.end, interval.num_rows):
-        this.error(
+        verification.add_finding(
             "slice",
             f"The slice holds {stats.num_rows} rows with offsets {stats.offset_start} to {stats.offset_end}, the block"
             f" says {interval.num_rows} rows with offsets {interval.start} to {interval.end}",
             hashed,
             file=file,
         )
-    if found == data.logical_hash:
+    if logical_hash == data.logical_hash:
         return
     columns = ambiguous_columns(path)
     if columns:
@@ -245,39 +249,41 @@ def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, dat
             f"The logical hash cannot be checked: {', '.join(columns)} have nulls in a struct and in its members, for"
             " which the writer's hash is not a function of the data; the physical hash is right"
         )
-        this.error("slice", message, hashed, file=file, severity=Severity.WARNING)
+        verification.add_finding("slice", message, hashed, file=file, severity=Severity.WARNING)
     else:
-        message = f"The logical hash of the rows is {found}, the block says {data.logical_hash}"
-        this.error("slice", message, hashed, file=file, cause=HashMismatch)
+        message = f"The logical hash of the rows is {logical_hash}, the block says {data.logical_hash}"
+        verification.add_finding("slice", message, hashed, file=file, cause=HashMismatch)
 
 
 # --- 5. A second opinion ---------------------------------------------------------------------------------------------
 
 
-def _compare_with_batch(this: Verification, batch: BatchVerifier, *, each: bool) -> None:
-    for moment in moments(this.blocks, this.states, each=each):
-        this.report("comparing with the batch result", moment.hashed.block.sequence_number)
+def _compare_with_batch(verification: Verification, batch: BatchVerifier, *, each: bool) -> None:
+    for moment in moments(verification.blocks, verification.states, each=each):
+        verification.report_progress("comparing with the batch result", moment.hashed.block.sequence_number)
         try:
-            found = batch.compare(this.dataset, moment)
+            comparison = batch.compare(verification.dataset, moment)
         except OdfError as error:
             message = f"Cannot be compared with the batch result: {error.message}"
-            this.error("batch", message, moment.hashed, hint=error.hint, cause=type(error))
+            verification.add_finding("batch", message, moment.hashed, hint=error.hint, cause=type(error))
             return
-        if found is not None:
-            this.comparisons.append(found)
-            finding = finding_of(found)
-            this.findings += [] if finding is None else [finding]
+        if comparison is not None:
+            verification.comparisons.append(comparison)
+            finding = finding_of(comparison)
+            verification.findings += [] if finding is None else [finding]
 
 
 # --- 6. Signatures ---------------------------------------------------------------------------------------------------
 
 
-def _verify_signatures(this: Verification, storage: Storage) -> SignatureReport:
-    def tell(error: OdfError, block: HashedBlock, file: str) -> None:
-        this.error(SIGNATURE, error.message, block, file=file, hint=error.hint, cause=type(error))
+def _verify_signatures(verification: Verification, storage: Storage) -> SignatureReport:
+    def add_finding(error: OdfError, block: HashedBlock, file: str) -> None:
+        verification.add_finding(SIGNATURE, error.message, block, file=file, hint=error.hint, cause=type(error))
 
     transfers = Transfers(storage)
     is_copy = False
     with suppress(OdfError):  # a damaged file of aliases has its own finding
-        is_copy = bool(transfers.aliases(this.dataset).list("pull"))
-    return verify_signatures(this.dataset, this.blocks, transfers.required if is_copy else None, tell)
+        is_copy = bool(transfers.aliases(verification.dataset).list("pull"))
+    return verify_signatures(
+        verification.dataset, verification.blocks, transfers.required if is_copy else None, add_finding
+    )

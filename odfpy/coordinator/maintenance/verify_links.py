@@ -67,7 +67,7 @@ class LinkedCheck:
         """
         for items in linked_in([item], self.dataset.layout, ALL, self._done, with_removed=True):
             found: list[tuple[ObjectOfBlock, Damage | int]] = []
-            run_all([partial(self._look_at, one, found) for one in items], self.monitor.stop)
+            run_all([partial(self._check, one, found) for one in items], self.monitor.stop)
             for one, outcome in found:
                 if isinstance(outcome, int):
                     self.count, self.size = self.count + 1, self.size + outcome
@@ -110,7 +110,7 @@ class LinkedCheck:
             pass
         return names[chosen.contains(names)]
 
-    def _look_at(self, item: ObjectOfBlock, found: list[tuple[ObjectOfBlock, Damage | int]]) -> None:
+    def _check(self, item: ObjectOfBlock, found: list[tuple[ObjectOfBlock, Damage | int]]) -> None:
         found.append((item, self._outcome(item)))
 
     def _outcome(self, item: ObjectOfBlock) -> Damage | int:
@@ -129,46 +129,50 @@ class LinkedCheck:
         return size if found == item.name else Damage(f"Damaged file: its bytes have the hash {found}", HashMismatch)
 
 
-def verify_links(this: Verification) -> LinkedFiles | None:
+def verify_links(verification: Verification) -> LinkedFiles | None:
     """Check the linked objects of a dataset whose blocks have been read; return None if rows cannot have links."""
-    slices = list(linked_slices(this.blocks))
+    slices = list(linked_slices(verification.blocks))
     if not slices:
         return None
-    said = sum((LinkedObjects.of(hashed.block.event) for hashed in this.blocks), LinkedObjects())
-    check = LinkedCheck(this.dataset, StreamMonitor(said.size, partial(_tell, this)))
+    recorded = sum((LinkedObjects.of(hashed.block.event) for hashed in verification.blocks), LinkedObjects())
+    check = LinkedCheck(verification.dataset, StreamMonitor(recorded.size, partial(_report_progress, verification)))
     for item in slices:
         try:
             check.look(item)
         except OdfError as error:
             if not isinstance(error, HashMismatch | ObjectNotFound):  # faults of the slice have their own finding
-                this.error(CHECK, error.message, item.slice.block, hint=error.hint, cause=type(error))
-    blocks = {hashed.hash: hashed for hashed in this.blocks} if check.damaged else {}
-    for one, damage in check.damaged:
-        file = this.dataset.layout.data.describe(one.name)
-        this.error(CHECK, damage.message, blocks.get(one.block), file=file, hint=_REPAIR, cause=damage.cause)
+                verification.add_finding(CHECK, error.message, item.slice.block, hint=error.hint, cause=type(error))
+    blocks = {hashed.hash: hashed for hashed in verification.blocks} if check.damaged else {}
+    for linked, damage in check.damaged:
+        file = verification.dataset.layout.data.describe(linked.name)
+        verification.add_finding(
+            CHECK, damage.message, blocks.get(linked.block), file=file, hint=_REPAIR, cause=damage.cause
+        )
     elsewhere = removed = 0
     try:
-        choice = choice_of(this.dataset.folder)
-        needed = check.needed(this.blocks)
-        due = check.due(this.blocks, needed, choice)
+        choice = choice_of(verification.dataset.folder)
+        needed = check.needed(verification.blocks)
+        due = check.due(verification.blocks, needed, choice)
         elsewhere, removed = len(needed) - len(due), len(check.missing) - len(needed)
-        _tell_missing(this, [name_of(name) for name in due[:_MAX_COUNT].tolist()], len(due), choice)
+        _add_missing_files(verification, [name_of(name) for name in due[:_MAX_COUNT].tolist()], len(due), choice)
     except OdfError as error:
-        this.error(
+        verification.add_finding(
             CHECK, f"Cannot determine which files are missing: {error.message}", hint=error.hint, cause=type(error)
         )
     return LinkedFiles(check.count, check.size, elsewhere, removed)
 
 
-def _tell_missing(this: Verification, names: Iterable[Multihash], count: int, choice: LinkFilter) -> None:
-    setting = f"odf config set --dataset {this.dataset.handle} {SETTING} available"
+def _add_missing_files(verification: Verification, names: Iterable[Multihash], count: int, choice: LinkFilter) -> None:
+    setting = f"odf config set --dataset {verification.dataset.handle} {SETTING} available"
     hint = f"{_REPAIR} For a copy with only some of the files: {setting}" if choice.is_whole else _REPAIR
     for name in names:
-        file = this.dataset.layout.data.describe(name)
-        this.error(CHECK, "Missing file, which a row links to", file=file, hint=hint, cause=ObjectNotFound)
+        file = verification.dataset.layout.data.describe(name)
+        verification.add_finding(
+            CHECK, "Missing file, which a row links to", file=file, hint=hint, cause=ObjectNotFound
+        )
     if count > _MAX_COUNT:
-        this.error(CHECK, f"Missing files: {count - _MAX_COUNT} more", hint=hint, cause=ObjectNotFound)
+        verification.add_finding(CHECK, f"Missing files: {count - _MAX_COUNT} more", hint=hint, cause=ObjectNotFound)
 
 
-def _tell(this: Verification, done: int, total: int) -> None:
-    this.progress(Progress(str(this.dataset.handle), "checking linked files", done, total, "bytes"))
+def _report_progress(verification: Verification, done: int, total: int) -> None:
+    verification.progress(Progress(str(verification.dataset.handle), "checking linked files", done, total, "bytes"))

@@ -200,7 +200,7 @@ def compare(
         control: lets another thread cancel it.
 
     Raises:
-        DatasetNotFound, BlockNotFound: with a suggestion.
+        DatasetNotFound, BlockNotFound: the dataset or block does not exist; the hint suggests one.
         NotYetThen: the dataset did not exist yet.
         NoSuchKey: there is no such column.
     """
@@ -211,8 +211,8 @@ def compare(
     primary = state.primary_key or ()
     tables = [table_of(storage, ref, _DIALECT, as_at=text) for text in (old, new)]
     schemas = [service.prepare(Query(_all_of(table), _DIALECT.name)).schema for table in tables]
-    alike = with_all_members(tables, schemas)
-    sides = [_Side(table, _columns(schema, state.vocab)) for table, schema in zip(alike, schemas, strict=True)]
+    comparable = with_all_members(tables, schemas)
+    sides = [_Side(table, _columns(schema, state.vocab)) for table, schema in zip(comparable, schemas, strict=True)]
     columns = tuple(dict.fromkeys(name for side in sides for name in side.columns))
     for name in key:
         if not all(name in side.columns for side in sides):
@@ -221,14 +221,16 @@ def compare(
                 f"{dataset.handle} has no column {name!r}", hint=did_you_mean(name, columns, otherwise=otherwise)
             )
     # By the primary key only if both states have it: one of them may be older than the key.
-    known = tuple(key) or (primary if all(set(primary) <= set(side.columns) for side in sides) else ())
+    used_key = tuple(key) or (primary if all(set(primary) <= set(side.columns) for side in sides) else ())
     helper = _helper({name for schema in schemas for name in schema.names})
-    if known:
-        offset = None if set(known) == set(primary) else state.vocab.offset_column
-        text = _by_key(sides, columns, known, offset, helper)
+    if used_key:
+        offset = None if set(used_key) == set(primary) else state.vocab.offset_column
+        text = _by_key(sides, columns, used_key, offset, helper)
     else:
         text = _by_rows(sides, columns, schemas, helper)
-    return Comparison(known, columns, service.run(Query(text, _DIALECT.name), control), _column_changes(sides, schemas))
+    return Comparison(
+        used_key, columns, service.run(Query(text, _DIALECT.name), control), _column_changes(sides, schemas)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ class SourceClock:
         """Make a clock that is still unknown; with `any_time`, nothing is refused."""
         self.ahead = Duration()
         self._any_time = any_time
-        self._told: Timestamp | None = None
+        self._source_time: Timestamp | None = None
 
     def note_time(self, time: Timestamp) -> None:
         """Note the time that the source states."""
-        self._told = time
+        self._source_time = time
         self.ahead = Duration.between(time, Timestamp.now())
 
     def require(self) -> None:
@@ -43,7 +43,7 @@ class SourceClock:
         """
         if self.ahead > MAX_AHEAD and not self._any_time:
             raise ClockAhead(
-                f"The local clock is {self.ahead.in_words} ahead of that of the source, which has {self._told}",
+                f"The local clock is {self.ahead.in_words} ahead of that of the source, which has {self._source_time}",
                 hint="Set the clock: blocks written now would have a time in the future permanently. If the clock of"
                 " the source is wrong: --allow-future.",
             )
@@ -52,7 +52,7 @@ class SourceClock:
         """Return warnings about a clock that is ahead."""
         if self.ahead <= TOLERANCE:
             return ()
-        message = f"the local clock is {self.ahead.in_words} ahead of that of the source ({self._told})"
+        message = f"the local clock is {self.ahead.in_words} ahead of that of the source ({self._source_time})"
         return (DataWarning(WarningKind.CLOCK, message),)
 
 

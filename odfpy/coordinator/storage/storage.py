@@ -92,7 +92,7 @@ class Storage(WorkspaceFolder):
             if folder.is_dir():
                 return StoredDataset.load(folder, self)
             raise self._no_such_id(parsed)
-        if (again := self._found_again(parsed)) is not None:
+        if (again := self._find_cached(parsed)) is not None:
             return again
         datasets, nameless = self.scan()
         self._folders.update((dataset.handle.alias, dataset.folder) for dataset in datasets)
@@ -201,7 +201,7 @@ class Storage(WorkspaceFolder):
         if alias != dataset.handle.alias:
             self.check_free(alias)
         self._write_alias(dataset.folder, alias)
-        self._tell_names()
+        self._touch_datasets_folder()
         return StoredDataset.load(dataset.folder, self)
 
     def restore_name(self, dataset_id: DatasetId, alias: DatasetAlias) -> StoredDataset:
@@ -215,7 +215,7 @@ class Storage(WorkspaceFolder):
             raise self._no_such_id(dataset_id)
         self.check_free(alias)
         self._write_alias(folder, alias)
-        self._tell_names()
+        self._touch_datasets_folder()
         return StoredDataset.load(folder, self)
 
     def has_no_name(self, ref: str) -> bool:
@@ -261,7 +261,7 @@ class Storage(WorkspaceFolder):
         except OSError:
             return 0
 
-    def _tell_names(self) -> None:
+    def _touch_datasets_folder(self) -> None:
         """Make `names_changed` reflect a change within a dataset's folder; new and removed folders show anyway."""
         with suppress(OSError):
             os.utime(self.odf / "datasets")
@@ -271,7 +271,7 @@ class Storage(WorkspaceFolder):
         """Return the folders of datasets found before, by name: scanning ten thousand folders takes a second."""
         return {}
 
-    def _found_again(self, alias: DatasetAlias) -> StoredDataset | None:
+    def _find_cached(self, alias: DatasetAlias) -> StoredDataset | None:
         """Return the dataset of a name where it was found before; None if it is not there, or no longer."""
         folder = self._folders.get(alias)
         if folder is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -38,11 +39,12 @@ from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.locations.index import IndexEntry, enter, has_index
 from odfpy.repository.locations.open import is_path, normalize_url
+from odfpy.repository.objects import BytesProgress
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.registry import Aliases, normalize_remote, resolve_remote
 from odfpy.repository.transfer.linked import WantedFiles
 from odfpy.repository.transfer.options import TransferOptions
-from odfpy.repository.transfer.simple import HistoryRewritten
+from odfpy.repository.transfer.simple import HistoryRewritten, TransferResult
 from odfpy.settings.sections import SignaturesSection
 from odfpy.values import dataclass
 
@@ -75,7 +77,7 @@ class Transfers(KnownRemotes):
         """Return who must have signed copies, including known key revocations, for copies that lack them."""
         return required_signers(Config.load(self._storage.root).section(SignaturesSection).require, UserKeys())
 
-    def pull(self, dataset: StoredDataset, url: str, taking: CopyLimits, *, progress: ProgressSink) -> PullResult:
+    def pull(self, dataset: StoredDataset, url: str, limits: CopyLimits, *, progress: ProgressSink) -> PullResult:
         """Bring a copy up to date; the caller holds the dataset's lock.
 
         Seen from a branch, it gets the branch of that name, or the head if there is none.
@@ -83,17 +85,17 @@ class Transfers(KnownRemotes):
         Args:
             dataset: the dataset.
             url: URL of the other place.
-            taking: permissions of the copy.
+            limits: what the copy may do and contain.
             progress: is notified of the progress.
         """
         if dataset.branch is not None:
             with suppress(ReferenceNotThere):
-                return self.pull_reference(dataset, url, dataset.branch, taking, progress=progress)
+                return self.pull_reference(dataset, url, dataset.branch, limits, progress=progress)
         name, place = str(dataset.handle), without_user(url)
-        seen, files = seen_heads_of(dataset.folder), files_to_fetch(dataset.folder, taking.files)
+        seen, files = seen_heads_of(dataset.folder), files_to_fetch(dataset.folder, limits.files)
 
         options = TransferOptions(
-            clock=taking.clock,
+            clock=limits.clock,
             expected_id=dataset.handle.id,
             seen=seen.get(url),
             required=self.required,
@@ -105,7 +107,7 @@ class Transfers(KnownRemotes):
             try:
                 result = fetch_dataset(url, dataset.layout, options, progress=reporter)
             except (DatasetsDiverged, HistoryRewritten):
-                if not taking.force:
+                if not limits.force:
                     raise
                 # Only now: a copy that is merely ahead loses nothing.
                 result = fetch_dataset(url, dataset.layout, replace(options, force=True), progress=reporter)
@@ -115,7 +117,7 @@ class Transfers(KnownRemotes):
         return pull_result(name, result, lambda: dataset.reloaded().state, source=place, if_dropped=undo)
 
     def pull_reference(
-        self, dataset: StoredDataset, url: str, reference: ReferenceName, taking: CopyLimits, *, progress: ProgressSink
+        self, dataset: StoredDataset, url: str, reference: ReferenceName, limits: CopyLimits, *, progress: ProgressSink
     ) -> PullResult:
         """Fetch a branch or tag of a copy; the caller holds the dataset's lock.
 
@@ -123,7 +125,7 @@ class Transfers(KnownRemotes):
             dataset: the dataset.
             url: URL of the other place.
             reference: the branch or tag.
-            taking: permissions of the copy.
+            limits: what the copy may do and contain.
             progress: is notified of the progress.
 
         Raises:
@@ -132,11 +134,11 @@ class Transfers(KnownRemotes):
         """
         name, layout = str(dataset.handle), dataset.on(None).layout
         options = TransferOptions(
-            force=taking.force,
-            clock=taking.clock,
+            force=limits.force,
+            clock=limits.clock,
             expected_id=dataset.handle.id,
             required=self.required,
-            files=files_to_fetch(dataset.folder, taking.files),
+            files=files_to_fetch(dataset.folder, limits.files),
         )
         reporter = bytes_reporter(name, f"pulling {reference}", progress)
         result = fetch_reference(url, layout, reference, options, progress=reporter)
@@ -198,7 +200,7 @@ class Transfers(KnownRemotes):
         ref: str,
         *,
         as_name: DatasetAlias | None,
-        taking: CopyLimits,
+        limits: CopyLimits,
         progress: ProgressSink,
         expected_id: DatasetId | None = None,
     ) -> PullResult:
@@ -207,7 +209,7 @@ class Transfers(KnownRemotes):
         Args:
             ref: URL of the dataset, or its name in a repository.
             as_name: its local name, None for its name there.
-            taking: permissions of the copy.
+            limits: what the copy may do and contain.
             progress: is notified of the progress.
             expected_id: the id that it must have, None for any.
         """
@@ -220,21 +222,17 @@ class Transfers(KnownRemotes):
                 hint=f"Pull it under another name: odf pull {without_user(ref)} --as NAME",
             )
         if existing is not None:
-            return self._pull_into(existing, ref, url, taking, progress)
+            return self._pull_into(existing, ref, url, limits, progress)
         # The folder is named after the place, so that an interrupted copy is continued.
         folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
         with writer_lock(self._storage.lock_of(folder), f"The copy of {without_user(url)}"):
             checked = CheckedFiles()
             layout = DatasetLayout.local(folder, checked=checked)
-            left, choice = layout.refs.get(HEAD), taking.files or LinkFilter()
-            if left is not None:
-                # An attempt that was interrupted before the dataset appeared may have asked for less: without a head,
-                # everything is checked again, but no object is fetched twice.
-                layout.refs.delete(HEAD, left)
+            choice = limits.files or LinkFilter()
             options = TransferOptions(
-                clock=taking.clock, expected_id=expected_id, required=self.required, files=WantedFiles(choice)
+                clock=limits.clock, expected_id=expected_id, required=self.required, files=WantedFiles(choice)
             )
-            moved = fetch_dataset(url, layout, options, progress=bytes_reporter(str(alias), "pulling", progress))
+            moved = _fetch_new(url, layout, options, bytes_reporter(str(alias), "pulling", progress))
             save_choice(folder, choice)
             state = moved.state or layout.chain.state()
             result = pull_result(str(alias), moved, lambda: state)
@@ -248,14 +246,14 @@ class Transfers(KnownRemotes):
         return result
 
     def _pull_into(
-        self, dataset: StoredDataset, ref: str, url: str, taking: CopyLimits, progress: ProgressSink
+        self, dataset: StoredDataset, ref: str, url: str, limits: CopyLimits, progress: ProgressSink
     ) -> PullResult:
         """Bring an existing dataset up to date with a place, and remember the place unless the dataset was made here.
 
         A dataset that was made here has a source or a query, which would then never run again.
         """
         with dataset.writing() as locked:
-            result = self.pull(locked, url, taking, progress=progress)
+            result = self.pull(locked, url, limits, progress=progress)
             if self.pull_url(locked) is None and locked.handle.id in self._storage.keys:
                 note = f"it was created here: `odf pull {dataset.handle}` does not fetch from {without_user(ref)}"
                 return replace(result, notes=(*result.notes, note))
@@ -291,7 +289,6 @@ class Transfers(KnownRemotes):
             UsageError: the target is a repository, or what should be the repository is a dataset itself.
         """
         name = str(dataset.handle)
-        aliases = self.aliases(dataset)
         target = self._target(dataset, to, several=several)
         url = resolve_remote(target, self.registry)
         check_push_target(url, dataset.handle.alias.name.text)
@@ -311,20 +308,37 @@ class Transfers(KnownRemotes):
             name, result, lambda: dataset.reloaded().state, target=place, source="are here", if_ahead=more
         )
         notes = pushed.notes if to is not None else (f"to {without_user(target)}", *pushed.notes)
+        problems = self._remember_push(dataset, to, target, url, result.new_head, several=several)
+        return with_note_on_credentials(replace(pushed, notes=(*notes, *problems)), to or "")
+
+    def _remember_push(
+        self, dataset: StoredDataset, to: str | None, target: str, url: str, head: Multihash, *, several: bool
+    ) -> Iterator[str]:
+        """Remember the place of a push and its head, and add the dataset to the index there; yield what failed.
+
+        The push itself has succeeded, so nothing here is an error.
+
+        Args:
+            dataset: the dataset.
+            to: the place as the user named it, None for that of the last push.
+            target: the place.
+            url: its URL.
+            head: its new head.
+            several: whether several datasets are pushed, so that `to` is a repository.
+        """
         try:
             if to is not None:  # else it is remembered, by an earlier release perhaps with a password
-                aliases.add("push", target)
-            seen_heads_of(dataset.folder).remember(url, result.new_head)
-        except OdfError as error:  # the push itself has succeeded
-            notes = (*notes, f"the repository could not be remembered for the next time: {error.message}")
+                self.aliases(dataset).add("push", target)
+            seen_heads_of(dataset.folder).remember(url, head)
+        except OdfError as error:
+            yield f"the repository could not be remembered for the next time: {error.message}"
         try:
             is_named = not is_url(target) and not is_path(target)
-            self._enter(dataset, url, is_in_repository=several or is_named or (to or "").endswith("/"))
+            self._add_to_index(dataset, url, is_in_repository=several or is_named or (to or "").endswith("/"))
         except OdfError as error:
-            notes = (*notes, f"the index of the repository was not written: {error.message}")
-        return with_note_on_credentials(replace(pushed, notes=notes), to or "")
+            yield f"the index of the repository was not written: {error.message}"
 
-    def _enter(self, dataset: StoredDataset, url: str, *, is_in_repository: bool) -> None:
+    def _add_to_index(self, dataset: StoredDataset, url: str, *, is_in_repository: bool) -> None:
         """Add a pushed dataset to the index of its repository, so that static servers can list it.
 
         Args:
@@ -362,3 +376,20 @@ class Transfers(KnownRemotes):
             return self._storage.get(alias)
         except DatasetNotFound:
             return None
+
+
+def _fetch_new(url: str, layout: DatasetLayout, options: TransferOptions, progress: BytesProgress) -> TransferResult:
+    """Fetch a dataset into a folder that may contain what an interrupted attempt has fetched.
+
+    Args:
+        url: URL of the dataset.
+        layout: the folder.
+        options: the options of the transfer.
+        progress: is notified of the progress.
+    """
+    head = layout.refs.get(HEAD)
+    if head is not None:
+        # An attempt that was interrupted before the dataset appeared may have asked for less: without a head,
+        # everything is checked again, but no object is fetched twice.
+        layout.refs.delete(HEAD, head)
+    return fetch_dataset(url, layout, options, progress=progress)

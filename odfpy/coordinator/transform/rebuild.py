@@ -33,30 +33,30 @@ def update_derivative(storage: Storage, dataset: StoredDataset, engine_for: Engi
     except InputDiverged as error:
         if not reset:
             raise
-        return _made_again(storage, dataset, engine_for, error)
+        return _rebuild(storage, dataset, engine_for, error)
 
 
-def _made_again(storage: Storage, dataset: StoredDataset, engine_for: EngineFor, reason: InputDiverged) -> PullResult:
-    before = dataset.state
-    made = without_data(dataset)
+def _rebuild(storage: Storage, dataset: StoredDataset, engine_for: EngineFor, reason: InputDiverged) -> PullResult:
+    old_head = dataset.state.head
+    rewriting = without_data(dataset)
     # The run follows these blocks, and may read them. If it fails, no reference reaches them, and `odf gc` removes them
     # with their signatures.
-    made.store()
-    dataset.sign_blocks(made.new)
-    result = transform_dataset(storage, dataset, engine_for, state=made.state, replacing=made.old_head)
+    rewriting.store()
+    dataset.sign_blocks(rewriting.new)
+    result = transform_dataset(storage, dataset, engine_for, state=rewriting.state, replacing=rewriting.old_head)
     if result.outcome is not PullOutcome.UPDATED:
-        made.commit()
+        rewriting.commit()
     after = dataset.reloaded()
     history = {hashed.hash for hashed in after.chain.iter_blocks()}
-    dropped = {hashed.hash for hashed in dataset.chain.iter_blocks(made.old_head)} - history
+    dropped = {hashed.hash for hashed in dataset.chain.iter_blocks(rewriting.old_head)} - history
     diverged = ", ".join(map(str, downstream_of(storage, after, dropped).diverged))
     notes = (f"recomputed: {reason.message}", *who_keeps_old_history(after, dropped))
     return replace(
         result,
         outcome=PullOutcome.UPDATED,
-        old_head=before.head,
+        old_head=old_head,
         new_head=after.state.head,
-        num_blocks=after.state.sequence_number - made.new.base.sequence_number,
+        num_blocks=after.state.sequence_number - rewriting.new.base.sequence_number,
         num_records=after.state.num_records,
         watermark=after.state.watermark,
         notes=(*result.notes, *notes, *([f"to be recomputed, too: {diverged}"] if diverged else [])),

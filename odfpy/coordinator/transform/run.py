@@ -86,9 +86,12 @@ def transform_dataset(
             request = make_request(
                 dataset, set_transform, state, inputs, commit_time(state), scratch, last_checkpoint(dataset, state)
             )
-            before, made = arrangement_at(dataset, state.head), scratch / "arrangement"
+            prev_arrangement = arrangement_at(dataset, state.head)
+            new_arrangement = scratch / "arrangement"
             request = replace(
-                request, prev_arrangement_path=str(before) if before else None, new_arrangement_path=str(made)
+                request,
+                prev_arrangement_path=str(prev_arrangement) if prev_arrangement else None,
+                new_arrangement_path=str(new_arrangement),
             )
         preload_commit_modules()
         response = run(engine, request, inputs, dataset, state)
@@ -96,7 +99,7 @@ def transform_dataset(
         with stage("commit"):
             result = commit_run(dataset, state, inputs, request, response, versioned, replacing)
             if result.outcome is PullOutcome.UPDATED and result.new_head is not None:
-                take_over(dataset, made, before, result.new_head)
+                take_over(dataset, new_arrangement, prev_arrangement, result.new_head)
             return result
 
 
@@ -159,8 +162,12 @@ def make_request(
 
 
 def _request_input(item: InputInterval) -> contract.TransformRequestInput:
-    interval = item.interval
-    chain = item.dataset.chain
+    """Describe an interval of an input to the engine.
+
+    Raises:
+        InputNotReady: the input has no schema yet.
+    """
+    interval, chain = item.interval, item.dataset.chain
     at_head = item.dataset.state.head == interval.last_block_hash
     state = item.dataset.state if at_head else chain.state(interval.last_block_hash)
     if state.schema is None:
@@ -170,6 +177,7 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
     arrivals: tuple[contract.Arrival, ...] = ()
     before = interval.prev_block_hash
     earlier = watermark_times(newest_blocks(chain.iter_blocks(before), None, watermark=True)) if before else []
+    prev_watermark = earlier[-1][1] if earlier else None
     if interval.new_offset is not None:
         start = 0 if interval.prev_offset is None else interval.prev_offset + 1
         rows = OffsetInterval(start, interval.new_offset)
@@ -178,10 +186,9 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
         slices = overlapping(slices_of(blocks), start, interval.new_offset)
         paths = slice_paths(item.dataset.layout.data, slices, of=item.dataset.handle)
         new_blocks = chain.in_order(interval.last_block_hash, after=before)
-        known = watermarks_before(new_blocks, earlier[-1][1] if earlier else None)
-        arrivals = _arrivals(slices, paths, known)
+        arrivals = _arrivals(slices, paths, watermarks_before(new_blocks, prev_watermark))
     # Include the watermark from before the interval, so that engines need not remember it.
-    marks = tuple(contract.Watermark(system, event) for system, event in watermark_times(blocks)[-1:])
+    watermarks = tuple(contract.Watermark(system, event) for system, event in watermark_times(blocks)[-1:])
     return contract.TransformRequestInput(
         dataset_id=item.dataset.handle.id,
         dataset_alias=str(item.dataset.handle),
@@ -190,19 +197,19 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
         offset_interval=rows,
         data_paths=tuple(map(str, paths)),
         schema_file=str(schema_file(item.dataset.workspace_folder, state.schema)),
-        explicit_watermarks=marks,
+        explicit_watermarks=watermarks,
         prev_offset=interval.prev_offset,
-        prev_watermark=earlier[-1][1] if earlier else None,
+        prev_watermark=prev_watermark,
         arrivals=arrivals,
         primary_key=state.primary_key,
     )
 
 
 def _arrivals(
-    slices: Sequence[SliceOfBlock], paths: Sequence[Path], known: Mapping[Multihash, Timestamp]
+    slices: Sequence[SliceOfBlock], paths: Sequence[Path], watermarks: Mapping[Multihash, Timestamp]
 ) -> tuple[contract.Arrival, ...]:
     """Return the watermarks at which slices came, for the engine."""
-    pairs = zip(paths, (known.get(item.data.physical_hash) for item in slices), strict=True)
+    pairs = zip(paths, (watermarks.get(item.data.physical_hash) for item in slices), strict=True)
     return tuple(contract.Arrival(str(path), watermark) for path, watermark in pairs if watermark is not None)
 
 
@@ -240,16 +247,16 @@ def with_history(
         dataset: the dataset.
         state: the state of its chain.
     """
-    given = list(request.query_inputs)
+    described = list(request.query_inputs)
     for at in needed.inputs:
-        last, item = given[at].prev_offset, inputs[at]
+        last, item = described[at].prev_offset, inputs[at]
         blocks = item.dataset.chain.in_order(item.interval.prev_block_hash)
-        found = overlapping(slices_of(blocks), 0, last) if last is not None else []
-        paths = slice_paths(item.dataset.layout.data, found, of=item.dataset.handle)
-        arrivals = (*_arrivals(found, paths, watermarks_before(blocks, None)), *given[at].arrivals)
-        given[at] = replace(given[at], history_paths=tuple(map(str, paths)), arrivals=arrivals)
+        slices = overlapping(slices_of(blocks), 0, last) if last is not None else []
+        paths = slice_paths(item.dataset.layout.data, slices, of=item.dataset.handle)
+        arrivals = (*_arrivals(slices, paths, watermarks_before(blocks, None)), *described[at].arrivals)
+        described[at] = replace(described[at], history_paths=tuple(map(str, paths)), arrivals=arrivals)
     output = output_so_far(dataset, state) if needed.output else None
-    return replace(request, query_inputs=tuple(given), output_so_far=output)
+    return replace(request, query_inputs=tuple(described), output_so_far=output)
 
 
 def output_so_far(dataset: StoredDataset, state: ChainState) -> contract.OutputSoFar | None:

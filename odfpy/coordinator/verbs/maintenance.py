@@ -32,11 +32,17 @@ if TYPE_CHECKING:
 def _checked(progress: ProgressSink, control: CancellationToken) -> ProgressSink:
     """Return a sink that checks for cancellation with each progress report."""
 
-    def tell(sign: Progress) -> None:
+    def check_and_report(item: Progress) -> None:
         control.check()
-        progress(sign)
+        progress(item)
 
-    return tell
+    return check_and_report
+
+
+def _with_repair(report: VerifyReport, repair: Repair, restored_names: Sequence[str]) -> VerifyReport:
+    """Return a report of the verification after a repair, with what the repair has mended and could not mend."""
+    findings = (*report.findings, *repair.findings_beside(report.findings))
+    return replace(report, repaired=(*restored_names, *repair.repaired), findings=findings)
 
 
 @with_checked_arguments
@@ -72,7 +78,7 @@ class Maintenance:
         from odfpy.coordinator.maintenance.restore_names import restore_names
         from odfpy.coordinator.maintenance.verify import verify, with_cycle
 
-        named = restore_names(self._storage, None if request.all else request.refs) if request.repair else {}
+        restored_names = restore_names(self._storage, None if request.all else request.refs) if request.repair else {}
         if request.all:
             datasets, nameless = self._storage.scan()
         else:
@@ -87,8 +93,8 @@ class Maintenance:
 
         def reports(batch: BatchVerifier | None) -> Iterator[VerifyReport]:
             for dataset in datasets:
-                mending = self._repaired(dataset, progress) if request.repair else None
-                with self._heard(str(dataset.handle), progress, control, is_needed=engine_for is not None):
+                repair = self._repair(dataset, progress) if request.repair else None
+                with self._reporting_engine(str(dataset.handle), progress, control, is_needed=engine_for is not None):
                     report = verify(
                         self._storage,
                         dataset,
@@ -99,10 +105,8 @@ class Maintenance:
                         progress=progress,
                     )
                 report = with_cycle(with_files(dataset, report), lineage.cycle_of(dataset.handle.id))
-                if mending is not None:
-                    findings = (*report.findings, *mending.findings_beside(report.findings))
-                    names = named.get(dataset.handle.id, ())
-                    report = replace(report, repaired=(*names, *mending.repaired), findings=findings)
+                if repair is not None:
+                    report = _with_repair(report, repair, restored_names.get(dataset.handle.id, ()))
                 if control is not None:
                     control.check()  # an interrupted check is no verification
                 if not any(finding.code == SandboxRequired.code for finding in report.findings):
@@ -113,7 +117,7 @@ class Maintenance:
 
         return reports(None) if not request.against_batch else self._with_batch(reports)
 
-    def _heard(
+    def _reporting_engine(
         self, name: str, progress: ProgressSink, control: CancellationToken | None, *, is_needed: bool
     ) -> AbstractContextManager[None]:
         """Report the progress of the engine during replays, if it is needed at all."""
@@ -135,7 +139,7 @@ class Maintenance:
         finally:
             batch.close()
 
-    def _repaired(self, dataset: StoredDataset, progress: ProgressSink) -> Repair:
+    def _repair(self, dataset: StoredDataset, progress: ProgressSink) -> Repair:
         from odfpy.coordinator.maintenance.repair import Repair
 
         with self._storage.get(dataset.handle.id).writing() as locked:

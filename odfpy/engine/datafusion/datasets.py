@@ -74,9 +74,10 @@ def in_one_order(context: SessionContext, name: str, schema: pa.Schema) -> DataF
     """
     if not any(pa.types.is_floating(field.type) for field in schema):
         return context.table(quoted(name))
-    columns = ", ".join(_kept(quoted(field.name), field.type) for field in schema)
+    columns = ", ".join(_not_pushed_down(quoted(field.name), field.type) for field in schema)
     return run_query(context, f"SELECT {columns} FROM {quoted(name)}")
 
 
-def _kept(column: str, kind: pa.DataType) -> str:
+def _not_pushed_down(column: str, kind: pa.DataType) -> str:
+    """Return SQL for a column whose conditions DataFusion evaluates itself."""
     return f"nanvl({column}, {column}) AS {column}" if pa.types.is_floating(kind) else column

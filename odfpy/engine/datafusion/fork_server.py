@@ -49,7 +49,7 @@ def main() -> None:
     """Fork until the owner is gone."""
     import datafusion  # noqa: F401  imported once, for all children; nothing of it may run here: threads are not forked
 
-    signal.signal(signal.SIGCHLD, _tell)
+    signal.signal(signal.SIGCHLD, _report_exits)
     # The collector of a child would write to every object, and with that copy the memory that all of them share.
     gc.freeze()
     with socket.socket(fileno=sys.stdin.fileno()) as control:
@@ -87,7 +87,7 @@ def _import_more(control: socket.socket) -> None:
         import sqlglot  # noqa: F401
 
 
-def _tell(_number: int, _frame: object) -> None:
+def _report_exits(_number: int, _frame: object) -> None:
     """Report to the clients of children that exited abnormally."""
     while True:
         try:

@@ -25,7 +25,7 @@ def register_json_functions(context: SessionContext) -> None:
     for name, (of_value, result) in _BY_KEY.items():
         context.register_udf(udf(_by_key(of_value, result), [pa.string(), pa.string()], result, "immutable", name))
     for name, (of_value, result) in _WHOLE.items():
-        context.register_udf(udf(_whole(of_value, result), [pa.string()], result, "immutable", name))
+        context.register_udf(udf(_over_arrays(of_value, result), [pa.string()], result, "immutable", name))
 
 
 _ABSENT: Final = object()
@@ -39,7 +39,7 @@ def _by_key(of_value: Callable[[Any], Any], result: pa.DataType) -> Callable[[pa
     return function
 
 
-def _whole(of_value: Callable[[Any], Any], result: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+def _over_arrays(of_value: Callable[[Any], Any], result: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     def function(texts: pa.Array) -> pa.Array:
         return pa.array([of_value(_value(text)) for text in texts.to_pylist()], result)
 

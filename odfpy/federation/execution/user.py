@@ -114,7 +114,7 @@ class User(RelayClient):
         Raises:
             OdfError: the relay is unreachable, or refuses.
         """
-        return self._told(part.location, STORE_RESULT, {"ticket": part.ticket}, seconds)
+        return self._act_for_object(part.location, STORE_RESULT, {"ticket": part.ticket}, seconds)
 
     def result(self, location: str, result: str) -> dict[str, Any]:
         """Return the state of a result.
@@ -126,7 +126,7 @@ class User(RelayClient):
         Raises:
             OdfError: the relay is unreachable, or has no such result.
         """
-        return self._told(location, RESULT, {"result": result})
+        return self._act_for_object(location, RESULT, {"result": result})
 
     def cancel_result(self, location: str, result: str) -> None:
         """Stop a relay from producing a result further. Errors are ignored.
@@ -136,7 +136,7 @@ class User(RelayClient):
             result: id of the result.
         """
         with suppress(OdfError):
-            self._told(location, CANCEL_RESULT, {"result": result})
+            self._act_for_object(location, CANCEL_RESULT, {"result": result})
 
     def result_file(self, location: str, result: str, number: int, seconds: float) -> AbstractContextManager[PartRows]:
         """Open a file of a result: rows with one column of bytes; a context manager.
@@ -163,7 +163,7 @@ class User(RelayClient):
         Raises:
             OdfError: the relay is unreachable, or refuses.
         """
-        return self._told(self._relay, KEEP_QUERY, {"query": query, "record": record})
+        return self._act_for_object(self._relay, KEEP_QUERY, {"query": query, "record": record})
 
     def query(self, query: str) -> dict[str, Any]:
         """Return the record of a query that the relay remembers.
@@ -174,7 +174,7 @@ class User(RelayClient):
         Raises:
             OdfError: the relay is unreachable, or has no such query.
         """
-        return self._told(self._relay, QUERY, {"query": query})
+        return self._act_for_object(self._relay, QUERY, {"query": query})
 
     def queries(self) -> list[dict[str, Any]]:
         """Return the queries that the relay remembers, newest first.
@@ -187,11 +187,24 @@ class User(RelayClient):
             raise InvalidAnswer("The relay sent an invalid list of queries")
         return found
 
-    def _told(self, location: str, name: str, tree: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
-        found = self._act(location, name, tree, _PATIENCE if seconds is None else seconds)
-        if not isinstance(found, dict):
+    def _act_for_object(
+        self, location: str, name: str, tree: dict[str, Any], seconds: float | None = None
+    ) -> dict[str, Any]:
+        """Call an action of a relay whose answer is an object.
+
+        Args:
+            location: location of the relay.
+            name: name of the action.
+            tree: its arguments.
+            seconds: its time limit, None for the default.
+
+        Raises:
+            InvalidAnswer: the answer is not an object.
+        """
+        answer = self._act(location, name, tree, _PATIENCE if seconds is None else seconds)
+        if not isinstance(answer, dict):
             raise InvalidAnswer(f"The relay {location} sent an invalid answer")
-        return found
+        return answer
 
     def _act(self, location: str, name: str, tree: dict[str, Any], seconds: float) -> Any:
         [found] = call_concurrently([lambda: self._connections.act(location, name, tree, seconds)], 1)

@@ -198,7 +198,7 @@ class ResultMaker:
         try:
             _check_tries(detail["tries"])
             with self._control(result.id) as control:
-                made = self._made(result, control)
+                made = self._compute(result, control)
         except Exception as error:  # noqa: BLE001  whatever it is, somebody waits to be told
             if self._over.is_set():
                 return  # restarted from the beginning when the relay restarts
@@ -210,7 +210,7 @@ class ResultMaker:
             if not is_ours and self._results.state_of(result.id) is not ResultState.DONE:
                 self._store.remove(result.id)
 
-    def _made(self, result: Result, control: CancellationToken) -> Mapping[str, Any]:
+    def _compute(self, result: Result, control: CancellationToken) -> Mapping[str, Any]:
         ticket = self._reader.tickets.reopen(result.detail["ticket"])
         store = self._store.get(result.id)
 

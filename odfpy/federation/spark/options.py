@@ -87,7 +87,7 @@ class WebOptions:
             entity=entity,
             columns=_columns(options.get("columns", "")),
             filter=options.get("filter"),
-            limit=None if "limit" not in options else _whole(options["limit"]),
+            limit=None if "limit" not in options else _number_of_rows(options["limit"]),
             query=query,
             seconds=_seconds(options, "timeout", SECONDS, MAX_WAIT),
             reading_seconds=_seconds(options, "read-timeout", READING_SECONDS, float(1 << 31)),
@@ -116,7 +116,7 @@ def _columns(text: str) -> tuple[str, ...]:
         raise InvalidValue(f"The option columns is not a list: {error}", hint='Write "a,b" or ["a", "b"].') from error
 
 
-def _whole(text: str) -> int:
+def _number_of_rows(text: str) -> int:
     if not text.isdecimal():
         raise InvalidValue(f"The option limit is {text!r}, not a number of rows")
     return int(text)

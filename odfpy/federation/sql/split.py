@@ -117,14 +117,14 @@ class _Splitter:
         taken = taken_conditions(select, relations, self._flavor)
         if len(items) == 1 and not select.args.get("laterals"):
             [(alias, relation)] = relations.items()
-            whole = self._whole(select, alias, relation, taken[alias])
+            whole = self._whole_query_fragment(select, alias, relation, taken[alias])
             if whole is not None:
                 self._put(items[alias], alias, whole)
                 return
         for alias, relation in relations.items():
             self._put(items[alias], alias, self._rows(select, alias, relation, taken[alias]))
 
-    def _whole(
+    def _whole_query_fragment(
         self, select: Any, alias: str, relation: Relation, conditions: list[Expression]
     ) -> Fragment | SketchTable | None:
         """Return a fragment that also does aggregates, DISTINCT or LIMIT of a query over one table."""

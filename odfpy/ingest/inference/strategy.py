@@ -44,7 +44,7 @@ def choose_strategy(
         rows: number of sampled rows.
         event_time: the column of the event time, if there is one.
     """
-    key = _chosen(keys, columns, rows, event_time)
+    key = _choose_key(keys, columns, rows, event_time)
     candidate = key or (keys[0].columns if keys else tuple(column.name for column in columns[:1]))
     if key is None:
         why = "nothing tells rows apart" if not keys else "no key is certain" if rows else "there are no rows"
@@ -56,10 +56,10 @@ def choose_strategy(
     else:
         strategy = MergeSnapshot(key)
         reason = f"no event time, but {_and(key)} names each row once; the file is the whole current state"
-    return Choice(strategy, reason), tuple(_others(strategy, candidate))
+    return Choice(strategy, reason), tuple(_alternatives(strategy, candidate))
 
 
-def _chosen(
+def _choose_key(
     keys: Sequence[Key], columns: Sequence[Column], rows: int, event_time: FoundEventTime
 ) -> tuple[str, ...] | None:
     """Return the first key with a suitable name. Otherwise time distinguishes events; a single row proves nothing."""
@@ -73,14 +73,18 @@ def _chosen(
         return next((key.columns for key in keys if len(key.columns) > 1 or key.columns[0] == first), None)
     if event_time.nulls:
         return None  # a key must not be null
-    time = event_time.column.name
+    return _choose_key_of_events(keys, rows, event_time.column.name)
+
+
+def _choose_key_of_events(keys: Sequence[Key], rows: int, time: str) -> tuple[str, ...] | None:
+    """Return the time, a key with it, or it beside another column."""
     with_time = [key.columns for key in keys if time in key.columns and len(key.columns) > 1]
-    alone = [key.columns[0] for key in keys if len(key.columns) == 1 and key.columns[0] != time]
-    by_time = any(key.columns == (time,) for key in keys)
+    without_time = [key.columns[0] for key in keys if len(key.columns) == 1 and key.columns[0] != time]
+    is_unique = any(key.columns == (time,) for key in keys)
     # Times of few rows are distinct by chance, and a ledger drops rows with known keys: rather use one column more.
-    if by_time and (rows >= _MANY_ROWS or not (alone or with_time)):
+    if is_unique and (rows >= _MANY_ROWS or not (without_time or with_time)):
         return (time,)
-    return with_time[0] if with_time else (time, alone[0]) if alone else None
+    return with_time[0] if with_time else (time, without_time[0]) if without_time else None
 
 
 def _of_events(key: tuple[str, ...], time: str) -> tuple[str, ...]:
@@ -90,7 +94,7 @@ def _of_events(key: tuple[str, ...], time: str) -> tuple[str, ...]:
     return (time, *key)
 
 
-def _others(chosen: MergeStrategy, key: tuple[str, ...]) -> Iterator[Choice]:
+def _alternatives(chosen: MergeStrategy, key: tuple[str, ...]) -> Iterator[Choice]:
     for strategy, when in (
         (MergeAppend(), "only new events come, each once"),
         (MergeLedger(key), "events come again, and only rows with a new key count"),

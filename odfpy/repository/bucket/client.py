@@ -237,7 +237,7 @@ class Bucket:
         try:
             result: _Result = sync(self.client.loop, patiently)
         except Exception as error:  # noqa: BLE001 (each library has errors of its own)
-            raise self._told(error, where) from None
+            raise self._translated(error, where) from None
         return result
 
     def demand(
@@ -326,7 +326,7 @@ class Bucket:
         """Return the URL of an object or folder."""
         return f"{self.url}/{key}".rstrip("/")
 
-    def _told(self, error: Exception, key: str) -> Exception:
+    def _translated(self, error: Exception, key: str) -> Exception:
         where = self.where(key)
         cause, word = cause_of(error)
         match cause:

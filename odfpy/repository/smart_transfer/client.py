@@ -7,6 +7,7 @@ from dataclasses import replace
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.stores.ref_store import HEAD
+from odfpy.data.multihash import Multihash
 from odfpy.repository.divergence import compare_chains, records_of
 from odfpy.repository.locations.http import http_dataset
 from odfpy.repository.locations.node import node_dataset, upload_signatures
@@ -28,6 +29,7 @@ from odfpy.repository.transfer.simple import (
     resolve_divergence,
     transfer,
 )
+from odfpy.values import dataclass
 
 
 def pull_from_node(
@@ -51,9 +53,9 @@ def pull_from_node(
         carry_revocations(node, target, head, options.required)
         links = copy_missing_linked_objects(node, target, node_head, options.files, progress)
         return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head, links=links)
-    talk = pull(target, options)
+    conversation = pull(target, options)
     try:
-        return run_conversation(base, "pull", talk, target, progress)
+        return run_conversation(base, "pull", conversation, target, progress)
     except IntervalRefused:
         # It is behind, or they have diverged: walking both chains back to their common ancestor tells.
         return transfer(node, target, replace(options, force=False), progress=progress)
@@ -80,7 +82,7 @@ def push_to_node(
         files: which linked objects to transfer; none where rows link to none.
         progress: called with the transferred and the total number of bytes.
     """
-    result = _pushed(source, base, force, visibility, reference, files, progress)
+    result = _NodePush(source, base, visibility, reference, files, progress).run(force=force)
     if result.outcome is TransferOutcome.TARGET_AHEAD:
         return result
     if result.signatures is None:
@@ -91,58 +93,69 @@ def push_to_node(
     return result
 
 
-def _pushed(
-    source: DatasetLayout,
-    base: str,
-    force: bool,
-    visibility: Visibility,
-    reference: ReferenceName | None,
-    files: WantedFiles,
-    progress: BytesProgress | None,
-) -> TransferResult:
-    node = http_dataset(base) if reference is None else node_dataset(base).on(reference)
-    head, node_head = head_of_source(source), node.refs.get(HEAD)
-    if node_head == head:
-        same = TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=node_head, new_head=head)
-        if not files.complete or files.choice.is_empty:
-            return same
-        talk = push_missing(source, source.chain.in_order(head), node_head, is_head=reference is None, files=files)
-        return replace(same, links=_said(talk, source, base, files, reference, progress).links)
-    blocks = blocks_after(source.chain, head, node_head, force=False)
-    found = None
-    if blocks is None:
-        found = compare_chains(source, head, node, node_head)
-        decided = resolve_divergence(found, source, head, node, node_head, TransferOptions(force=force))
-        if decided is not None:
-            return decided
-        blocks = source.chain.in_order(head)
-    if reference is not None and head in node.blocks:
-        node.refs.compare_and_swap(HEAD, node_head, head)
-        result = TransferResult(
-            outcome=TransferOutcome.UPDATED, old_head=node_head, new_head=head, num_blocks=len(blocks)
+@dataclass(frozen=True, slots=True)
+class _NodePush:
+    """A push to a node; the attributes are the arguments of `push_to_node`."""
+
+    source: DatasetLayout
+    base: str
+    visibility: Visibility
+    reference: ReferenceName | None
+    files: WantedFiles
+    progress: BytesProgress | None
+
+    def run(self, *, force: bool) -> TransferResult:
+        """Compare the heads, and push the blocks that the node lacks."""
+        source, reference = self.source, self.reference
+        node = http_dataset(self.base) if reference is None else node_dataset(self.base).on(reference)
+        head, node_head = head_of_source(source), node.refs.get(HEAD)
+        if node_head == head:
+            return self._push_missing_links(head)
+        blocks = blocks_after(source.chain, head, node_head, force=False)
+        divergence = None
+        if blocks is None:
+            divergence = compare_chains(source, head, node, node_head)
+            decided = resolve_divergence(divergence, source, head, node, node_head, TransferOptions(force=force))
+            if decided is not None:
+                return decided
+            blocks = source.chain.in_order(head)
+        if reference is not None and head in node.blocks:
+            node.refs.compare_and_swap(HEAD, node_head, head)
+            result = TransferResult(
+                outcome=TransferOutcome.UPDATED, old_head=node_head, new_head=head, num_blocks=len(blocks)
+            )
+        else:
+            visibility, is_head, files = self.visibility, reference is None, self.files
+            result = self._converse(
+                push(source, blocks, node_head, force=force, visibility=visibility, is_head=is_head, files=files)
+            )
+        if divergence is None:
+            return result
+        return replace(
+            result,
+            num_blocks=len(divergence.source),
+            num_records=records_of(block.hashed for block in divergence.source),
+            num_dropped=len(divergence.target),
+            num_dropped_records=records_of(block.hashed for block in divergence.target),
         )
-    else:
-        is_head = reference is None
-        talk = push(source, blocks, node_head, force=force, visibility=visibility, is_head=is_head, files=files)
-        result = _said(talk, source, base, files, reference, progress)
-    if found is None:
-        return result
-    return replace(
-        result,
-        num_blocks=len(found.source),
-        num_records=records_of(block.hashed for block in found.source),
-        num_dropped=len(found.target),
-        num_dropped_records=records_of(block.hashed for block in found.target),
-    )
 
+    def _push_missing_links(self, head: Multihash) -> TransferResult:
+        """Push linked objects to a node that has all blocks."""
+        result = TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head)
+        if not self.files.complete or self.files.choice.is_empty:
+            return result
+        blocks, is_head = self.source.chain.in_order(head), self.reference is None
+        pushed = self._converse(push_missing(self.source, blocks, head, is_head=is_head, files=self.files))
+        return replace(result, links=pushed.links)
 
-def _said(
-    talk: Conversation[TransferResult],
-    source: DatasetLayout,
-    base: str,
-    files: WantedFiles,
-    reference: ReferenceName | None,
-    progress: BytesProgress | None,
-) -> TransferResult:
-    headers = {} if files is NO_FILES else link_headers(files)
-    return run_conversation(base, "push", talk, source, progress, reference=reference, headers=headers)
+    def _converse(self, conversation: Conversation[TransferResult]) -> TransferResult:
+        headers = {} if self.files is NO_FILES else link_headers(self.files)
+        return run_conversation(
+            self.base,
+            "push",
+            conversation,
+            self.source,
+            self.progress,
+            reference=self.reference,
+            headers=headers,
+        )

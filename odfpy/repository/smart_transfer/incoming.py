@@ -38,8 +38,8 @@ class Incoming:
         base: state of the chain before them.
         state: state of the chain after them.
         dropped: blocks that they replace, oldest first.
-        came: all received blocks, including those that the chain has.
-        came_base: state of the chain before the received blocks.
+        received: all received blocks, including those that the chain has.
+        received_base: state of the chain before the received blocks.
         objects: files that any received block references, including existing ones.
     """
 
@@ -47,8 +47,8 @@ class Incoming:
     base: ChainState
     state: ChainState
     dropped: tuple[HashedBlock, ...]
-    came: tuple[HashedBlock, ...]
-    came_base: ChainState
+    received: tuple[HashedBlock, ...]
+    received_base: ChainState
     objects: tuple[ObjectOfBlock, ...]
 
     @property
@@ -76,14 +76,14 @@ def read_blocks(batch: BlocksBatch, limits: ArchiveLimits) -> list[EncodedBlock]
     return blocks
 
 
-def place(
-    blocks: list[EncodedBlock], here: list[HashedBlock], *, force: bool, max_object_size: int = MAX_OBJECT_SIZE
+def attach_blocks(
+    blocks: list[EncodedBlock], existing: list[HashedBlock], *, force: bool, max_object_size: int = MAX_OBJECT_SIZE
 ) -> Incoming:
     """Find where new blocks attach to a chain, and validate each of them there.
 
     Args:
         blocks: those after the chain's head, or all from the first one; oldest first.
-        here: the existing chain, oldest first; empty for a new dataset.
+        existing: the chain, oldest first; empty for a new dataset.
         force: whether they may replace existing blocks.
         max_object_size: maximum size of a file.
 
@@ -92,12 +92,12 @@ def place(
         DatasetsDiverged: existing blocks would be lost, and `force` is not set.
         ChainRuleViolation, IntegrityError: a rule is violated; the message names the block.
     """
-    common = _common(blocks, here)
-    _require_same_dataset(blocks, here, common)
-    base = sum_up(here[:common])
+    common = _common(blocks, existing)
+    _require_same_dataset(blocks, existing, common)
+    base = sum_up(existing[:common])
     is_whole = blocks[0].hashed.block.prev_block_hash is None
     new = tuple(blocks[common:] if is_whole else blocks)
-    dropped = tuple(here[common:])
+    dropped = tuple(existing[common:])
     if dropped and not force:
         raise DatasetsDiverged(
             f"{len(dropped)} blocks after block {common - 1} ({base.head}) would be lost",
@@ -110,22 +110,23 @@ def place(
                 f"Block {item.block}: its file {item.name} has {item.size} bytes, {max_object_size} are allowed"
             )
     state = validate((block.hashed for block in new), base)
-    came = tuple(block.hashed for block in blocks)
-    return Incoming(new, base, state, dropped, came, ChainState() if is_whole else base, tuple(objects))
+    received = tuple(block.hashed for block in blocks)
+    return Incoming(new, base, state, dropped, received, ChainState() if is_whole else base, tuple(objects))
 
 
-def _common(blocks: list[EncodedBlock], here: list[HashedBlock]) -> int:
+def _common(blocks: list[EncodedBlock], existing: list[HashedBlock]) -> int:
     """Return the number of blocks of a chain that are kept."""
     if blocks[0].hashed.block.prev_block_hash is not None:
-        return len(here)  # if it does not follow the last block, validation will fail
-    pairs = zip(blocks, here, strict=False)
-    return next((at for at, (new, old) in enumerate(pairs) if new.hashed.hash != old.hash), min(len(blocks), len(here)))
+        return len(existing)  # if it does not follow the last block, validation will fail
+    pairs = zip(blocks, existing, strict=False)
+    shorter = min(len(blocks), len(existing))
+    return next((at for at, (new, old) in enumerate(pairs) if new.hashed.hash != old.hash), shorter)
 
 
-def _require_same_dataset(blocks: list[EncodedBlock], here: list[HashedBlock], common: int) -> None:
-    if common or not here:
+def _require_same_dataset(blocks: list[EncodedBlock], existing: list[HashedBlock], common: int) -> None:
+    if common or not existing:
         return
-    theirs, ours = validate([blocks[0].hashed]), sum_up(here[:1])
+    theirs, ours = validate([blocks[0].hashed]), sum_up(existing[:1])
     if (theirs.dataset_id, theirs.kind) != (ours.dataset_id, ours.kind):
         raise ForeignDataset(
             f"The dataset there is {theirs.dataset_id}, not {ours.dataset_id}",
@@ -143,20 +144,20 @@ def require_id(incoming: Incoming, expected: DatasetId | None) -> None:
         raise ForeignDataset(f"The dataset there is {incoming.state.dataset_id}, not {expected}")
 
 
-def require_files(incoming: Incoming, layout: DatasetLayout, came: Collection[Multihash] = ()) -> None:
+def require_files(incoming: Incoming, layout: DatasetLayout, received: Collection[Multihash] = ()) -> None:
     """Check that all files of blocks exist, and that slices match their blocks.
 
     Args:
         incoming: the blocks.
         layout: the dataset that has the files.
-        came: newly received files; invalid ones are removed.
+        received: newly received files; invalid ones are removed.
 
     Raises:
         IntegrityError: a file is missing, has another size, or a footer that contradicts its block.
     """
     for item in incoming.missing(layout):
         raise IntegrityError(f"File {item.name} of block {item.block} has not arrived")
-    check_slices((block.hashed for block in incoming.blocks), incoming.base, layout, came)
+    check_slices((block.hashed for block in incoming.blocks), incoming.base, layout, received)
 
 
 def commit(

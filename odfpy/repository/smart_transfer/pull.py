@@ -24,7 +24,14 @@ from odfpy.repository.divergence import records_of
 from odfpy.repository.objects import ObjectKind, ObjectOfBlock, objects_of_blocks
 from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.archive import ArchiveLimits, pack
-from odfpy.repository.smart_transfer.incoming import Incoming, commit, place, read_blocks, require_files, require_id
+from odfpy.repository.smart_transfer.incoming import (
+    Incoming,
+    attach_blocks,
+    commit,
+    read_blocks,
+    require_files,
+    require_id,
+)
 from odfpy.repository.smart_transfer.messages import (
     MAX_MESSAGE,
     BlocksReply,
@@ -111,18 +118,18 @@ def pull(
     # 2.
     yield from send(BlocksRequest())
     blocks = read_blocks((yield from receive(BlocksReply)).blocks, limits or ArchiveLimits())
-    here = target.chain.in_order(old_head) if old_head else []
-    incoming = place(blocks, here, force=options.force)
+    existing = target.chain.in_order(old_head) if old_head else []
+    incoming = attach_blocks(blocks, existing, force=options.force)
     require_id(incoming, options.expected_id)
     require_past(incoming.state.system_time, incoming.base.system_time, options.clock, "The server")
     new = tuple(block.hashed for block in incoming.blocks)
     signatures: CollectedSignatures = yield TakeSignatures(
-        new, incoming.state.dataset_id, options.required, incoming.came[-1]
+        new, incoming.state.dataset_id, options.required, incoming.received[-1]
     )
     # 3.
     missing = incoming.missing(target)
-    for some in rounds_of(missing):
-        yield from _fetch(some)
+    for objects in rounds_of(missing):
+        yield from _fetch(objects)
     require_files(incoming, target, {item.name for item in missing})
     # 4.
     links = yield from pull_links(incoming, target, options.files)
@@ -146,10 +153,10 @@ def _fetch(objects: list[ObjectOfBlock]) -> Conversation[None]:
     files = tuple(file_of(item) for item in objects)
     yield from send(ObjectsRequest(files))
     reply = yield from receive(ObjectsReply)
-    found = {strategy.object_file: strategy.download_from for strategy in reply.object_transfer_strategies}
-    if found.keys() != set(files) or len(reply.object_transfer_strategies) != len(files):
+    locations = {strategy.object_file: strategy.download_from for strategy in reply.object_transfer_strategies}
+    if locations.keys() != set(files) or len(reply.object_transfer_strategies) != len(files):
         raise ProtocolViolation("The server does not provide locations for the requested objects")
-    yield Fetch(tuple(Located(item, found[file_of(item)]) for item in objects))
+    yield Fetch(tuple(Located(item, locations[file_of(item)]) for item in objects))
 
 
 def file_of(item: ObjectOfBlock) -> ObjectFile:

@@ -54,7 +54,7 @@ def pull_links(incoming: Incoming, target: DatasetLayout, files: WantedFiles) ->
         IntegrityError: an object contradicts its row, or a link is invalid.
         ProtocolViolation: the server violates the protocol.
     """
-    blocks, base = incoming.came, incoming.came_base
+    blocks, base = incoming.received, incoming.received_base
     if files.choice.is_empty:
         return LinkedResult()
     require_columns(blocks, base, files.choice)

@@ -3,11 +3,9 @@
       1. The client sends the head that it has seen, and a summary of what it wants to add.
       2. It sends the blocks; the server validates each on top of its chain.
       3. It requests URLs for the files, and uploads these, in as many rounds as needed; linked objects come last. The
-      server
-         requests the progress from time to time.
+         server requests the progress from time to time.
       4. The client declares that it is complete; the server checks that every file exists, stores the blocks and moves
-      its
-         head, if that has not moved in the meantime.
+         its head, if that has not moved in the meantime.
 
 The connection may break at any time: complete files are kept, and the head is unchanged.
 """
@@ -67,7 +65,7 @@ from odfpy.repository.smart_transfer.session import (
 from odfpy.repository.transfer.linked import NO_FILES, LinkedResult, WantedFiles
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
 
-_MAX_QUESTIONS: Final = 1_000
+_MAX_PINGS: Final = 1_000
 """Maximum number of progress requests in transit; a server that sends more violates the protocol."""
 
 
@@ -99,11 +97,11 @@ def push(
         ProtocolViolation, PeerFailed, PeerClosed: the server violates the protocol, or aborts.
     """
     head = blocks[-1].hash
-    spoken_of = objects_of_blocks(blocks)
+    objects = objects_of_blocks(blocks)
     interval = survey(source, blocks, records_of(blocks))
     # 1.
     yield from send(PushRequest(remote_head, interval.plan, force, visibility))
-    yield from _accepted(PushAccepted)
+    yield from _require_accepted(PushAccepted)
     # 2.
     text = encode(PushBlocks(pack((name, source.blocks.read(name)) for name in interval.names)))
     if len(text) > MAX_MESSAGE:
@@ -112,22 +110,25 @@ def push(
             hint="Push to a folder or a bucket instead.",
         )
     yield Send(text)
-    yield from _accepted(BlocksAccepted)
+    yield from _require_accepted(BlocksAccepted)
     # 3.
     uploaded: list[ObjectOfBlock] = []
-    rounds = list(rounds_of(spoken_of)) or [[]]
-    in_doubt = False
+    rounds = list(rounds_of(objects)) or [[]]
+    ping_in_transit = False
     takes_links = not files.choice.is_empty and TAKES_LINKS in (yield FetchCapabilities())
-    for at, some in enumerate(rounds):
-        uploads = yield from _where_to(some, is_truncated=takes_links or at + 1 < len(rounds))
-        in_doubt |= yield from _upload(uploads)
+    for number, objects_of_round in enumerate(rounds):
+        is_truncated = takes_links or number + 1 < len(rounds)
+        uploads = yield from _request_locations(objects_of_round, is_truncated=is_truncated)
+        ping_in_transit |= yield from _upload(uploads)
         uploaded += [upload.item for upload in uploads]
-    links, is_in_doubt = (yield from _upload_links(source, blocks, files)) if takes_links else (LinkedResult(), False)
-    in_doubt |= is_in_doubt
+    links = LinkedResult()
+    if takes_links:
+        links, ping_after_links = yield from _upload_links(source, blocks, files)
+        ping_in_transit |= ping_after_links
     signatures = yield from upload_signatures(source, blocks, is_head=is_head)
     # 4.
     yield from send(Complete())
-    yield from _confirmed(head, in_doubt=in_doubt)
+    yield from _await_confirmation(head, ping_in_transit=ping_in_transit)
     return TransferResult(
         outcome=TransferOutcome.UPDATED,
         old_head=remote_head,
@@ -168,17 +169,17 @@ def _upload_links(
 ) -> Conversation[tuple[LinkedResult, bool]]:
     """Upload linked objects; returns what was uploaded, and whether a progress request may still be in transit."""
     offered = OfferedLinks(source, blocks, files)
-    result, in_doubt = LinkedResult(), False
-    for some in (some for items in offered.portions() for some in rounds_of(items)):
-        uploads = yield from _where_to(some, is_truncated=True)
-        in_doubt |= yield from _upload(uploads)
+    result, ping_in_transit = LinkedResult(), False
+    for objects in (objects for items in offered.portions() for objects in rounds_of(items)):
+        uploads = yield from _request_locations(objects, is_truncated=True)
+        ping_in_transit |= yield from _upload(uploads)
         result += LinkedResult(len(uploads), sum(upload.item.size for upload in uploads))
-    yield from _where_to([], is_truncated=False)
-    in_doubt |= yield from _upload(())
-    return result + LinkedResult(elsewhere=offered.elsewhere), in_doubt
+    yield from _request_locations([], is_truncated=False)
+    ping_in_transit |= yield from _upload(())
+    return result + LinkedResult(elsewhere=offered.elsewhere), ping_in_transit
 
 
-def _accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
+def _require_accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
     _, error = yield from receive_result(type_)
     match error:
         case None:
@@ -198,19 +199,20 @@ def _accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
     raise refusal_error(error)
 
 
-def _where_to(objects: list[ObjectOfBlock], *, is_truncated: bool) -> Conversation[tuple[Located, ...]]:
+def _request_locations(objects: list[ObjectOfBlock], *, is_truncated: bool) -> Conversation[tuple[Located, ...]]:
+    """Offer objects; returns those that the server lacks, each with the URL to upload it to."""
     files = tuple(file_of(item) for item in objects)
     yield from send(PushObjects(files, is_truncated))
     # A progress request for the last round may have been in transit when the uploads were complete.
     reply, error = yield from receive_result(UploadsAccepted, past=encode(Ping()))
     if reply is None:
         raise refusal_error(error)
-    found = {strategy.object_file: strategy for strategy in reply.object_transfer_strategies}
-    if found.keys() != set(files) or len(reply.object_transfer_strategies) != len(files):
+    strategies = {strategy.object_file: strategy for strategy in reply.object_transfer_strategies}
+    if strategies.keys() != set(files) or len(reply.object_transfer_strategies) != len(files):
         raise ProtocolViolation("The server does not provide upload locations for the offered objects")
     located = []
     for item in objects:
-        strategy = found[file_of(item)]
+        strategy = strategies[file_of(item)]
         if strategy.push_strategy is PushStrategy.HTTP_UPLOAD:
             if strategy.upload_to is None:
                 raise ProtocolViolation(f"The server requests the object {item.name}, but provides no location")
@@ -232,19 +234,19 @@ def _upload(uploads: tuple[Located, ...]) -> Conversation[bool]:
         yield from send(Progress(Running(news.count)))
 
 
-def _confirmed(head: Multihash, *, in_doubt: bool) -> Conversation[None]:
+def _await_confirmation(head: Multihash, *, ping_in_transit: bool) -> Conversation[None]:
     """Wait until the push is committed.
 
     A confirmation looks the same as a progress request, some of which may have been in transit: then the server's head
     decides. While it is unchanged, the confirmation is still to come.
     """
     yield from receive(Confirmed)
-    if not in_doubt or (before := (yield FetchHead())) == head:
+    if not ping_in_transit or (before := (yield FetchHead())) == head:
         return
-    for _ in range(_MAX_QUESTIONS):
+    for _ in range(_MAX_PINGS):
         yield from receive(Confirmed)
-        if (found := (yield FetchHead())) == head:
+        if (now := (yield FetchHead())) == head:
             return
-        if found != before:
+        if now != before:
             break
-    raise RemoteHeadMoved(f"The server has confirmed the push of {head}, but its head is {head_text(found)}")
+    raise RemoteHeadMoved(f"The server has confirmed the push of {head}, but its head is {head_text(now)}")

@@ -131,11 +131,11 @@ class AcceptedLinks:
             missing.add_hashes(item.name for item in lacking(items, self.staged.data))
         if not len(missing):
             return 0
-        blocks, head = self.incoming.came, self.incoming.came_base.head
+        blocks, head = self.incoming.received, self.incoming.received_base.head
         before = [] if head is None else self.staged.chain.in_order(head)
         wanted = WantedFiles(may_lack=not has_all)
         return require_no_loss(missing, [*before, *blocks], self.staged, wanted, "What was pushed")
 
     def _portions(self, names: HashSet) -> Iterator[list[ObjectOfBlock]]:
-        slices = linked_slices(self.incoming.came, self.incoming.came_base)
+        slices = linked_slices(self.incoming.received, self.incoming.received_base)
         return linked_in(slices, self.staged, ALL, names)

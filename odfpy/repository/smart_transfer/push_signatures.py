@@ -57,24 +57,24 @@ def upload_signatures(
     data = side.read(HEAD_PATH, MAX_SIZE)
     assert data is not None  # noqa: S101 - signed entries have data
     dataset_id = decode(data, HEAD_SIGNATURES, side.describe(HEAD_PATH)).dataset_id
-    found = read_all_signatures(side, dataset_id, blocks)
+    signatures = read_all_signatures(side, dataset_id, blocks)
     signed: dict[str, SignedBlock | None] = {
-        path_of(hashed.hash): one for hashed, one in zip(blocks, found, strict=True)
+        path_of(hashed.hash): one for hashed, one in zip(blocks, signatures, strict=True)
     }
     if is_head:
         signed[HEAD_PATH] = read_head_signatures(side, dataset_id, blocks[-1])
     files = [SideFile(path, text.decode()) for path, text in files_of(side, dataset_id, signed).items()]
     for start in range(0, len(files), MAX_FILES):
         yield from send(PushSignatures(tuple(files[start : start + MAX_FILES])))
-    return SignatureReport.of(found)
+    return SignatureReport.of(signatures)
 
 
 # --- The server ---
 
 
-def take_signatures(
+def receive_signatures(
     incoming: Incoming,
-    here: Sequence[HashedBlock],
+    existing: Sequence[HashedBlock],
     target: DatasetLayout,
     known: KnownRevocations,
     clock: Timestamp | None,
@@ -83,7 +83,7 @@ def take_signatures(
 
     Args:
         incoming: the pushed blocks.
-        here: existing blocks.
+        existing: existing blocks.
         target: the dataset, or the staging folder of a new one.
         known: keys that are known to be revoked or expired.
         clock: current time; blocks must not be far ahead of it; None for no check.
@@ -93,13 +93,13 @@ def take_signatures(
         RevokedKey: something is signed with a revoked or expired key.
         ProtocolViolation: too many files, or an unexpected message.
     """
-    chain = (*here[: len(here) - len(incoming.dropped)], *(block.hashed for block in incoming.blocks))
+    chain = (*existing[: len(existing) - len(incoming.dropped)], *(block.hashed for block in incoming.blocks))
     new = {path_of(one.hash): one for one in chain}
     newest = chain[-1] if chain else None
     if newest is not None and not isinstance(target.refs, ReferenceView):
         new[HEAD_PATH] = newest
     numbers = {one.block.sequence_number: one.hash for one in chain}
-    given = IncomingSignatures(incoming.state.dataset_id, known, clock or Timestamp.now(), numbers.get)
+    signatures = IncomingSignatures(incoming.state.dataset_id, known, clock or Timestamp.now(), numbers.get)
     count = 0
     while (files := _signatures_in((yield from receive_text()))) is not None:
         count += len(files)
@@ -108,13 +108,13 @@ def take_signatures(
         for file in files:
             key, hashed = key_of(file.path), new.get(file.path)
             if key is not None:
-                given.take_statements(file.path, file.text.encode("utf-8", "replace"), key)
+                signatures.take_statements(file.path, file.text.encode("utf-8", "replace"), key)
             elif hashed is not None:
-                given.take(file.path, file.text.encode("utf-8", "replace"), hashed)
+                signatures.take(file.path, file.text.encode("utf-8", "replace"), hashed)
             else:
                 raise MalformedSignature(f"{file.path[:200]!r} is not a place for signatures of this push")
-    given.require(target.side, newest.hash if newest is not None else None)
-    return given
+    signatures.require(target.side, newest.hash if newest is not None else None)
+    return signatures
 
 
 def _signatures_in(text: str) -> tuple[SideFile, ...] | None:

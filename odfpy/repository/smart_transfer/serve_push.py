@@ -18,8 +18,8 @@ from odfpy.repository.smart_transfer.archive import ArchiveLimits
 from odfpy.repository.smart_transfer.incoming import (
     MAX_OBJECT_SIZE,
     Incoming,
+    attach_blocks,
     commit,
-    place,
     read_blocks,
     require_files,
 )
@@ -50,7 +50,7 @@ from odfpy.repository.smart_transfer.messages import (
 )
 from odfpy.repository.smart_transfer.pull import MAX_OBJECTS_ASKED, file_of
 from odfpy.repository.smart_transfer.push_links import AcceptedLinks
-from odfpy.repository.smart_transfer.push_signatures import take_signatures
+from odfpy.repository.smart_transfer.push_signatures import receive_signatures
 from odfpy.repository.smart_transfer.session import (
     Conversation,
     PeerClosed,
@@ -153,10 +153,10 @@ def serve_push(
         blocks = (yield from receive(PushBlocks)).new_blocks
         if blocks.num_blocks != request.transfer_plan.num_blocks:
             raise ProtocolViolation(f"{blocks.num_blocks} blocks, {request.transfer_plan.num_blocks} were announced")
-        here = layout.chain.in_order(head) if layout and head else []
+        existing = layout.chain.in_order(head) if layout and head else []
         force = may_force and request.force_update_if_diverged
-        incoming = place(
-            read_blocks(blocks, limits or ArchiveLimits()), here, force=force, max_object_size=max_object_size
+        incoming = attach_blocks(
+            read_blocks(blocks, limits or ArchiveLimits()), existing, force=force, max_object_size=max_object_size
         )
         if not (force and may_bring_future):
             require_past(incoming.state.system_time, incoming.base.system_time, clock, "The push")
@@ -167,10 +167,10 @@ def serve_push(
             staged = layout or target.stage(dataset_id)
             phase = PushPhase.OBJECTS_REQUEST
             links = AcceptedLinks(incoming, staged)
-            while (yield from _take_objects(incoming, staged, target, links, max_object_size)):
+            while (yield from _receive_objects(incoming, staged, target, links, max_object_size)):
                 pass
             phase = PushPhase.COMPLETE_REQUEST
-            given = yield from take_signatures(incoming, here, staged, revoked or KnownRevocations(), clock)
+            signatures = yield from receive_signatures(incoming, existing, staged, revoked or KnownRevocations(), clock)
             # Locked only for the commit: uploads may take hours. If another process has committed in the meantime, the
             # swap of the head fails.
             with target.writing(dataset_id):
@@ -178,27 +178,27 @@ def serve_push(
                 lacking = links.lacking(has_all=has_all_files)
                 if lacking:
                     target.note_lacking(dataset_id)
-                _commit(incoming, target, staged, head, request.visibility_for_created_dataset, given)
+                _commit(incoming, target, staged, head, request.visibility_for_created_dataset, signatures)
         yield from send(Confirmed())
     except (PeerClosed, Refusal):
         raise
     except ForeignDataset as error:
         raise Refusal(SeedBlockOverwriteRestricted()) from error
     except OdfError as error:
-        raise Refusal(Internal(phase, _public(error, may_force=may_force))) from error
+        raise Refusal(Internal(phase, _public_message(error, may_force=may_force))) from error
 
 
-def _take_objects(
+def _receive_objects(
     incoming: Incoming, staged: DatasetLayout, target: PushTarget, links: AcceptedLinks, max_size: int
 ) -> Conversation[bool]:
     """Run one round of uploads; returns whether there is another."""
     request = yield from receive(PushObjects)
     if len(request.object_files) > MAX_OBJECTS_ASKED:
         raise ProtocolViolation(f"More than {MAX_OBJECTS_ASKED} objects at once")
-    known = {file_of(item): item for item in incoming.objects}
+    objects = {file_of(item): item for item in incoming.objects}
     strategies = []
     for file in request.object_files:
-        item = known.get(file) or links.find(file, max_size)
+        item = objects.get(file) or links.find(file, max_size)
         if item is None:
             raise ProtocolViolation(f"No block has {file.physical_hash}, and no row links to it")
         if item.is_in(staged):
@@ -207,18 +207,18 @@ def _take_objects(
             url = target.locate(incoming.state.dataset_id, file)
             strategies.append(Upload(file, PushStrategy.HTTP_UPLOAD, url))
     yield Send(encode_ok(UploadsAccepted(tuple(strategies))))
-    silent = 0
+    unanswered = 0
     while True:
         text = yield Receive(within=PING_EVERY)
         if text is None:
-            silent += 1
-            if silent > _MAX_SILENT_PINGS:
+            unanswered += 1
+            if unanswered > _MAX_SILENT_PINGS:
                 raise ConnectionLost("The client does not report its progress")
             yield from send(Ping())
         elif isinstance(decode(Progress, text).details, AllUploaded):
             return request.is_truncated
         else:
-            silent = 0
+            unanswered = 0
 
 
 def _commit(
@@ -227,21 +227,35 @@ def _commit(
     staged: DatasetLayout,
     head: Multihash | None,
     visibility: Visibility,
-    given: IncomingSignatures,
+    signatures: IncomingSignatures,
 ) -> None:
+    """Store blocks and signatures, and move the head from the one that the push began with.
+
+    Args:
+        incoming: the pushed blocks.
+        target: the target of the push.
+        staged: the dataset, or the staging folder of a new one.
+        head: the head when the push began, None for a new dataset.
+        visibility: visibility of a new dataset.
+        signatures: the pushed signatures.
+
+    Raises:
+        ConcurrentUpdate: another process has moved the head in the meantime.
+        TransferError: the dataset has been deleted.
+    """
     now = target.existing()
     if now is not None:
         # If the dataset was new, and was created by another push in the meantime, the swap of the head fails here.
-        commit(incoming, now, head, before=given.store)
+        commit(incoming, now, head, before=signatures.store)
     elif head is not None:
         raise TransferError("The dataset has been deleted")
     else:
-        left = staged.refs.get(HEAD)  # left by a push that was interrupted at the last moment
-        commit(incoming, staged, left, before=given.store)
+        staged_head = staged.refs.get(HEAD)  # left by a push that was interrupted at the last moment
+        commit(incoming, staged, staged_head, before=signatures.store)
         target.publish(staged, incoming.state.dataset_id, visibility)
 
 
-def _public(error: OdfError, *, may_force: bool) -> str:
+def _public_message(error: OdfError, *, may_force: bool) -> str:
     """Return what a client may know of an error: what is wrong with its data, but no paths of the server.
 
     A close frame only has room for a short text.

@@ -101,9 +101,9 @@ def run_conversation(
         name = HEAD if reference is None else reference.reference
         where = path if reference is None else f"{path}?reference={name}"
         connection, space = _connected(base, where, headers or {}, ends)
-        talk = _Connection(connection, space, base, name, here, progress or (lambda _done, _total: None))
-        result = talk.run(conversation)
-        talk.close(NORMAL)
+        connected = _Connection(connection, space, base, name, here, progress or (lambda _done, _total: None))
+        result = connected.run(conversation)
+        connected.close(NORMAL)
         return result
 
 
@@ -112,20 +112,26 @@ def run_conversation(
 
 @dataclass(frozen=True, slots=True)
 class _Message:
+    """A message of the server."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Broken:
+class _ConnectionFailed:
+    """The connection is closed, or has broken."""
+
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _UploadsEnded:
+    """The uploads are complete, or have failed."""
+
     error: Exception | None
 
 
-_News: TypeAlias = _Message | _Broken | _Given
+_Event: TypeAlias = _Message | _ConnectionFailed | _UploadsEnded
 
 
 class _Connection:
@@ -140,19 +146,19 @@ class _Connection:
         space: AddressSpace,
         base: str,
         reference: str,
-        here: DatasetLayout,
+        local: DatasetLayout,
         progress: BytesProgress,
     ) -> None:
         self._socket = socket
         self._base = base
         self._reference = reference
-        self._here = here
+        self._local = local
         self._progress = progress
         # URLs from the server must not lead closer to this machine than the server itself is.
         self._client = HttpClient(TransferError, interrupted=TransferInterrupted, nearest=space)
         self._moved = 0
         self._uploading: _UploadThread | None = None
-        self._news: queue.SimpleQueue[_News] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         self._is_reading = False
 
     def run(self, conversation: Conversation[R]) -> R:
@@ -187,27 +193,27 @@ class _Connection:
             case Receive(within):
                 return self._receive(within)
             case Fetch(files):
-                self._copy(self._elsewhere(files, Downloads), self._here, files)
+                self._copy(self._layout_of_located(files, Downloads), self._local, files)
             case FetchLinked(items, urls):
                 return self._fetch_linked(items, urls)
             case StartUploads(files):
                 self._uploading = _UploadThread(
-                    self._elsewhere(files, Uploads), files, self._copy, self._here, self._news
+                    self._layout_of_located(files, Uploads), files, self._copy, self._local, self._events
                 )
             case ReceiveWhileUploading():
                 return self._receive_while_uploading()
             case TakeSignatures(blocks, dataset_id, required, head):
-                return collect_signatures(http_dataset(self._base), blocks, dataset_id, required, self._here, head)
+                return collect_signatures(http_dataset(self._base), blocks, dataset_id, required, self._local, head)
             case FetchHead():
                 return http_dataset(self._base).refs.get(self._reference)
             case FetchCapabilities():
-                return self._takes()
+                return self._capabilities()
         return None
 
-    def _takes(self) -> frozenset[str]:
+    def _capabilities(self) -> frozenset[str]:
         answer = self._socket.response
-        said = answer.headers.get(TAKES_HEADER, "") if answer is not None else ""
-        return frozenset(word.strip() for word in said.split(","))
+        header = answer.headers.get(TAKES_HEADER, "") if answer is not None else ""
+        return frozenset(name.strip() for name in header.split(","))
 
     def _fetch_linked(
         self, items: tuple[ObjectOfBlock, ...], urls: Mapping[Multihash, TransferUrl] | None
@@ -217,19 +223,21 @@ class _Connection:
             source = Downloads([Located(item, urls[item.name]) for item in items], self._base, self._client)
         before, total = self._moved, sum(max(0, item.size) for item in items)
         monitor = StreamMonitor(total, lambda done, total: self._progress(before + done, before + total))
-        copying = LinkedCopy(self._here.data, monitor)
+        copying = LinkedCopy(self._local.data, monitor)
         copying.copy(list(items), source)
         self._moved = before + monitor.done
         return FetchedLinks(copying.result, copying.missing)
 
-    def _elsewhere(self, files: tuple[Located, ...], store: type[LocatedObjects]) -> DatasetLayout:
-        def of_kind(kind: ObjectKind) -> LocatedObjects:
-            made = store([located for located in files if located.item.kind is kind], self._base, self._client)
-            if isinstance(made, Uploads):
-                made.goes_on = TAKES_LINKS in self._takes()
-            return made
+    def _layout_of_located(self, files: tuple[Located, ...], store: type[LocatedObjects]) -> DatasetLayout:
+        """Return a layout whose files are at the locations that the server provides."""
 
-        return replace(self._here, data=of_kind(ObjectKind.DATA_SLICE), checkpoints=of_kind(ObjectKind.CHECKPOINT))
+        def of_kind(kind: ObjectKind) -> LocatedObjects:
+            objects = store([located for located in files if located.item.kind is kind], self._base, self._client)
+            if isinstance(objects, Uploads):
+                objects.goes_on = TAKES_LINKS in self._capabilities()
+            return objects
+
+        return replace(self._local, data=of_kind(ObjectKind.DATA_SLICE), checkpoints=of_kind(ObjectKind.CHECKPOINT))
 
     def _copy(self, source: DatasetLayout, target: DatasetLayout, files: tuple[Located, ...]) -> None:
         before = self._moved
@@ -246,32 +254,32 @@ class _Connection:
 
     def _receive(self, within: float | None) -> str | None:
         try:
-            news = self._next(PATIENCE if within is None else within)
+            event = self._next(PATIENCE if within is None else within)
         except queue.Empty:
             if within is not None:
                 return None
             where = without_user(self._base)
             raise ConnectionLost(f"{where} has not answered for {PATIENCE:.0f} seconds") from None
-        assert isinstance(news, _Message)  # noqa: S101 - no uploads are running
-        return news.text
+        assert isinstance(event, _Message)  # noqa: S101 - no uploads are running
+        return event.text
 
     def _receive_while_uploading(self) -> UploadProgress:
         assert self._uploading  # noqa: S101 - the conversation has started uploads
-        news = self._next(None)
-        text = news.text if isinstance(news, _Message) else None
+        event = self._next(None)
+        text = event.text if isinstance(event, _Message) else None
         return UploadProgress(text, self._uploading.count, self._uploading.seconds)
 
-    def _next(self, within: float | None) -> _News:
+    def _next(self, within: float | None) -> _Event:
         if not self._is_reading:
             self._is_reading = True
             threading.Thread(target=self._read, name="odf-smart-transfer", daemon=True).start()
-        news = self._news.get(timeout=within)
-        if not isinstance(news, _Given):
+        event = self._events.get(timeout=within)
+        if not isinstance(event, _UploadsEnded):
             self._is_reading = False
-        if isinstance(news, _Message) or (isinstance(news, _Given) and news.error is None):
-            return news
-        assert news.error is not None  # noqa: S101 - the only remaining case
-        raise news.error
+        if isinstance(event, _Message) or (isinstance(event, _UploadsEnded) and event.error is None):
+            return event
+        assert event.error is not None  # noqa: S101 - the only remaining case
+        raise event.error
 
     def _read(self) -> None:
         from websockets.exceptions import ConnectionClosed
@@ -279,12 +287,12 @@ class _Connection:
         try:
             message = self._socket.recv()
         except ConnectionClosed as closed:
-            self._news.put(_Broken(_closed(closed)))
+            self._events.put(_ConnectionFailed(_closed(closed)))
         except Exception as error:  # noqa: BLE001 - reported to the waiting caller
-            self._news.put(_Broken(ConnectionLost(f"The connection broke: {error}")))
+            self._events.put(_ConnectionFailed(ConnectionLost(f"The connection broke: {error}")))
         else:
             text = _Message(message) if isinstance(message, str) else None
-            self._news.put(text or _Broken(ProtocolViolation("A message is not text")))
+            self._events.put(text or _ConnectionFailed(ProtocolViolation("A message is not text")))
 
 
 class _UploadThread:
@@ -296,7 +304,7 @@ class _UploadThread:
         files: tuple[Located, ...],
         copy: Callable[[DatasetLayout, DatasetLayout, tuple[Located, ...]], None],
         source: DatasetLayout,
-        news: queue.SimpleQueue[_News],
+        events: queue.SimpleQueue[_Event],
     ) -> None:
         self._target = target
         self._begin = time.monotonic()
@@ -305,9 +313,9 @@ class _UploadThread:
             try:
                 copy(source, target, files)
             except Exception as error:  # noqa: BLE001 - reported to the waiting caller
-                news.put(_Given(error))
+                events.put(_UploadsEnded(error))
             else:
-                news.put(_Given(None))
+                events.put(_UploadsEnded(None))
 
         self._thread = threading.Thread(target=run, name="odf-uploads", daemon=True)
         self._thread.start()

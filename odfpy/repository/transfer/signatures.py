@@ -99,27 +99,29 @@ def collect_signatures(
         return replace(collect_signatures(source, [head], dataset_id, required, target), report=SignatureReport())
     side = source.side if source.side is not None and has_signatures(source.side) else None
     newest = blocks[-1]
-    found: list[SignedBlock | None] = [None for _ in blocks[:-1]]
+    signatures: list[SignedBlock | None] = [None for _ in blocks[:-1]]
     if side is not None:
-        found = read_all_signatures(side, dataset_id, blocks[:-1])
-    found.append(read_signatures(side, dataset_id, newest))
-    keys = list(dict.fromkeys(signer for signed in reversed(found) if signed is not None for signer in signed.signers))
-    said = honoured_in(side, dataset_id, _keys_to_ask(side, keys)) if side is not None else ()
-    _tell(required, said)
-    revoked = _revoked(blocks, dataset_id, said, keys, required, target)
-    counting: list[SignedBlock | None] = []
-    for hashed, signed in zip(blocks, found, strict=True):
+        signatures = read_all_signatures(side, dataset_id, blocks[:-1])
+    signatures.append(read_signatures(side, dataset_id, newest))
+    keys = list(
+        dict.fromkeys(signer for signed in reversed(signatures) if signed is not None for signer in signed.signers)
+    )
+    statements = honoured_in(side, dataset_id, _keys_to_ask(side, keys)) if side is not None else ()
+    _learn_revocations(required, statements)
+    revoked = _revoked(blocks, dataset_id, statements, keys, required, target)
+    counted: list[SignedBlock | None] = []
+    for hashed, signed in zip(blocks, signatures, strict=True):
         if signed is not None and side is not None:
             revoked.require(signed, hashed, side.describe(path_of(hashed.hash)))
-        counting.append(None if signed is None else revoked.counting(signed, hashed))
+        counted.append(None if signed is None else revoked.counting(signed, hashed))
     if required is not None:
-        required.check(newest, found[-1], revoked, source.refs.describe(HEAD))
+        required.check(newest, signatures[-1], revoked, source.refs.describe(HEAD))
     if side is None:
         return CollectedSignatures(SignatureReport(unsigned=len(blocks)))
     return CollectedSignatures(
-        SignatureReport.of(counting),
-        said,
-        tuple(one for one in found if one is not None),
+        SignatureReport.of(counted),
+        statements,
+        tuple(signed_block for signed_block in signatures if signed_block is not None),
         read_head_signatures(side, dataset_id, newest),
     )
 
@@ -127,17 +129,24 @@ def collect_signatures(
 def _revoked(
     blocks: Sequence[HashedBlock],
     dataset_id: DatasetId,
-    said: tuple[KeyRevocation, ...],
+    source_statements: tuple[KeyRevocation, ...],
     keys: Sequence[ActorId],
     required: RequiredSigners | None,
     target: DatasetLayout | None,
 ) -> RevokedKeys:
-    known = required.revoked.get(dataset_id) if required is not None else ()
-    there = honoured_in(target.side, dataset_id, _keys_to_ask(target.side, keys)) if target is not None else ()
+    known_statements = required.revoked.get(dataset_id) if required is not None else ()
+    target_statements = (
+        honoured_in(target.side, dataset_id, _keys_to_ask(target.side, keys)) if target is not None else ()
+    )
     before = blocks[0].block.prev_block_hash
     older = target.chain.iter_blocks(before) if target is not None and before is not None else ()
     vouching = {ActorId.owner_of(dataset_id), *(required.keys if required is not None and required.names else ())}
-    return RevokedKeys(dataset_id, (*said, *there, *known), walk_back(blocks, older), frozenset(vouching))
+    return RevokedKeys(
+        dataset_id,
+        (*source_statements, *target_statements, *known_statements),
+        walk_back(blocks, older),
+        frozenset(vouching),
+    )
 
 
 def carry_revocations(
@@ -153,20 +162,20 @@ def carry_revocations(
         head: the head of both.
         required: records which keys are revoked or expired.
     """
-    said: tuple[KeyRevocation, ...] = ()
-    here = next((layout.side for layout in (target, source) if isinstance(layout.side, LocalSideFiles)), None)
+    statements: tuple[KeyRevocation, ...] = ()
+    local_side = next((layout.side for layout in (target, source) if isinstance(layout.side, LocalSideFiles)), None)
     with suppress(OdfError):
-        data = None if here is None else here.read(path_of(head), MAX_SIZE)
+        data = None if local_side is None else local_side.read(path_of(head), MAX_SIZE)
         signed = None if data is None else decode(data, BLOCK_SIGNATURES, path_of(head))
         if signed is not None and source.side is not None and target.side is not None:
-            said = honoured_in(source.side, signed.dataset_id, _keys_to_ask(source.side, signed.signers))
-            revocations.add(target.side, said)
-    _tell(required, said)
+            statements = honoured_in(source.side, signed.dataset_id, _keys_to_ask(source.side, signed.signers))
+            revocations.add(target.side, statements)
+    _learn_revocations(required, statements)
 
 
-def _tell(required: RequiredSigners | None, said: tuple[KeyRevocation, ...]) -> None:
-    if required is not None and said:
-        required.learn(said)
+def _learn_revocations(required: RequiredSigners | None, statements: tuple[KeyRevocation, ...]) -> None:
+    if required is not None and statements:
+        required.learn(statements)
 
 
 def _keys_to_ask(side: SideFiles | None, signers: Sequence[ActorId]) -> list[ActorId]:

@@ -140,35 +140,37 @@ def transfer(
             links=copy_missing_linked_objects(source, target, source_head, options.files, progress),
         )
     # 2.
-    found = compare_chains(source, source_head, target, target_head)
+    divergence = compare_chains(source, source_head, target, target_head)
     # 3.
-    decided = resolve_divergence(found, source, source_head, target, target_head, options)
+    decided = resolve_divergence(divergence, source, source_head, target, target_head, options)
     if decided is not None:  # the target has more blocks, but may lack files of the common ones
         return replace(decided, links=copy_missing_linked_objects(source, target, source_head, options.files, progress))
     # 4.
-    # Both have the ancestor: in a bucket, each of its blocks would cost a request.
-    near = target if isinstance(target.blocks, LocalObjectStore) else source
-    base = near.chain.state(found.ancestor) if found.ancestor else ChainState()
-    state = validate((block.hashed for block in found.source), base)
+    # Both have the ancestor: read from a bucket, each of its blocks would cost a request.
+    nearer = target if isinstance(target.blocks, LocalObjectStore) else source
+    base = nearer.chain.state(divergence.ancestor) if divergence.ancestor else ChainState()
+    state = validate((block.hashed for block in divergence.source), base)
     if options.expected_id not in (None, state.dataset_id):
         raise ForeignDataset(
             f"{source.refs.describe(HEAD)}: the dataset is {state.dataset_id}, not {options.expected_id}"
         )
     require_past(state.system_time, base.system_time, options.clock, source.refs.describe(HEAD))
-    new = [block.hashed for block in found.source]
-    head = new[-1] if new else near.chain.block(source_head)
+    new = [block.hashed for block in divergence.source]
+    head = new[-1] if new else nearer.chain.block(source_head)
     signatures = collect_signatures(source, new, state.dataset_id, options.required, target, head)
     # 5.
-    told = progress or (lambda _done, _total: None)
-    objects = objects_of_blocks(block.hashed for block in found.source)
+    report = progress or (lambda _done, _total: None)
+    objects = objects_of_blocks(block.hashed for block in divergence.source)
     missing = missing_objects(objects, target)
-    copy_objects(source, target, missing, told)
+    copy_objects(source, target, missing, report)
     if not is_ours:
-        check_slices((block.hashed for block in found.source), base, target, {item.name for item in missing})
+        check_slices((block.hashed for block in divergence.source), base, target, {item.name for item in missing})
     # 6.
-    links = copy_linked(source, target, new, partial(_blocks_until, target, found.ancestor), base, options.files, told)
+    links = copy_linked(
+        source, target, new, partial(_blocks_until, target, divergence.ancestor), base, options.files, report
+    )
     # 7.
-    copy_blocks(found.source, target)
+    copy_blocks(divergence.source, target)
     signatures.store(target)
     # 8.
     target.refs.compare_and_swap(HEAD, target_head, source_head)
@@ -176,12 +178,12 @@ def transfer(
         outcome=TransferOutcome.UPDATED,
         old_head=target_head,
         new_head=source_head,
-        num_blocks=len(found.source),
+        num_blocks=len(divergence.source),
         num_records=state.num_records - base.num_records,
         num_objects=len(missing),
         num_bytes=sum(item.size for item in missing),
-        num_dropped=len(found.target),
-        num_dropped_records=records_of(block.hashed for block in found.target),
+        num_dropped=len(divergence.target),
+        num_dropped_records=records_of(block.hashed for block in divergence.target),
         state=state,
         signatures=signatures.report,
         links=links,
@@ -240,7 +242,7 @@ def head_of_source(source: DatasetLayout) -> Multihash:
 
 
 def resolve_divergence(
-    found: Divergence,
+    divergence: Divergence,
     source: DatasetLayout,
     source_head: Multihash,
     target: DatasetLayout,
@@ -250,7 +252,7 @@ def resolve_divergence(
     """Decide what to do about two different chains: a result if there is nothing to transfer, else None.
 
     Args:
-        found: common ancestor and divergence of the chains.
+        divergence: common ancestor and divergence of the chains.
         source: the dataset to copy from.
         source_head: its head.
         target: the dataset to copy to.
@@ -262,22 +264,22 @@ def resolve_divergence(
     """
     if target_head is None:
         return None
-    _require_same_dataset(found, source, target)
+    _require_same_dataset(divergence, source, target)
     if options.force:
         return None
-    _require_what_was_there(found, source, source_head, options.seen)
-    if not found.source:
-        return _target_ahead(target_head, source_head, found)
-    if found.target:
-        raise _diverged(source, source_head, target, target_head, found)
+    _require_what_was_there(divergence, source, source_head, options.seen)
+    if not divergence.source:
+        return _target_ahead(target_head, source_head, divergence)
+    if divergence.target:
+        raise _diverged(source, source_head, target, target_head, divergence)
     return None
 
 
-def _require_same_dataset(found: Divergence, source: DatasetLayout, target: DatasetLayout) -> None:
-    if found.ancestor is not None:
+def _require_same_dataset(divergence: Divergence, source: DatasetLayout, target: DatasetLayout) -> None:
+    if divergence.ancestor is not None:
         return
-    theirs = validate([found.source[0].hashed]).dataset_id
-    ours = validate([found.target[0].hashed]).dataset_id
+    theirs = validate([divergence.source[0].hashed]).dataset_id
+    ours = validate([divergence.target[0].hashed]).dataset_id
     if theirs != ours:
         here = target.refs.describe(HEAD)
         raise ForeignDataset(
@@ -287,11 +289,11 @@ def _require_same_dataset(found: Divergence, source: DatasetLayout, target: Data
 
 
 def _require_what_was_there(
-    found: Divergence, source: DatasetLayout, source_head: Multihash, seen: Multihash | None
+    divergence: Divergence, source: DatasetLayout, source_head: Multihash, seen: Multihash | None
 ) -> None:
-    gone = next((block for block in found.target if block.hashed.hash == seen), None)
+    gone = next((block for block in divergence.target if block.hashed.hash == seen), None)
     if gone is not None:
-        lost, dropped = gone.number - found.ancestor_number, count_of(len(found.target), "block")
+        lost, dropped = gone.number - divergence.ancestor_number, count_of(len(divergence.target), "block")
         raise HistoryRewritten(
             f"{source.refs.describe(HEAD)} was at block {gone.number} ({seen}) at the last check, and is now at"
             f" {source_head}: {count_of(lost, 'block')} that {'was' if lost == 1 else 'were'} there"
@@ -300,12 +302,12 @@ def _require_what_was_there(
         )
 
 
-def _target_ahead(head: Multihash, source_head: Multihash, found: Divergence) -> TransferResult:
+def _target_ahead(head: Multihash, source_head: Multihash, divergence: Divergence) -> TransferResult:
     return TransferResult(
         outcome=TransferOutcome.TARGET_AHEAD,
         old_head=head,
         new_head=head,
-        num_ahead=len(found.target),
+        num_ahead=len(divergence.target),
         behind=source_head,
     )
 
@@ -315,12 +317,16 @@ def _diverged(
     source_head: Multihash,
     target: DatasetLayout,
     target_head: Multihash,
-    found: Divergence,
+    divergence: Divergence,
 ) -> DatasetsDiverged:
-    since = f"after block {found.ancestor_number} ({found.ancestor})" if found.ancestor else "from the first block on"
+    since = (
+        f"after block {divergence.ancestor_number} ({divergence.ancestor})"
+        if divergence.ancestor
+        else "from the first block on"
+    )
     return DatasetsDiverged(
         f"The two copies have diverged {since}: {source.refs.describe(HEAD)} continues with"
-        f" {count_of(len(found.source), 'block')} (to {source_head}), {target.refs.describe(HEAD)} with"
-        f" {count_of(len(found.target), 'block')} (to {target_head})",
-        hint=f"--force replaces the second by the first, and drops {count_of(len(found.target), 'block')} there.",
+        f" {count_of(len(divergence.source), 'block')} (to {source_head}), {target.refs.describe(HEAD)} with"
+        f" {count_of(len(divergence.target), 'block')} (to {target_head})",
+        hint=f"--force replaces the second by the first, and drops {count_of(len(divergence.target), 'block')} there.",
     )

@@ -17,7 +17,7 @@ _ASK = "Ask the publisher of the dataset for the reason; nothing of it was copie
 
 
 def check_slices(
-    blocks: Iterable[HashedBlock], base: ChainState, layout: DatasetLayout, came: Collection[Multihash] = ()
+    blocks: Iterable[HashedBlock], base: ChainState, layout: DatasetLayout, received: Collection[Multihash] = ()
 ) -> None:
     """Check the footers of the slices of some blocks, where they are on this machine.
 
@@ -27,7 +27,7 @@ def check_slices(
         blocks: consecutive blocks, oldest first.
         base: state of the chain before the first of them.
         layout: the dataset that has their files.
-        came: newly received files; rejected ones are removed.
+        received: newly received files; rejected ones are removed.
 
     Raises:
         IntegrityError: a footer contradicts its block, or is invalid; the message names block and file.
@@ -53,7 +53,7 @@ def check_slices(
         return
     at, problem = found[0], error_of(found[1])
     item = slices[at][0]
-    if item.data.physical_hash in came:
+    if item.data.physical_hash in received:
         layout.data.delete(item.data.physical_hash)
     where = f"Block {item.block.block.sequence_number} ({item.block.hash})"
     hint = _ASK if isinstance(problem, IntegrityError) else problem.hint

@@ -84,7 +84,7 @@ _UPLOADED: dict[int | str, dict[str, Any]] = {
 def missing(request: Request, served: WritableArchive, wanted: ObjectsModel) -> Response:
     """Return which of some files the archive lacks; needs the scope write."""
     names = {text: _name(text) for text in wanted.objects}
-    lacking = [text for text, name in names.items() if not _whole(served, name).is_complete]
+    lacking = [text for text, name in names.items() if not _progress(served, name).is_complete]
     return reply(request, {"missing": lacking})
 
 
@@ -100,7 +100,7 @@ def missing(request: Request, served: WritableArchive, wanted: ObjectsModel) -> 
 def progress(served: WritableArchive, hash: _Hash) -> Response:  # noqa: A002 - the specification's term
     """Return how much of a file was received; needs the scope write."""
     limit = {LIMIT: f"max-size={served.uploads.most}", "Cache-Control": "no-store"}
-    return Response(status_code=_OK, headers={**_told(_whole(served, _name(hash))), **limit})
+    return Response(status_code=_OK, headers={**_upload_headers(_progress(served, _name(hash))), **limit})
 
 
 @router.patch(
@@ -126,7 +126,7 @@ async def append(
     """
     if upload_complete not in ("?0", "?1"):
         raise bad_request("InvalidUpload", f"{COMPLETE} is ?0 or ?1")
-    return await _take_in(request, served, _name(hash), upload_offset, is_last=upload_complete == "?1")
+    return await _append(request, served, _name(hash), upload_offset, is_last=upload_complete == "?1")
 
 
 @router.put(
@@ -140,7 +140,7 @@ async def put(request: Request, served: WritableArchive, hash: _Hash) -> Respons
     """Upload a whole file; needs the scope write."""
     name = _name(hash)
     await _in_thread(request, lambda: served.uploads.drop_part(name))
-    return await _take_in(request, served, name, 0, is_last=True)
+    return await _append(request, served, name, 0, is_last=True)
 
 
 @router.post(
@@ -195,7 +195,7 @@ async def push(
 # --- Pieces ---
 
 
-async def _take_in(request: Request, served: ServedArchive, name: Multihash, offset: int, *, is_last: bool) -> Response:
+async def _append(request: Request, served: ServedArchive, name: Multihash, offset: int, *, is_last: bool) -> Response:
     announced = request.headers.get("Content-Length", "")
     if announced.isdecimal() and offset + int(announced[:20]) > served.uploads.most:
         raise refusal(413, "TooLarge", f"A file may have {served.uploads.most} bytes")
@@ -203,12 +203,12 @@ async def _take_in(request: Request, served: ServedArchive, name: Multihash, off
 
     def work() -> Progressed:
         if served.has(name):
-            return _whole(served, name)
+            return _progress(served, name)
         if announced.isdecimal():
             served.uploads.require_room(int(announced[:20]))
         return served.uploads.append(name, offset, body, is_last=is_last)
 
-    return Response(status_code=_NO_CONTENT, headers=_told(await _in_thread(request, work)))
+    return Response(status_code=_NO_CONTENT, headers=_upload_headers(await _in_thread(request, work)))
 
 
 async def _in_thread(request: Request, work: Callable[[], T]) -> T:
@@ -251,11 +251,11 @@ def _name(text: str) -> Multihash:
     return name
 
 
-def _whole(served: ServedArchive, name: Multihash) -> Progressed:
+def _progress(served: ServedArchive, name: Multihash) -> Progressed:
     """Return the state of a file, whether it is in a record already or still an upload."""
     size = served.size_of(name)
     return served.uploads.progress(name) if size is None else Progressed(size, is_complete=True)
 
 
-def _told(progressed: Progressed) -> dict[str, str]:
+def _upload_headers(progressed: Progressed) -> dict[str, str]:
     return {OFFSET: str(progressed.offset), COMPLETE: "?1" if progressed.is_complete else "?0"}

@@ -114,18 +114,18 @@ class Webhooks:
                 hint="Write the URL with user and query, as it was added.",
             )
         self._path(found[0].url).unlink(missing_ok=True)
-        self._told(found[0].url).unlink(missing_ok=True)
+        self._last_head_file(found[0].url).unlink(missing_ok=True)
 
     def last_told(self, webhook: Webhook) -> str | None:
         """Return the last delivered head, None if there was none."""
         try:
-            return read_regular(self._told(webhook.url)).decode("ascii").strip() or None
+            return read_regular(self._last_head_file(webhook.url)).decode("ascii").strip() or None
         except (OSError, UnicodeDecodeError):
             return None  # then it is delivered again
 
     def tell(self, webhook: Webhook, head: Multihash) -> None:
         """Remember that a head was delivered."""
-        replace_file(self._told(webhook.url), f"{head}\n".encode())
+        replace_file(self._last_head_file(webhook.url), f"{head}\n".encode())
 
     def _all(self) -> Iterator[Webhook]:
         for path in self._folder.glob("[!.]*.yaml"):
@@ -136,5 +136,5 @@ class Webhooks:
     def _path(self, url: str) -> Path:
         return self._folder / f"{hashlib.sha256(url.encode()).hexdigest()}.yaml"
 
-    def _told(self, url: str) -> Path:
+    def _last_head_file(self, url: str) -> Path:
         return self._path(url).with_suffix(".told")

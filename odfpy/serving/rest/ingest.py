@@ -176,12 +176,12 @@ async def ingest(
                 input_format=input_format,
             )
             given = Ingest(asked, its_digest, "the body")
-            return _respond(request, *_take_in(ingests, dataset, given, idempotency_key))
+            return _respond(request, *_ingest(ingests, dataset, given, idempotency_key))
 
         return await anyio.to_thread.run_sync(work, limiter=ingests.limiter)
 
 
-def _take_in(ingests: Ingests, dataset: StoredDataset, given: Ingest, key: str | None) -> tuple[Ingested, bool]:
+def _ingest(ingests: Ingests, dataset: StoredDataset, given: Ingest, key: str | None) -> tuple[Ingested, bool]:
     try:
         return ingests.take(dataset, given, key)
     except KeyUsedAlready as error:

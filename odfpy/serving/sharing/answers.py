@@ -170,8 +170,8 @@ class Page:
             SharingError: 400, the token belongs to another request.
         """
         use = use_of(question, "page", asked)
-        known = _opened(question, token, "page", use) or {"place": 0, "version": None}
-        return cls(most, known["place"], known["version"], use)
+        content = _opened(question, token, "page", use) or {"place": 0, "version": None}
+        return cls(most, content["place"], content["version"], use)
 
     def following(self, question: TableQuestion, place: int, version: TableVersion) -> str:
         """Return the token of the next page.
@@ -190,17 +190,17 @@ class Page:
 def _snapshot(question: TableQuestion, body: QueryBody, pinned: int | None) -> TableAnswer:
     page = Page.asked(question, body.maxFiles, body.pageToken, body.question())
     refreshing = use_of(question, "refresh")
-    refreshed = _opened(question, body.refreshToken, "refresh", refreshing)
+    refresh_content = _opened(question, body.refreshToken, "refresh", refreshing)
     if page.version is not None:
         pinned = page.version
-    elif refreshed is not None:
-        pinned = refreshed["version"]
-    found = (
+    elif refresh_content is not None:
+        pinned = refresh_content["version"]
+    version = (
         version_asked(question.table, body.version, body.timestamp)
         if pinned is None
         else question.table.version(pinned)
     )
-    columns = question.schema(found)
+    columns = question.schema(version)
     info = question.info(columns, is_snapshot=True)
     form = question.can.form(info.schema)
     has_vectors = form is ResponseFormat.DELTA and info.has_vectors
@@ -209,16 +209,16 @@ def _snapshot(question: TableQuestion, body: QueryBody, pinned: int | None) -> T
 
     def lines() -> Iterator[dict[str, Any]]:
         yield protocol(form, info)
-        yield metadata(form, info, found if with_version else None)
+        yield metadata(form, info, version if with_version else None)
         sent, rows, following = 0, 0, None
         # How many rows the client's conditions leave is unknown, also of those that are not understood here.
         most = None if body.has_hints else body.limitHint
-        files = islice(question.table.files(found), page.start, None if most != 0 else page.start)
+        files = islice(question.table.files(version), page.start, None if most != 0 else page.start)
         is_limited = most is not None or page.most is not None
         actions = question.actions(files, columns, hints, has_vectors=has_vectors, is_limited=is_limited)
         for place, action in enumerate(actions, page.start):
             if sent == page.most:
-                following = page.following(question, place, found)
+                following = page.following(question, place, version)
                 break
             if action is not None:
                 sent += 1
@@ -227,20 +227,20 @@ def _snapshot(question: TableQuestion, body: QueryBody, pinned: int | None) -> T
             if most is not None and rows >= most:
                 break
         wants_refresh = body.includeRefreshToken and page.version is None
-        refresh = question.state.seal.close({"version": found.number}, refreshing) if wants_refresh else None
+        refresh = question.state.seal.close({"version": version.number}, refreshing) if wants_refresh else None
         if question.can.wants_end or refresh is not None or following is not None:
             yield end_of_stream(refresh=refresh, page=following, expires=question.urls.expires)
 
-    return TableAnswer(question, found, form, lines)
+    return TableAnswer(question, version, form, lines)
 
 
-def _opened(question: TableQuestion, token: str | None, what: str, use: str) -> dict[str, Any] | None:
+def _opened(question: TableQuestion, token: str | None, kind: str, use: str) -> dict[str, Any] | None:
     if not token:
         return None
-    found = question.state.seal.open(token, use)
-    if not isinstance(found, dict):
-        raise SharingError(400, f"{what}Token was not issued by this server for this request")
-    return found
+    content = question.state.seal.open(token, use)
+    if not isinstance(content, dict):
+        raise SharingError(400, f"{kind}Token was not issued by this server for this request")
+    return content
 
 
 # --- Changes ---------------------------------------------------------------------------------------------------------
@@ -278,16 +278,16 @@ def feed(
     def lines() -> Iterator[dict[str, Any]]:
         yield protocol(form, info)
         yield metadata(form, info, start if with_metadata or not by_row else None)
-        known, sent, following = question.schema(start), 0, None
+        reported_schema, sent, following = question.schema(start), 0, None
         all_changes = question.table.changes(start, end) if by_row else whole_file_changes(question.table, start, end)
         for place, change in enumerate(all_changes):
-            changed = question.schema(change.file.version) if with_metadata else known
+            schema = question.schema(change.file.version) if with_metadata else reported_schema
             if sent == page.most:
                 following = page.following(question, place, end)
                 break
-            if changed != known and place >= page.start:
-                yield metadata(form, question.info(changed), change.file.version)
-            known = changed
+            if schema != reported_schema and place >= page.start:
+                yield metadata(form, question.info(schema), change.file.version)
+            reported_schema = schema
             action = (
                 question.action(change.file, columns, [], change if by_row else None) if place >= page.start else None
             )

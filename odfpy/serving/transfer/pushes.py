@@ -52,13 +52,13 @@ class SignedUrls:
 
     def to_get(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
         """Return the URL to download an object."""
-        expires = _soon()
+        expires = _expiry()
         kind, name = file.object_type, file.physical_hash
         return self._url(Grant("GET", self.place, dataset_id, kind, name, file.size, expires))
 
     def to_put(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
         """Return the URL to upload an object."""
-        expires = _soon()
+        expires = _expiry()
         kind, name = file.object_type, file.physical_hash
         return self._url(Grant("PUT", self.place, dataset_id, kind, name, file.size, expires))
 
@@ -68,7 +68,7 @@ class SignedUrls:
         return TransferUrl(f"{self.base}/{self.signer.path(grant)}", headers, expires_at)
 
 
-def _soon() -> int:
+def _expiry() -> int:
     return int(time.time()) + LIFETIME
 
 

@@ -65,9 +65,9 @@ class FileMaker:
             most: maximum bytes of the cache; a file in use may exceed it.
         """
         self._folder = folder
-        self._most = most
-        self._room = threading.BoundedSemaphore(processors())
-        self._unlooked = 0  # bytes that may be written before the folder is scanned again
+        self._max_bytes = most
+        self._writers = threading.BoundedSemaphore(processors())
+        self._bytes_until_scan = 0  # bytes that may be written before the folder is scanned again
 
     def served(
         self,
@@ -91,21 +91,21 @@ class FileMaker:
             OdfError: it cannot be read or written.
         """
         operations = change.operations if change is not None else None
-        has_few_dead = file.live is None or (has_vectors and np.mean(~file.live) <= MAX_SHARE)
-        if has_few_dead and operations is None and self._goes_as_it_is(file, schema, view):
+        has_few_superseded = file.live is None or (has_vectors and np.mean(~file.live) <= MAX_SHARE)
+        if has_few_superseded and operations is None and self._is_servable_unchanged(file, schema, view):
             vector = None if file.live is None else inline_vector(file.live)
             return ServedFile(_id(file.identity.encode()), file.size, file.path, vector)
         key = _key(file, schema, view, operations)
         path = self.path(key)
-        size = _used(path)
+        size = _size_and_touch(path)
         if size is None:
-            with self._alone(path):
-                size = _used(path)
+            with self._locked(path):
+                size = _size_and_touch(path)
                 if size is None:
-                    with self._room:
+                    with self._writers:
                         size = self._make(path, file, schema, view, operations)
-                    self._unlooked -= size
-                    if self._unlooked < 0:
+                    self._bytes_until_scan -= size
+                    if self._bytes_until_scan < 0:
                         self.tidy()
         return ServedFile(key, size, path) if size else None
 
@@ -128,19 +128,19 @@ class FileMaker:
                 stamp = path.stat()
                 files.append((stamp.st_atime_ns, stamp.st_size, path))
         total, freed = sum(size for _, size, _ in files), 0
-        most = self._most if total <= self._most else self._most - self._most // 8
+        most = self._max_bytes if total <= self._max_bytes else self._max_bytes - self._max_bytes // 8
         for _, size, path in sorted(files)[:-1]:  # never the most recently used one
             if total - freed <= most:
                 break
             path.unlink(missing_ok=True)
             freed += size
-        self._unlooked = max(0, self._most - total + freed) // 4  # other processes write files, too
+        self._bytes_until_scan = max(0, self._max_bytes - total + freed) // 4  # other processes write files, too
         return freed
 
     # --- Production ---
 
     @staticmethod
-    def _goes_as_it_is(file: TableFile, schema: pa.Schema, view: View) -> bool:
+    def _is_servable_unchanged(file: TableFile, schema: pa.Schema, view: View) -> bool:
         if not view.is_all:
             return False
         return fits_as_it_is(footer(file.path).columns, schema)
@@ -151,22 +151,17 @@ class FileMaker:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        written = schema if operations is None else schema.append(pa.field(CHANGE_TYPE, pa.string()))
-        aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.new")
-        count = 0
+        output_schema = schema if operations is None else schema.append(pa.field(CHANGE_TYPE, pa.string()))
+        temporary = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.new")
         try:
             stored = RowsOfFile(file.path, BATCH_ROWS)
-            with aside.open("wb") as target, RowFilter(view, schema, file) as shown:
-                dictionaries: Any = _repeating(written)
+            with temporary.open("wb") as target, RowFilter(view, schema, file) as row_filter:
+                dictionaries: Any = _dictionary_columns(output_schema)
                 with pq.ParquetWriter(
-                    target, written, compression="zstd", compression_level=1, use_dictionary=dictionaries
+                    target, output_schema, compression="zstd", compression_level=1, use_dictionary=dictionaries
                 ) as writer:
-                    live = live_batches(stored, file.live, shown.columns(stored.names))
-                    batches: Iterator[pa.RecordBatch] = (shown.rows(shown.whole(batch)) for batch in live)
-                    if operations is not None:
-                        changes = _with_kinds(batches, shown.changes(stored, operations), written)
-                        batches = changes if view.is_all else without_unseen_pairs(changes)
-                    for batch in batches:
+                    count = 0
+                    for batch in _visible_batches(stored, file, row_filter, view, operations, output_schema):
                         if batch.num_rows:
                             count += batch.num_rows
                             writer.write_batch(batch, row_group_size=BATCH_ROWS)
@@ -176,20 +171,41 @@ class FileMaker:
                 target.flush()
                 os.fsync(target.fileno())
                 size = os.fstat(target.fileno()).st_size
-            aside.replace(path)
+            temporary.replace(path)
         except OSError as error:
             raise OdfError(f"Cannot make a file for a shared table: {error.strerror or error}") from error
         finally:
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         return size
 
     @contextmanager
-    def _alone(self, path: Path) -> Iterator[None]:
+    def _locked(self, path: Path) -> Iterator[None]:
         """Let one thread of one process write a file; others wait for it."""
         make_folder(path.parent)
         with (path.parent / "lock").open("w") as lock:  # one lock for all files of the folder: there are 256 folders
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _visible_batches(
+    stored: RowsOfFile, file: TableFile, row_filter: RowFilter, view: View, operations: str | None, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Return the visible live rows of a file, with the kinds of their changes if `operations` is given.
+
+    Args:
+        stored: the rows of the file.
+        file: the file.
+        row_filter: the filter for the view.
+        view: the visible part.
+        operations: the column of operation types, None without kinds of changes.
+        schema: the schema of the result.
+    """
+    live = live_batches(stored, file.live, row_filter.columns(stored.names))
+    batches: Iterator[pa.RecordBatch] = (row_filter.rows(row_filter.whole(batch)) for batch in live)
+    if operations is None:
+        return batches
+    changes = _with_kinds(batches, row_filter.changes(stored, operations), schema)
+    return changes if view.is_all else without_unseen_pairs(changes)
 
 
 def _with_kinds(batches: Iterator[pa.RecordBatch], kinds: pa.Array, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -202,7 +218,7 @@ def _with_kinds(batches: Iterator[pa.RecordBatch], kinds: pa.Array, schema: pa.S
         count += batch.num_rows
 
 
-def _repeating(schema: pa.Schema) -> list[str]:
+def _dictionary_columns(schema: pa.Schema) -> list[str]:
     """Return columns whose values repeat often; dictionaries of numbers take long and save little."""
     import pyarrow as pa
 
@@ -217,7 +233,7 @@ def _key(file: TableFile, schema: pa.Schema, view: View, operations: str | None)
     return _id(_FORMAT, *parts)
 
 
-def _used(path: Path) -> int | None:
+def _size_and_touch(path: Path) -> int | None:
     """Return the size of a file, and mark it as used; None if it does not exist, or is being removed."""
     try:
         os.utime(path)

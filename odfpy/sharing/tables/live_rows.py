@@ -56,34 +56,34 @@ class LiveRows:
         Raises:
             OdfError: rows cannot be read.
         """
-        known = self._kept(version)
-        if known is None:
-            known = self._found(version)
+        live = self._read_stored(version)
+        if live is None:
+            live = self._compute(version)
             make_folder(self._folder)
-            replace_file(self._place(version), np.packbits(known).tobytes())
-        return known
+            replace_file(self._file(version), np.packbits(live).tobytes())
+        return live
 
-    def _place(self, version: int) -> Path:
+    def _file(self, version: int) -> Path:
         return self._folder / f"{self._slices[version - 1].block.hash}.live"
 
-    def _kept(self, version: int) -> npt.NDArray[np.bool_] | None:
+    def _read_stored(self, version: int) -> npt.NDArray[np.bool_] | None:
         try:
-            kept = np.frombuffer(self._place(version).read_bytes(), np.uint8)
-            os.utime(self._place(version))  # `odf gc` removes unused files
+            packed = np.frombuffer(self._file(version).read_bytes(), np.uint8)
+            os.utime(self._file(version))  # `odf gc` removes unused files
         except OSError:
             return None
-        return np.unpackbits(kept, count=self._num_rows(version)).view(np.bool_)
+        return np.unpackbits(packed, count=self._num_rows(version)).view(np.bool_)
 
     def _num_rows(self, version: int) -> int:
         return self._slices[version - 1].data.offset_interval.end + 1
 
     # --- Computation ---
 
-    def _found(self, version: int) -> npt.NDArray[np.bool_]:
+    def _compute(self, version: int) -> npt.NDArray[np.bool_]:
         live = np.zeros(self._num_rows(version), np.bool_)
-        earlier = next((number for number in range(version - 1, 0, -1) if self._place(number).exists()), 0)
+        earlier = next((number for number in range(version - 1, 0, -1) if self._file(number).exists()), 0)
         key = self._key(earlier, version) if earlier else None
-        before = None if key is None else self._kept(earlier)
+        before = None if key is None else self._read_stored(earlier)
         if key is None or before is None:
             block = self._slices[version - 1].block.hash
             live[self._offsets(version, f"SELECT {self._offset} FROM odf_as_at('{self._id}', '{block}')")] = True

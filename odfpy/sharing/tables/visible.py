@@ -46,7 +46,7 @@ class VisibleTable(NumberedTable):
         return self._table.version(self._places[number - self.base]).time
 
     def schema(self, version: TableVersion) -> pa.Schema:
-        return self._table.schema(self._whole(version))
+        return self._table.schema(self._complete_version(version))
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -61,14 +61,14 @@ class VisibleTable(NumberedTable):
         return self._table.description
 
     def files(self, version: TableVersion) -> Iterator[TableFile]:
-        for file in self._table.files(self._whole(version)):
-            yield replace(file, version=self._seen(file.version))
+        for file in self._table.files(self._complete_version(version)):
+            yield replace(file, version=self._visible_version(file.version))
 
     def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
-        seen = set(self._places[first.number - self.base : last.number - self.base + 1])
-        for change in self._table.changes(self._whole(first), self._whole(last)):
-            if change.file.version.number in seen:
-                yield replace(change, file=replace(change.file, version=self._seen(change.file.version)))
+        visible = set(self._places[first.number - self.base : last.number - self.base + 1])
+        for change in self._table.changes(self._complete_version(first), self._complete_version(last)):
+            if change.file.version.number in visible:
+                yield replace(change, file=replace(change.file, version=self._visible_version(change.file.version)))
 
     # --- Numbers ---
 
@@ -81,10 +81,10 @@ class VisibleTable(NumberedTable):
         changes = table.changes(table.version(table.base + 1), table.latest)
         return [table.base, *sorted({change.file.version.number for change in changes if self._shows(change.file)})]
 
-    def _whole(self, version: TableVersion) -> TableVersion:
+    def _complete_version(self, version: TableVersion) -> TableVersion:
         return self._table.version(self._places[version.number - self.base])
 
-    def _seen(self, version: TableVersion) -> TableVersion:
+    def _visible_version(self, version: TableVersion) -> TableVersion:
         """Return the first visible version that includes a version of the complete table."""
         place = min(bisect.bisect_left(self._places, version.number), len(self._places) - 1)
         return self.version(self.base + place)

@@ -122,9 +122,9 @@ def test_what_never_came_to_be_is_told(catalyst, calls):
 
 
 def _told(java_class: str) -> Any:
-    from odfpy.engine.spark.process.calls import _Told
+    from odfpy.engine.spark.process.calls import _ItemFacts
 
-    return _Told(java_class, "", "", "")
+    return _ItemFacts(java_class, "", "", "")
 
 
 @pytest.mark.parametrize("name", ODD)

@@ -45,7 +45,7 @@ from odfpy.stages import stage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_KNOWN: Final[LruCache[Hashable, tuple[Steps, pa.Schema]]] = LruCache(32)
+_ANALYZED: Final[LruCache[Hashable, tuple[Steps, pa.Schema]]] = LruCache(32)
 """Analyzed transforms, by everything that their plans depend on; the plans themselves hold no session."""
 
 
@@ -104,10 +104,10 @@ def stateful(
     """
 
     def analyzed() -> tuple[Steps, pa.Schema]:
-        found = steps_of(catalyst, transform, tables, vocab.event_time_column, policy)
-        return found, arrow_schema(catalyst.dataframe(found.last.step.plan).schema)
+        steps = steps_of(catalyst, transform, tables, vocab.event_time_column, policy)
+        return steps, arrow_schema(catalyst.dataframe(steps.last.step.plan).schema)
 
-    steps, result = _KNOWN.get(key, analyzed)
+    steps, result = _ANALYZED.get(key, analyzed)
     check_correctable(policy, steps.fragments, len(tables))
     layout = output_layout(result, vocab, recorded)
     if layout.operation_type is not None:
@@ -171,15 +171,15 @@ class FragmentRuns:
 
     def keep(self, request: TransformRequest, engine: str) -> None:
         """Write the checkpoint and the arrangement."""
-        kept = CheckpointRows()
+        stored = CheckpointRows()
         for run, count in zip(self.fragments, self.counts, strict=True):
             with stage("kept rows"):
                 self.pull.parallelism.set(count)
-                kept.update(run.keep())
+                stored.update(run.keep())
         with stage("checkpoint"):
-            rows = (rows for _, rows in kept.files.values())
-            manifest = manifest_after(request, engine, rows, kept.arranged.values())
-            paths = {name: path for name, (path, _) in kept.files.items()}
+            rows = (rows for _, rows in stored.files.values())
+            manifest = manifest_after(request, engine, rows, stored.arranged.values())
+            paths = {name: path for name, (path, _) in stored.files.items()}
             write_checkpoint(Path(request.new_checkpoint_path), manifest, paths)
         if self.pull.arrangement is not None:
             with stage("arrangement"):
@@ -204,68 +204,75 @@ def run_fragments(
         rows_in_one_task: number of rows up to which one task does the work.
         unfinished: the results of the attempt right before, None for none.
     """
+    streams: list[Stream] = list(streams_of(ready.catalyst, request.query_inputs, ready.late, ready.scratch))
+    counts = [_count(source) for source in request.query_inputs]  # of rows in each stream
+    pull = _begin_pull(ready, request, engine, streams, rows_in_one_task, unfinished)
+    runs = tuple(FragmentRun(pull, fragment) for fragment in ready.steps.fragments)
+    counts_of_runs = []
+    for run in runs:
+        read = [number for item in run.fragment.info.stateful_inputs for number in sources_read(item.plan)]
+        count = sum(counts[number] for number in read)
+        counts_of_runs.append(count)
+        with stage("settings", again=True):
+            pull.parallelism.set(count)
+        if run.fragment is not ready.steps.output:
+            path = ready.scratch / f"fragment-{run.fragment.source}.parquet"
+            changes = _changes_of(run, path, count, unfinished)
+            streams.append(changes)
+            counts.append(changes.count)
+    return FragmentRuns(pull, runs, tuple(counts_of_runs))
+
+
+def _begin_pull(
+    ready: Stateful,
+    request: TransformRequest,
+    engine: str,
+    streams: Sequence[Stream],
+    rows_in_one_task: int,
+    unfinished: Attempt | None,
+) -> Pull:
+    """Return the context of a pull, with the rows of the last checkpoint.
+
+    Args:
+        ready: the prepared transform.
+        request: the request.
+        engine: name and version of the engine.
+        streams: the inputs; the changes of fragments are added to them during the pull.
+        rows_in_one_task: number of rows up to which one task does the work.
+        unfinished: the results of the attempt right before, None for none.
+    """
     catalyst, sources = ready.catalyst, request.query_inputs
-    counts = [_count(source) for source in sources]
     before, after = _clocks(catalyst, sources)
-    stateful_inputs = [
-        stateful_input for fragment in ready.steps.fragments for stateful_input in fragment.info.stateful_inputs
-    ]
-    check_advance(
-        [
-            rule.limit
-            for stateful_input in stateful_inputs
-            for rule in (
-                *stateful_input.rules.complete_when,
-                *stateful_input.rules.drop_when,
-                *stateful_input.rules.late_when,
-            )
-        ],
-        before,
-        after,
-    )
-    streams: list[Stream] = list(streams_of(catalyst, sources, ready.late, ready.scratch))
+    _check_rules_advance(ready, before, after)
     # Constants may have been emitted before there were any rows.
     is_new = request.next_offset == 0 or request.query_changed
-    is_first = is_new and all(source.prev_offset is None for source in sources)
     with stage("checkpoint"):
-        kept = load_checkpoint(request, engine, ready.scratch)
+        stored = load_checkpoint(request, engine, ready.scratch)
     with stage("settings"):
-        parallelism = Parallelism(catalyst, rows_in_one_task, (path for path, _ in kept.files.values()) if kept else ())
-    limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
-    arrangement = None if request.new_arrangement_path is None else Arrangement(request, engine, parallelism)
-    late = set[int]() if unfinished is None else unfinished.late
-    pull = Pull(
+        files = () if stored is None else (path for path, _ in stored.files.values())
+        parallelism = Parallelism(catalyst, rows_in_one_task, files)
+    correctable = Correctable.of(catalyst, ready.late, sources, ready.scratch)
+    return Pull(
         catalyst,
         parallelism,
         streams,
         before,
         after,
         ready.scratch,
-        is_first,
-        kept,
-        limit,
-        arrangement,
-        late,
-        nets_rows=ready.nets_rows and limit is None,
+        is_first=is_new and all(source.prev_offset is None for source in sources),
+        kept=stored,
+        correctable=correctable,
+        arrangement=None if request.new_arrangement_path is None else Arrangement(request, engine, parallelism),
+        late=set[int]() if unfinished is None else unfinished.late,
+        nets_rows=ready.nets_rows and correctable is None,
     )
-    runs = tuple(FragmentRun(pull, fragment) for fragment in ready.steps.fragments)
-    rows = []
-    for run in runs:
-        rows.append(
-            sum(
-                counts[number]
-                for stateful_input in run.fragment.info.stateful_inputs
-                for number in sources_read(stateful_input.plan)
-            )
-        )
-        with stage("settings", again=True):
-            parallelism.set(rows[-1])
-        if run.fragment is not ready.steps.output:
-            path = ready.scratch / f"fragment-{run.fragment.source}.parquet"
-            made = _changes_of(run, path, rows[-1], unfinished)
-            streams.append(made)
-            counts.append(made.count)
-    return FragmentRuns(pull, runs, tuple(rows))
+
+
+def _check_rules_advance(ready: Stateful, before: Clock, after: Clock) -> None:
+    """Check that no limit of a completeness rule moves back when the watermarks of the inputs advance."""
+    rules = [item.rules for fragment in ready.steps.fragments for item in fragment.info.stateful_inputs]
+    limits = [rule.limit for each in rules for rule in (*each.complete_when, *each.drop_when, *each.late_when)]
+    check_advance(limits, before, after)
 
 
 def _changes_of(run: FragmentRun, path: Path, rows: int, unfinished: Attempt | None) -> FragmentStream:

@@ -118,13 +118,9 @@ def cause_of(error: Exception) -> str:
 
 
 def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
-    for current in _causes(exception):
-        if words := next((words for words in _DISK if words in _message(current)), None):
-            return EngineError(f"The engine cannot write its files: {words}")
-        if current.getClass().getSimpleName() == "OutOfMemoryError":
-            return EngineError(f"The engine's Java ran out of memory: {_message(current)}", hint=_MORE_MEMORY)
-        if current.getClass().getSimpleName() == "StackOverflowError":
-            return too_deep()
+    """Translate an error of Java: of the machine, of the engine, or of the query, with its place in the text."""
+    if (failure := _resource_failure(exception)) is not None:
+        return failure
     cause = _telling_cause(exception)
     message = _shortened(_message(cause))
     match = _CONDITION.match(message)
@@ -139,9 +135,7 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         return _no_such_table(str(cause.getMessageParameters().get("identifier")), sources)
     if condition == _TOO_COMPLEX:
         return too_deep()
-    sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
-    sentence = _without_settings(sentence.split("\n")[0]).strip().rstrip(".")
-    sentence = _OF_WINDOW.sub("PARTITION BY or ORDER BY of a window", _POSITION.sub("", _ADVICE.sub("", sentence)))
+    sentence = _sentence(message[match.end() :] if match else message)
     if _names_of_the_engine(sentence, sources):
         return EngineError(f"Spark refuses a plan that the engine has made: {sentence}", hint=_REPORT)
     hint = next((text for name, text in _HINTS.items() if condition.startswith(name)), None)
@@ -153,6 +147,24 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         hint = HOW_TO_JOIN_VERSIONS
     kind = NondeterministicQuery if _NONDETERMINISTIC.search(condition) else InvalidQuery
     return kind(f"{sentence or condition}{_place(cause, sources)}", hint=hint)
+
+
+def _resource_failure(exception: Any) -> OdfError | None:
+    """Return the error if Java lacked disk, memory or stack; None for other causes."""
+    for current in _causes(exception):
+        if words := next((words for words in _DISK if words in _message(current)), None):
+            return EngineError(f"The engine cannot write its files: {words}")
+        if current.getClass().getSimpleName() == "OutOfMemoryError":
+            return EngineError(f"The engine's Java ran out of memory: {_message(current)}", hint=_MORE_MEMORY)
+        if current.getClass().getSimpleName() == "StackOverflowError":
+            return too_deep()
+    return None
+
+
+def _sentence(message: str) -> str:
+    """Return the first line of a message of Spark without its state, position and advice."""
+    sentence = _without_settings(_SQLSTATE.sub("", message).split("\n")[0]).strip().rstrip(".")
+    return _OF_WINDOW.sub("PARTITION BY or ORDER BY of a window", _POSITION.sub("", _ADVICE.sub("", sentence)))
 
 
 def _shortened(message: str) -> str:

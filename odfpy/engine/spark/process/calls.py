@@ -169,20 +169,20 @@ class Calls:
         prefix = f"{self._new_name()}."
         texts = _texts(self._java.items(sequence, prefix))
         return [
-            told.name if told.java_class == "java.lang.String" else self._item(f"{prefix}{at}", told)
-            for at, told in enumerate(starmap(_Told, zip(texts, texts, texts, texts, strict=True)))
+            facts.name if facts.java_class == "java.lang.String" else self._item(f"{prefix}{at}", facts)
+            for at, facts in enumerate(starmap(_ItemFacts, zip(texts, texts, texts, texts, strict=True)))
         ]
 
-    def _item(self, reference: str, told: _Told) -> JavaObject:
-        found = JavaObject(reference, self._client)
-        known = found.__dict__
-        known["_odf_class"] = told.java_class
-        if told.number:
-            known["_odf_id"] = int(told.number)
-            known["name"] = lambda: told.name
-        if told.nullable:
-            known["nullable"] = lambda: told.nullable == "true"
-        return found
+    def _item(self, reference: str, facts: _ItemFacts) -> JavaObject:
+        item = JavaObject(reference, self._client)
+        attributes = item.__dict__
+        attributes["_odf_class"] = facts.java_class
+        if facts.number:
+            attributes["_odf_id"] = int(facts.number)
+            attributes["name"] = lambda: facts.name
+        if facts.nullable:
+            attributes["nullable"] = lambda: facts.nullable == "true"
+        return item
 
 
 class RowsInMemory:
@@ -205,7 +205,7 @@ class RowsInMemory:
         return _all(self._java.batches())
 
 
-class _Told(NamedTuple):
+class _ItemFacts(NamedTuple):
     """Facts about an item from Java; those that do not apply are empty."""
 
     java_class: str

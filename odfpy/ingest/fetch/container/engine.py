@@ -95,9 +95,9 @@ class ContainerEngine:
         Raises:
             FetchError: it cannot be pulled, or the engine does not work.
         """
-        if self._tell("image", "inspect", image).returncode == 0:
+        if self._run_client("image", "inspect", image).returncode == 0:
             return
-        pulled = self._tell("pull", image)
+        pulled = self._run_client("pull", image)
         if pulled.returncode != 0:
             raise FetchError(
                 f"The image {shown} cannot be pulled\n{last_words(pulled.stderr, hidden)}",
@@ -163,9 +163,9 @@ class ContainerEngine:
     def _end(self, client: _Client, name: str) -> None:
         """End client and container. The client is ended first, so that it cannot start what was just removed."""
         client.kill()
-        self._tell("rm", "--force", name)
+        self._run_client("rm", "--force", name)
 
-    def _tell(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    def _run_client(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         with _starting(self.program):
             return subprocess.run(
                 [self.program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, check=False
