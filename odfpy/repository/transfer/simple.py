@@ -289,11 +289,11 @@ def _require_same_dataset(found: Divergence, source: DatasetLayout, target: Data
 def _require_what_was_there(
     found: Divergence, source: DatasetLayout, source_head: Multihash, seen: Multihash | None
 ) -> None:
-    gone = next((block for block in found.target if block.hashed.hash == seen), None)
-    if gone is not None:
-        lost, dropped = gone.number - found.ancestor_number, count_of(len(found.target), "block")
+    lost, dropped = found.num_gone(seen), count_of(len(found.target), "block")
+    if lost:
+        number = found.ancestor_number + lost
         raise HistoryRewritten(
-            f"{source.refs.describe(HEAD)} was at block {gone.number} ({seen}) at the last check, and is now at"
+            f"{source.refs.describe(HEAD)} was at block {number} ({seen}) at the last check, and is now at"
             f" {source_head}: {count_of(lost, 'block')} that {'was' if lost == 1 else 'were'} there"
             f" {'has' if lost == 1 else 'have'} been removed",
             hint=f"Ask its publishers for the reason. --force follows it, and drops {dropped} here.",
