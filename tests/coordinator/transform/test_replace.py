@@ -351,3 +351,31 @@ def test_another_query_row_by_row_over_rows_that_may_be_corrected(tmp_path: Path
         workspace.maintenance.compact("derived", CompactOptions(keep_metadata_only=True))
         list(workspace.pull(["derived"]))
         assert rows(workspace, "derived") == ["+A 1 A", "-C 1 A", "+C 1 B"]
+
+
+def test_a_column_that_an_input_gets_in_the_same_command_comes_later(tmp_path: Path) -> None:
+    plain, more = (
+        derivative("first", query=PLAIN),
+        derivative("first", query=PLAIN.replace(" from", ", id as more from")),
+    )
+    workspace = workspace_with(tmp_path, root(), plain, derivative("second", "first", PLAIN))
+    feed(workspace, "root", "1 a")
+    list(workspace.pull(all=True))
+    second = derivative("second", "first", PLAIN.replace(" from", ", more from"))
+    snapshots = [*load_snapshots(more, "first.yaml"), *load_snapshots(second, "second.yaml")]
+    with pytest.raises(InvalidQuery, match="second: No field named more") as refused:
+        workspace.add(snapshots, replace=True)
+    assert str(refused.value.hint).endswith(
+        "New columns of first come with its next rows: first add and pull only that."
+    )
+    workspace.add(snapshots[:1], replace=True)
+    feed(workspace, "root", "1 a", "2 b", day=2)
+    list(workspace.pull(["first"]))
+    with pytest.raises(InvalidQuery, match="No field named nothing") as refused:
+        workspace.add(
+            load_snapshots(derivative("second", "first", "select nothing from source"), "s.yaml"), replace=True
+        )
+    assert "come with" not in str(refused.value.hint)
+    workspace.add(snapshots, replace=True)
+    list(workspace.pull(["second"]))
+    assert workspace.tail("second", 10)["more"].to_pylist() == [None, 2]
