@@ -11,8 +11,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +57,7 @@ from odfpy.errors import (
     AlreadyExists,
     ConcurrentUpdate,
     DatasetNotFound,
+    InvalidQuery,
     OdfError,
     SchemaError,
     UsageError,
@@ -99,7 +100,10 @@ def add(
     ordered = _in_order(storage, snapshots, may_exist=may_exist, may_lack_inputs=dry_run)
     with storage.editing():
         planned = PlannedDatasets(storage, may_lack_inputs=dry_run)
-        steps = [_plan(storage, planned, snapshot, check, may_exist=may_exist) for snapshot in ordered]
+        steps: list[_Step] = []
+        for snapshot in ordered:
+            with _hint_at_changed_inputs(snapshot, steps):
+                steps.append(_plan(storage, planned, snapshot, check, may_exist=may_exist))
         for step in steps:
             step.is_kept = step.existing is not None and not replace_existing
         if dry_run:
@@ -144,6 +148,20 @@ def _in_order(
 
 def _inputs(snapshot: DatasetSnapshot) -> tuple[TransformInput, ...]:
     return tuple(item for event in snapshot.metadata if isinstance(event, SetTransform) for item in event.inputs)
+
+
+@contextmanager
+def _hint_at_changed_inputs(snapshot: DatasetSnapshot, steps: Sequence[_Step]) -> Iterator[None]:
+    """Add to an error of a query that inputs changed by the same command have their new columns only later."""
+    try:
+        yield
+    except InvalidQuery as error:
+        inputs = {item.dataset_ref for item in _inputs(snapshot)}
+        changed = [str(step.alias) for step in steps if step.alias in inputs and step.existing and step.new.encoded]
+        if not changed:
+            raise
+        later = f"New columns of {', '.join(changed)} come with its next rows: first add and pull only that."
+        raise error.with_message(error.message, hint=f"{error.hint or ''} {later}".strip()) from error
 
 
 def _require_input(

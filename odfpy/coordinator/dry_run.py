@@ -25,9 +25,11 @@ from odfpy.coordinator.storage.approvals import SourceNotApproved
 from odfpy.coordinator.storage.clock import SourceClock
 from odfpy.coordinator.storage.results import DamagedDataset, Progress
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.transfer.outcomes import hint_if_diverged
 from odfpy.coordinator.transform.empty_runs import has_unapplied_query, unread_inputs
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals, without_data
 from odfpy.coordinator.transform.run import require_transform
+from odfpy.data.amounts import count_of
 from odfpy.data.data_warning import DataWarning
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -35,10 +37,12 @@ from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import DatasetNotFound, OdfError
 from odfpy.http.url import without_user
 from odfpy.ingest.source_state import POLLING_SOURCE
-from odfpy.repository.divergence import compare_chains, read_block
+from odfpy.repository.divergence import DatasetsDiverged, compare_chains, read_block
 from odfpy.repository.locations.open import open_dataset
 from odfpy.repository.registry import resolve_remote
 from odfpy.repository.transfer.clock import require_past
+from odfpy.repository.transfer.options import TransferOptions
+from odfpy.repository.transfer.simple import HistoryRewritten, resolve_divergence
 
 
 class Expectation(Enum):
@@ -235,18 +239,27 @@ class DryRun:
         if head == dataset.state.head:
             return _plan(name, ())
         found = compare_chains(source, head, dataset.layout, dataset.state.head)
+        notes: tuple[str, ...] = ()
         if found.target:
-            lost = f"{len(found.target)} blocks are only here"
-            dropped = f"the copy has diverged: {lost}; a pull needs --force, which drops them"
-            notes = (dropped if found.source else "the remote has nothing new; this copy is ahead",)
-            fails = bool(found.source) and not self.puller.request.force
-            return PullPlan(name=name, expectation=Expectation.FAILED, notes=notes) if fails else _plan(name, (), notes)
+            remotes = self.puller.remotes
+            options = TransferOptions(seen=remotes.seen_heads(dataset).get(url))
+            try:
+                with hint_if_diverged(dataset, url, remotes.pull_command(dataset, url)):
+                    resolve_divergence(found, source, head, dataset.layout, dataset.state.head, options)
+            except (DatasetsDiverged, HistoryRewritten):
+                if not self.puller.request.force:
+                    raise
+                notes = (f"drops {count_of(len(found.target), 'block')} here: the remote has a different history",)
+            else:
+                return _plan(name, (), ("the remote has nothing new; this copy is ahead",))
+        if not found.source:
+            return PullPlan(name=name, expectation=Expectation.NEW, notes=notes)
         clock = self.puller.copies.limits.clock
         require_past(found.source[-1].hashed.block.system_time, dataset.state.system_time, clock, without_user(url))
         slices = [data for block in found.source if (data := new_data_of(block.hashed.block.event)) is not None]
         rows = sum(data.offset_interval.num_rows for data in slices)
         copied = PlannedInput(without_user(url), sum(data.size for data in slices), rows)
-        return _plan(name, (copied,), (f"{len(found.source)} blocks",))
+        return _plan(name, (copied,), (count_of(len(found.source), "block"), *notes))
 
     def _new_copy(self, ref: str) -> PullPlan:
         url = resolve_remote(ref, self.puller.remotes.registry)

@@ -187,11 +187,14 @@ class StatusReader:
             yield StatusRemark(Condition.FAILED, f"{remote} no longer has it")
             return
         divergence = compare_chains(open_dataset(url), head, dataset.layout, dataset.state.head)
+        gone = divergence.num_gone(seen)
         if divergence.source and divergence.target:
             here, there = count_of(len(divergence.target), "block"), count_of(len(divergence.source), "block")
             text = f"{here} only here, {there} only at {remote}"
-            was_there = any(block.hashed.hash == seen for block in divergence.target)
-            yield StatusRemark(Condition.DIVERGED, text, f"odf pull {name} --force" if was_there else _KEEP_BOTH)
+            yield StatusRemark(Condition.DIVERGED, text, f"odf pull {name} --force" if gone else _KEEP_BOTH)
+        elif gone:
+            text = f"{remote} no longer has {count_of(gone, 'block')} that it had"
+            yield StatusRemark(Condition.DIVERGED, text, f"odf help {HistoryRewritten.code}")
         elif divergence.source:
             yield StatusRemark(
                 Condition.BEHIND, f"{remote} has {count_of(len(divergence.source), 'block')} more", f"odf pull {name}"

@@ -62,6 +62,14 @@ class Divergence:
     source: tuple[EncodedBlock, ...]
     target: tuple[EncodedBlock, ...]
 
+    def num_gone(self, seen: Multihash | None) -> int:
+        """Return how many blocks that the source had are no longer in its history, and are in that of the target.
+
+        Args:
+            seen: the source's head when last seen, None if never.
+        """
+        return next((block.number - self.ancestor_number for block in self.target if block.hashed.hash == seen), 0)
+
 
 def compare_chains(
     source: DatasetLayout,

@@ -13,9 +13,11 @@ from support.servers.static_server import endless, send, static_server
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.dry_run import Expectation, PlannedInput, PullPlan
+from odfpy.coordinator.status import Condition
 from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound, FetchError, UsageError
+from odfpy.repository.transfer.simple import HistoryRewritten
 
 SOURCE = """
 kind: DatasetSnapshot
@@ -280,8 +282,52 @@ def test_what_is_new_of_a_copy(folder: Path, tmp_path: Path) -> None:
     list(source.push(["root"]))
     plan = one(planned(workspace, "copy"))
     assert [item.num_records for item in plan.inputs] == [1]
-    assert plan.notes == ("1 blocks",)
+    assert plan.notes == ("1 block",)
     assert [result.num_records for result in workspace.pull(["copy"])] == [1]
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_an_origin_that_has_lost_blocks(folder: Path, tmp_path: Path, goes_on: bool) -> None:
+    """`odf pull` refuses that, so `--dry-run` and `odf status` report it, too."""
+    source = workspace_with(tmp_path / "source", root("root", "{kind: Append}"))
+    feed(source, "root", "1 a")
+    place = str(tmp_path / "pushed")
+    list(source.push(["root"], to=place))
+    shutil.copytree(tmp_path / "source", tmp_path / "earlier")
+    feed(source, "root", "2 b", day=2)
+    list(source.push(["root"]))
+    workspace = Workspace.init(folder)
+    list(workspace.pull([place], as_name="copy"))
+    earlier = Workspace.open(tmp_path / "earlier")
+    if goes_on:
+        feed(earlier, "root", "3 c", day=3)
+    list(earlier.push(["root"], force=True))
+    (status,) = workspace.updates.status(["copy"], remote=True)
+    assert [remark.condition for remark in status.remarks] == [Condition.DIVERGED]
+    plan = one(planned(workspace, "copy"))
+    (result,) = workspace.pull(["copy"])
+    assert isinstance(plan.error, HistoryRewritten)
+    assert plan.error.message == str(result.error)
+    forced = one(planned(workspace, "copy", force=True))
+    assert forced.expectation is Expectation.NEW
+    assert forced.notes == (*(["1 block"] if goes_on else []), "drops 1 block here: the remote has a different history")
+    assert [item.num_records for item in forced.inputs] == ([1] if goes_on else [])
+    assert next(iter(workspace.pull(["copy"], force=True))).outcome is PullOutcome.UPDATED
+    assert one(planned(workspace, "copy")).expectation is Expectation.UP_TO_DATE
+
+
+def test_a_copy_that_is_ahead_of_its_origin(folder: Path, tmp_path: Path) -> None:
+    source = workspace_with(tmp_path / "source", root())
+    feed(source, "root", "1 a")
+    place = str(tmp_path / "pushed")
+    list(source.push(["root"], to=place))
+    workspace = Workspace.init(folder)
+    list(workspace.pull([place], as_name="copy"))
+    feed(workspace, "copy", "2 b", day=2)
+    for force in (False, True):
+        plan = one(planned(workspace, "copy", force=force))
+        assert plan.expectation is Expectation.UP_TO_DATE
+        assert plan.notes == ("the remote has nothing new; this copy is ahead",)
 
 
 def test_places_without_a_dataset_and_words_without_sense(folder: Path, tmp_path: Path) -> None:

@@ -151,11 +151,13 @@ def test_places_without_room_for_signatures_still_take_and_give_blocks(there: Da
     assert transfer(narrow, here).signatures == SignatureReport(0, 3, ())
 
 
-def test_going_back_by_force_brings_no_signatures(there: DatasetLayout, here: DatasetLayout):
+def test_going_back_by_force_brings_the_signature_of_the_head(there: DatasetLayout, here: DatasetLayout):
     transfer(there, here)
     add_info(here, "more")
+    sign(here, here.chain.in_order()[-1])
     result = transfer(there, here, TransferOptions(force=True))
     assert (result.num_dropped, result.signatures) == (1, SignatureReport())
+    assert_signed(here)
 
 
 def test_going_back_by_force_demands_a_signature_of_where_it_goes_back_to(there: DatasetLayout, here: DatasetLayout):

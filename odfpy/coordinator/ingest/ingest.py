@@ -49,7 +49,7 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.watermark import WatermarkPolicy
 from odfpy.dataset.kind import DatasetKind
 from odfpy.engine.registry import EngineRegistry
-from odfpy.errors import IngestError, SchemaError, UsageError, did_you_mean
+from odfpy.errors import IngestError, InvalidQuery, SchemaError, UsageError, did_you_mean
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
@@ -156,10 +156,10 @@ def ingest_file(
 
 @contextmanager
 def _naming_file(name: str) -> Iterator[None]:
-    """Add the name of a file to errors without it, of merges and schemas; readers add name and line themselves."""
+    """Add the name of a file to errors without it, of queries, merges and schemas; readers add name and line."""
     try:
         yield
-    except (IngestError, SchemaError) as error:
+    except (IngestError, SchemaError, InvalidQuery) as error:
         if name not in error.message:
             error.message = f"{name}: {error.message}"
         raise

@@ -33,6 +33,7 @@ from odfpy.chain.stores.ref_store import HEAD, LocalRefStore
 from odfpy.chain.stores.side_files import SideFiles
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import IntegrityError, OdfError
 from odfpy.files import make_way_for
@@ -85,15 +86,19 @@ class ReferenceRepair:
                     yield block
 
     def _signed_head(self) -> Iterator[Multihash]:
-        """Yield the block that the head was last moved to, according to the signature of its writer."""
+        """Yield the block that the head was last moved to with a signature, according to that."""
+        if (signed := self._head_signatures()) is not None:
+            yield signed.block_hash
+
+    def _head_signatures(self) -> SignedBlock | None:
         side = self.dataset.layout.side
         with suppress(OdfError):
             data = None if side is None else side.read(HEAD_PATH, MAX_SIZE)
             if side is not None and data is not None:
                 signed = decode(data, HEAD_SIGNATURES, side.describe(HEAD_PATH))
                 block = self.dataset.chain.block(signed.block_hash)
-                if read_head_signatures(side, self.dataset.handle.id, block) is not None:
-                    yield block.hash
+                return read_head_signatures(side, self.dataset.handle.id, block)
+        return None
 
     def _is_somewhere(self, block: Multihash) -> bool:
         for layout in (self.dataset.layout, *(remote for _, remote in self.remotes)):
@@ -103,28 +108,37 @@ class ReferenceRepair:
         return False
 
     def _require_last(self, name: str, block: Multihash) -> None:
-        """Check that no block here continues from a block, unless another reference reaches it."""
+        """Check that no block here continues from a block, unless another reference reaches it, or it was abandoned."""
         layout = self.dataset.layout
         reached: set[Multihash] = set()
         for other in layout.refs.names():
             with suppress(OdfError):
                 reached.update(one.hash for one in layout.chain.iter_blocks(layout.refs.get(other)))
+        since = self._signed_at(block) if name == HEAD else None
         after = [
             one.hash
             for one in self._blocks_here()
-            if one.block.prev_block_hash == block and one.hash not in reached and not self._was_signed_away(name, block)
+            if one.block.prev_block_hash == block
+            and one.hash not in reached
+            and (since is None or one.block.system_time > since)
         ]
         # A silent step back would drop what was committed after the last push, and the next `odf gc` would remove it.
         if after:
             raise IntegrityError(
-                f"Damaged reference: {layout.refs.describe(name)}; another repository has it at {block}, and blocks"
-                f" here continue from there, such as {after[0]}",
+                f"Damaged reference: {layout.refs.describe(name)}; {'its signature' if since else 'another repository'}"
+                f" has it at {block}, and blocks here continue from there, such as {after[0]}",
                 hint="Write the hash of the block that it was at into the file.",
             )
 
-    def _was_signed_away(self, name: str, block: Multihash) -> bool:
-        """Return whether the head is known to have been at the block last, so that its successors were abandoned."""
-        return name == HEAD and block in self._signed_head()
+    def _signed_at(self, block: Multihash) -> Timestamp | None:
+        """Return when the head was moved to a block, if it is signed there: successors from before were abandoned.
+
+        Later ones may have been committed without a signature, which leaves that of the head as it is.
+        """
+        signed = self._head_signatures()
+        if signed is None or signed.block_hash != block:
+            return None
+        return max((one.time for one in signed.signatures), default=None)
 
     def _blocks_here(self) -> Iterator[HashedBlock]:
         blocks = self.dataset.layout.blocks

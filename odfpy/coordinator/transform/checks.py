@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from odfpy.chain.events import SetTransform, Source
+from odfpy.chain.sources import MergeAppend, MergeLedger
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.transform.analysis import StateOf, analyze, schema_from_source
@@ -14,6 +15,7 @@ from odfpy.coordinator.transform.run import OUR_ENGINES
 from odfpy.data.schemas.evolution import extend_with_result, new_fields_optional
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.kind import DatasetKind
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.sql.dialects import KNOWN
@@ -105,7 +107,10 @@ def check_transform(
         made = (state.vocab.offset_column, state.vocab.operation_type_column)  # the types of these are retained
         recorded, result = _without(state.schema, made), _without(found.output_schema, made)
         extend_with_result(recorded, new_fields_optional(recorded, result))
-    return (*found.notes, *_on_change(state, found), *_on_version(transform, engines))
+    may_correct = any(
+        _may_correct(state_of(item.dataset_ref)) for item in transform.inputs if isinstance(item.dataset_ref, DatasetId)
+    )
+    return (*found.notes, *_on_change(state, found, may_correct=may_correct), *_on_version(transform, engines))
 
 
 def _on_version(transform: SetTransform, engines: EngineRegistry) -> tuple[str, ...]:
@@ -119,13 +124,27 @@ def _on_version(transform: SetTransform, engines: EngineRegistry) -> tuple[str, 
     return (f"the query asks for version {asked} of {engine.name}; it will be run with {engine.version}",)
 
 
-def _on_change(state: ChainState, found: AnalyzeResponseSuccess) -> tuple[str, ...]:
-    """Return a remark on what a changed query means for the rows so far."""
+def _on_change(state: ChainState, found: AnalyzeResponseSuccess, *, may_correct: bool) -> tuple[str, ...]:
+    """Return remarks on what a changed query means for the rows so far."""
     if not state.query_changed:
         return ()
-    if all(step.query_class == ROW_BY_ROW for step in found.steps):
-        return ("the query has changed, row by row: it applies to new rows; earlier rows stay",)
-    return ("the query has changed: the next pull corrects the rows so far",)
+    if any(step.query_class != ROW_BY_ROW for step in found.steps):
+        return ("the query has changed: the next pull corrects the rows so far",)
+    stays = "the query has changed, row by row: it applies to new rows; earlier rows stay"
+    return (stays, _TAKES_BACK_OTHERS) if may_correct else (stays,)
+
+
+_TAKES_BACK_OTHERS: Final = (
+    "an input may correct earlier rows: such corrections take back what the new query makes of these rows, not the rows"
+    " that are here. `odf compact --keep-metadata-only` lets the next pull apply the query to all rows"
+)
+
+
+def _may_correct(state: ChainState) -> bool:
+    """Return whether a dataset may retract or correct rows; those with an append-only source never do."""
+    if state.kind is not DatasetKind.ROOT:
+        return True
+    return any(not isinstance(source.merge, (MergeAppend, MergeLedger)) for source in state.sources)
 
 
 def _without(schema: DataSchema, names: Collection[str]) -> DataSchema:

@@ -86,7 +86,8 @@ def collect_signatures(
         required: signers required for the last block, and keys known to be revoked or expired; other such keys are
             added, even if blocks are then rejected.
         target: the dataset that gets them; has the blocks before them.
-        head: the source's head; where it is behind the target, this is the block that must be signed as required.
+        head: the source's head; where it is behind the target, this is the block that must be signed as required, and
+            whose signatures are collected.
 
     Raises:
         ForgedSignature, MalformedSignature: the message names block and file.
@@ -94,8 +95,9 @@ def collect_signatures(
         NotSigned: `required` is not fulfilled.
     """
     if not blocks:
-        if head is None or required is None or not required.names:
+        if head is None:
             return CollectedSignatures()
+        # The signature of the target's head would name a block that it drops, and a repair would go there again.
         return replace(collect_signatures(source, [head], dataset_id, required, target), report=SignatureReport())
     side = source.side if source.side is not None and has_signatures(source.side) else None
     newest = blocks[-1]

@@ -291,11 +291,11 @@ def _require_same_dataset(divergence: Divergence, source: DatasetLayout, target:
 def _require_what_was_there(
     divergence: Divergence, source: DatasetLayout, source_head: Multihash, seen: Multihash | None
 ) -> None:
-    gone = next((block for block in divergence.target if block.hashed.hash == seen), None)
-    if gone is not None:
-        lost, dropped = gone.number - divergence.ancestor_number, count_of(len(divergence.target), "block")
+    lost, dropped = divergence.num_gone(seen), count_of(len(divergence.target), "block")
+    if lost:
+        number = divergence.ancestor_number + lost
         raise HistoryRewritten(
-            f"{source.refs.describe(HEAD)} was at block {gone.number} ({seen}) at the last check, and is now at"
+            f"{source.refs.describe(HEAD)} was at block {number} ({seen}) at the last check, and is now at"
             f" {source_head}: {count_of(lost, 'block')} that {'was' if lost == 1 else 'were'} there"
             f" {'has' if lost == 1 else 'have'} been removed",
             hint=f"Ask its publishers for the reason. --force follows it, and drops {dropped} here.",

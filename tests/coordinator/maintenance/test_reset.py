@@ -77,6 +77,26 @@ def test_the_head_is_signed_where_it_went(workspace: Workspace) -> None:
     assert signed.block_hash == done.new_head
 
 
+def test_a_lost_head_comes_again_where_a_reset_moved_it(workspace: Workspace) -> None:
+    block = workspace.maintenance.reset("root", "3").new_head
+    head = workspace.storage.get("root").folder / "refs" / "head"
+    head.unlink()
+    (report,) = workspace.verify(["root"], repair=True)
+    assert (report.ok, head.read_text()) == (True, str(block))
+
+
+def test_a_lost_head_does_not_go_back_to_what_was_signed_last(workspace: Workspace) -> None:
+    """A commit without a signature leaves that of the head before it, and repair must not drop the commit."""
+    workspace.config.set("signatures.sign", "false")
+    feed(workspace, "root", "5 e", day=4)
+    head = workspace.storage.get("root").folder / "refs" / "head"
+    block = head.read_text()
+    head.unlink()
+    (report,) = workspace.verify(["root"], repair=True)
+    assert (report.ok, report.repaired, head.exists()) == (False, (), False)
+    assert any("its signature has it at" in one.message and block in one.message for one in report.findings)
+
+
 def test_a_reset_is_taken_back_by_the_hash_of_the_old_head(workspace: Workspace) -> None:
     before = rows(workspace, "root")
     done = workspace.maintenance.reset("root", "2")

@@ -9,6 +9,7 @@ import pytest
 from support.chains.workspaces import copied, derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
+from odfpy.coordinator.maintenance.compact import CompactOptions
 from odfpy.coordinator.storage.results import AddOutcome, AddResult, PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import IngestError, InvalidQuery, OdfError, SchemaError
@@ -325,3 +326,56 @@ def test_another_input_is_taken_from_its_beginning(derived: Workspace):
     assert rows(derived, "d") == ["+A 1 x", "+A 7 y"]
     (report,) = derived.verify(["d"])
     assert report.ok, report.findings
+
+
+PLAIN = "select op, event_time, id, name from source"
+UPPER = PLAIN.replace(" name", " upper(name) as name")
+
+
+@pytest.mark.parametrize(
+    ("merge", "is_told"), [("{kind: Append}", False), ("{kind: UpsertStream, primaryKey: [id]}", True)]
+)
+def test_another_query_row_by_row_over_rows_that_may_be_corrected(tmp_path: Path, merge: str, is_told: bool) -> None:
+    """What corrections take back is not there, until the query has been applied to all rows."""
+    workspace = workspace_with(tmp_path, root(merge=merge), derivative(query=PLAIN))
+    feed(workspace, "root", "1 a")
+    list(workspace.pull(["derived"]))
+    (changed,) = workspace.add(load_snapshots(derivative(query=UPPER), "derived.yaml"), replace=True)
+    told = [note for note in changed.notes if "an input may correct earlier rows" in note]
+    assert bool(told) == is_told
+    if is_told:
+        feed(workspace, "root", "1 b", day=2)
+        list(workspace.pull(["derived"]))
+        assert rows(workspace, "derived") == ["+A 1 a", "-C 1 A", "+C 1 B"]
+        assert "`odf compact --keep-metadata-only`" in told[0]
+        workspace.maintenance.compact("derived", CompactOptions(keep_metadata_only=True))
+        list(workspace.pull(["derived"]))
+        assert rows(workspace, "derived") == ["+A 1 A", "-C 1 A", "+C 1 B"]
+
+
+def test_a_column_that_an_input_gets_in_the_same_command_comes_later(tmp_path: Path) -> None:
+    plain, more = (
+        derivative("first", query=PLAIN),
+        derivative("first", query=PLAIN.replace(" from", ", id as more from")),
+    )
+    workspace = workspace_with(tmp_path, root(), plain, derivative("second", "first", PLAIN))
+    feed(workspace, "root", "1 a")
+    list(workspace.pull(all=True))
+    second = derivative("second", "first", PLAIN.replace(" from", ", more from"))
+    snapshots = [*load_snapshots(more, "first.yaml"), *load_snapshots(second, "second.yaml")]
+    with pytest.raises(InvalidQuery, match="second: No field named more") as refused:
+        workspace.add(snapshots, replace=True)
+    assert str(refused.value.hint).endswith(
+        "New columns of first come with its next rows: first add and pull only that."
+    )
+    workspace.add(snapshots[:1], replace=True)
+    feed(workspace, "root", "1 a", "2 b", day=2)
+    list(workspace.pull(["first"]))
+    with pytest.raises(InvalidQuery, match="No field named nothing") as refused:
+        workspace.add(
+            load_snapshots(derivative("second", "first", "select nothing from source"), "s.yaml"), replace=True
+        )
+    assert "come with" not in str(refused.value.hint)
+    workspace.add(snapshots, replace=True)
+    list(workspace.pull(["second"]))
+    assert workspace.tail("second", 10)["more"].to_pylist() == [None, 2]
