@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,3 +128,10 @@ def test_a_request_over_http_has_the_fields_and_defaults_of_the_question_that_is
 def camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
+
+
+def test_servers_of_a_process_prepare_their_routes_once(server: DatasetServer, tmp_path: Path) -> None:
+    with serving(workspace_at(tmp_path / "other")) as other:
+        assert ask(f"{other.url}/datasets").json == []
+        of_both = {id(route) for route in server.app.routes} & {id(route) for route in other.app.routes}
+        assert len(of_both) > 20

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
-from fastapi import FastAPI
-from starlette.routing import Mount
+from fastapi import APIRouter, FastAPI
+from starlette.routing import BaseRoute, Mount
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.callers.principals import opened_sharing
@@ -58,6 +59,14 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
         base_url=settings.base_url,
     )
     add_handlers(app)
-    for router in (listing.router, tables.router, proofs.router, files.router, activation.router):
-        app.include_router(router)
+    app.router.routes.extend(_routes())
     return app
+
+
+@cache
+def _routes() -> Sequence[BaseRoute]:
+    """Return the routes of each application of this process, which FastAPI prepares at the first request."""
+    router = APIRouter()
+    for one in (listing.router, tables.router, proofs.router, files.router, activation.router):
+        router.include_router(one)
+    return router.routes
