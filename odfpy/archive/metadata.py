@@ -132,10 +132,12 @@ def metadata_of(tree: Any, name: str) -> Metadata:
         found, reasons = translated(path, **patterns)
         words |= found
     times = {field: _time(tree.get(field), field, reasons) for field in ("start", "end")}
-    told = {reason.partition(" ")[0].rstrip(":") for reason in reasons}
+    reported_fields = {reason.partition(" ")[0].rstrip(":") for reason in reasons}
     # Unreadable values are not missing, and were already reported.
     reasons += [
-        one for one in _reasons_against(tree, words, times) if one not in {f"{name} is missing" for name in told}
+        one
+        for one in _reasons_against(tree, words, times)
+        if one not in {f"{name} is missing" for name in reported_fields}
     ]
     if reasons:
         raise RecordRefused(name, reasons)

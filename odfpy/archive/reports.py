@@ -111,10 +111,10 @@ class PushReport:
     @property
     def message(self) -> str | None:
         """A description of the errors for people; None if there were none."""
-        told = [result.error.message for result in self.results if result.error is not None]
+        messages = [result.error.message for result in self.results if result.error is not None]
         if self.error is not None:
-            told.insert(0, self.error.message)
-        return "\n".join(told)[:_MAX_MESSAGE_LENGTH] or None
+            messages.insert(0, self.error.message)
+        return "\n".join(messages)[:_MAX_MESSAGE_LENGTH] or None
 
     def row(self) -> dict[str, Any]:
         """Return the row of the report in the dataset."""

@@ -28,12 +28,12 @@ def last_failures(workspace: Workspace) -> Iterator[dict[str, Any]]:
         return
     with closing(SchedulerState(folder)) as state:
         ended = state.ended()
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for row in ended:  # newest first
         key = (row["dataset_id"], row["job"])
-        if key not in told and row["outcome"] in FAILED:
+        if key not in reported and row["outcome"] in FAILED:
             yield row
-        told.add(key)
+        reported.add(key)
 
 
 def failing_jobs(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:

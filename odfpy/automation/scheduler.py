@@ -255,7 +255,8 @@ class Scheduler:
             except OdfError as damage:
                 name, error = key.dataset, damage
             watched = self._watcher.watched.get(key.dataset)
-            run = Run(_new_id(start), start, name, _dataset_id(key), now, watched.records if watched else None)
+            run_id, records = start.request or str(uuid.uuid4()), watched.records if watched else None
+            run = Run(run_id, start, name, _dataset_id(key), now, records)
             self._begin_run(run, before, past, error)
 
     def _is_wanted(self, start: Start) -> bool:
@@ -397,7 +398,3 @@ class Scheduler:
 
 def _dataset_id(key: JobKey) -> str:
     return DID_ODF_PREFIX + key.dataset
-
-
-def _new_id(start: Start) -> str:
-    return start.request or str(uuid.uuid4())

@@ -177,7 +177,7 @@ class WorkspaceWatcher:
 
     # --- Pieces ---
 
-    def _read(self, folder: Path, stamp: Stamp, told: str | None = None) -> Watched:
+    def _read(self, folder: Path, stamp: Stamp, reported_trouble: str | None = None) -> Watched:
         """Read a schedule, and report an error unless it was reported already."""
         watched = Watched(folder.name, folder, stamp)
         try:
@@ -186,7 +186,7 @@ class WorkspaceWatcher:
             target = Target.of(dataset.state, is_copy=is_copy(dataset))
         except OdfError as error:
             watched.trouble = f"not scheduled: {error.message}"
-            if watched.trouble != told:
+            if watched.trouble != reported_trouble:
                 self._report(watched.trouble)
             return watched
         if schedule is None or stamp is None:  # removed in the meantime

@@ -91,17 +91,17 @@ def hash_block(block: MetadataBlock) -> tuple[HashedBlock, bytes]:
 
 
 def block_document(hashed: HashedBlock) -> dict[str, Any]:
-    """A block as the tree of a manifest document, as `odf log -o yaml` prints it."""
+    """Return a block as the tree of a manifest document, as `odf log -o yaml` prints it."""
     return {"kind": "MetadataBlock", "version": BLOCK_VERSION, "content": to_tree(hashed.block)}
 
 
 def snapshot_document(snapshot: DatasetSnapshot) -> dict[str, Any]:
-    """A snapshot as the tree of a manifest document."""
+    """Return a snapshot as the tree of a manifest document."""
     return {"kind": "DatasetSnapshot", "version": 1, "content": to_tree(snapshot, DatasetSnapshot)}
 
 
 def dump_snapshot(snapshot: DatasetSnapshot) -> str:
-    """A snapshot as YAML."""
+    """Return a snapshot as YAML."""
     from odfpy.codec.yaml import dump
 
     return dump(snapshot_document(snapshot))
@@ -113,7 +113,7 @@ def load_snapshots(
     check: Callable[[DatasetSnapshot], None] | None = None,
     beside: Mapping[str, Addition] = MappingProxyType({}),
 ) -> list[DatasetSnapshot]:
-    """All DatasetSnapshot manifests of a YAML text.
+    """Return all DatasetSnapshot manifests of a YAML text.
 
     Args:
         text: one or several documents.

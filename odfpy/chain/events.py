@@ -122,12 +122,12 @@ class ExecuteTransformInput:
 
     @property
     def last_block_hash(self) -> Multihash | None:
-        """The last block of the input that has been processed so far."""
+        """Return the last block of the input that has been processed so far."""
         return self.new_block_hash or self.prev_block_hash
 
     @property
     def last_offset(self) -> int | None:
-        """The last row of the input that has been processed so far."""
+        """Return the last row of the input that has been processed so far."""
         return self.prev_offset if self.new_offset is None else self.new_offset
 
 
@@ -240,7 +240,7 @@ class SetVocab:
 
     @property
     def vocabulary(self) -> DatasetVocabulary:
-        """The names in force, with defaults for those not given."""
+        """Return the names in force, with defaults for those not given."""
         return DatasetVocabulary(
             self.offset_column or DEFAULT_VOCABULARY.offset_column,
             self.operation_type_column or DEFAULT_VOCABULARY.operation_type_column,

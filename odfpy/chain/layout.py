@@ -49,7 +49,7 @@ class DatasetLayout:
     def local(
         cls, folder: Path, *, packs: Callable[[], bool] = lambda: False, checked: CheckedFiles | None = None
     ) -> DatasetLayout:
-        """A dataset in a folder.
+        """Return the layout of a dataset in a folder.
 
         Args:
             folder: its folder.
@@ -66,20 +66,20 @@ class DatasetLayout:
 
     @classmethod
     def in_memory(cls) -> DatasetLayout:
-        """A dataset in memory."""
+        """Return the layout of a dataset in memory."""
         return cls(MemoryRefStore(), MemoryObjectStore(), MemoryObjectStore(), MemoryObjectStore(), MemorySideFiles())
 
     @property
     def chain(self) -> MetadataChain:
-        """The metadata chain."""
+        """Return the metadata chain."""
         return MetadataChain(self.blocks, self.refs)
 
     def on(self, name: ReferenceName) -> DatasetLayout:
-        """The dataset seen from a branch or tag; see `ReferenceView`."""
+        """Return the dataset seen from a branch or tag; see `ReferenceView`."""
         return replace(self, refs=ReferenceView(self.refs, name))
 
     def at(self, block: Multihash) -> DatasetLayout:
-        """The dataset as it was at a block."""
+        """Return the dataset as it was at a block."""
         return replace(self, refs=ReferencesAtBlock(self.refs, block))
 
     def witnessed(self, witness: Callable[[NewBlocks], None]) -> MetadataChain:

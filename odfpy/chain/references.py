@@ -74,7 +74,7 @@ class ReferenceName:
 
     @property
     def kind(self) -> ReferenceKind:
-        """Branch or tag."""
+        """Return the kind, branch or tag."""
         return ReferenceKind(self.prefix)
 
     @property
@@ -85,7 +85,7 @@ class ReferenceName:
 
     @property
     def reference(self) -> str:
-        """The name of the reference in the reference store."""
+        """Return the name of the reference in the reference store."""
         return f"{self.prefix}.{self.name}"
 
     def __str__(self) -> str:

@@ -121,7 +121,7 @@ class KeyRevocation:
 
     @property
     def actor(self) -> ActorId:
-        """The key that it is about."""
+        """Return the key that the statement is about."""
         return ActorId.parse(self.key)
 
     @property
@@ -181,12 +181,12 @@ class KnownRevocations:
     learnt: tuple[KeyRevocation, ...] = ()
 
     def get(self, dataset_id: DatasetId) -> tuple[KeyRevocation, ...]:
-        """Those that count in a dataset."""
+        """Return the statements that count in a dataset."""
         made = (one for one in self.made if one.since is None or one.since.dataset_id == dataset_id)
         return (*made, *(one for one in self.learnt if one.is_honoured_in(dataset_id)))
 
     def everywhere(self) -> tuple[KeyRevocation, ...]:
-        """Those that count whatever a key signs: what the user says of it, and what it says of itself."""
+        """Return the statements that count for every dataset: those of the user, and of the key itself."""
         made = (one for one in self.made if one.since is None)
         return (*made, *(one for one in self.learnt if one.proof.verification_method == one.key))
 
@@ -205,7 +205,7 @@ def path_of(key: ActorId) -> str:
 
 
 def key_of(path: str) -> ActorId | None:
-    """The key that a file of statements is about, by its path; None for other files."""
+    """Return the key that a file of statements is about, by its path; None for other files."""
     with suppress(InvalidValue):
         key = ActorId.parse(f"{DID_KEY_PREFIX}{path.rpartition('/')[2]}")
         return key if path == path_of(key) else None
@@ -213,7 +213,7 @@ def key_of(path: str) -> ActorId | None:
 
 
 def encode(statements: Iterable[KeyRevocation]) -> bytes:
-    """A file of statements about a key."""
+    """Return a file of statements about a key."""
     tree = {"kind": KIND, "version": _VERSION, "content": to_tree(_Document(tuple(statements)))}
     return (json.dumps(tree, indent=1) + "\n").encode()
 

@@ -144,7 +144,7 @@ class AmbiguousReadSchema(ChainRuleViolation, code="E321"):
 
 
 def state_after(state: ChainState, hashed: HashedBlock) -> ChainState:
-    """The state after one more block, if the block may follow.
+    """Return the state after one more block, if the block may follow.
 
     Raises:
         ChainRuleViolation: the subclass says which rule is broken, the message where and how.
@@ -216,7 +216,7 @@ _BLOCK_RULES: tuple[Callable[[ChainState, MetadataBlock], None], ...] = (
 
 @singledispatch
 def _check_event(event: MetadataEvent, state: ChainState) -> None:
-    """The rules of one kind of event."""
+    """Check the rules of one kind of event."""
 
 
 @_check_event.register

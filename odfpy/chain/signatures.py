@@ -155,7 +155,7 @@ def path_of(block: Multihash) -> str:
 
 
 def signed_block_of(path: str) -> Multihash | None:
-    """The block that a file of signatures is about, by its path; None for other files."""
+    """Return the block that a file of signatures is about, by its path; None for other files."""
     with suppress(InvalidValue):
         block = Multihash.parse(path.rpartition("/")[2])
         return block if path == path_of(block) else None
@@ -163,7 +163,7 @@ def signed_block_of(path: str) -> Multihash | None:
 
 
 def encode(signed: SignedBlock, kind: str) -> bytes:
-    """A file of signatures."""
+    """Return a file of signatures."""
     tree = {"kind": kind, "version": _VERSION, "content": to_tree(signed)}
     return (json.dumps(tree, indent=1) + "\n").encode()
 

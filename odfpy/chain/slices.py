@@ -56,7 +56,7 @@ def newest_blocks(
 
 
 def overlapping(slices: Iterable[SliceOfBlock], start: int, end: int) -> list[SliceOfBlock]:
-    """Those slices that hold any of the rows `start` to `end`, both inclusive.
+    """Return those slices that hold any of the rows `start` to `end`, both inclusive.
 
     Args:
         slices: the slices.

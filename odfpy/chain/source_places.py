@@ -24,7 +24,7 @@ def is_same_place(before: FetchStep, after: FetchStep) -> bool:
 
 
 def fixed_part(pattern: str) -> str:
-    """The folders of a path before the first wildcard: names of files are relative to them."""
+    """Return the folders of a path before the first wildcard: names of files are relative to them."""
     parts = PurePosixPath(pattern).parts[:-1]
     fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     return str(PurePosixPath(*parts[:fixed]))

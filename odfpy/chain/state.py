@@ -93,12 +93,12 @@ class ChainState:
 
     @property
     def dataset_id(self) -> DatasetId:
-        """The dataset's id; the chain must not be empty."""
+        """Return the dataset's id; the chain must not be empty."""
         return self._seed.dataset_id
 
     @property
     def kind(self) -> DatasetKind:
-        """The dataset's kind; the chain must not be empty."""
+        """Return the dataset's kind; the chain must not be empty."""
         return self._seed.dataset_kind
 
     @property
@@ -109,17 +109,17 @@ class ChainState:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The sources of a root dataset that are in force, the polling source first."""
+        """Return the sources of a root dataset that are in force, the polling source first."""
         return (*filter(None, [self.polling_source]), *self.push_sources)
 
     @property
     def vocab(self) -> DatasetVocabulary:
-        """Names of the system columns."""
+        """Return the names of the system columns."""
         return self.set_vocab.vocabulary if self.set_vocab else DEFAULT_VOCABULARY
 
     @property
     def schema(self) -> DataSchema | None:
-        """The schema in force, also if older writers recorded it as a raw Arrow schema.
+        """Return the schema in force, also if older writers recorded it as a raw Arrow schema.
 
         Raises:
             SchemaError: a raw Arrow schema that cannot be read.
@@ -132,7 +132,7 @@ class ChainState:
         return read_raw_arrow(recorded.raw_arrow_schema)
 
     def require_schema(self, name: object) -> DataSchema:
-        """The schema in force, for whoever can do nothing without.
+        """Return the schema in force, for callers that cannot go on without one.
 
         Args:
             name: of the dataset, for the message.
@@ -147,22 +147,22 @@ class ChainState:
 
     @property
     def num_records(self) -> int:
-        """Rows in all slices."""
+        """Return the number of rows in all slices."""
         return 0 if self.last_offset is None else self.last_offset + 1
 
     @property
     def next_offset(self) -> int:
-        """Offset of the next row."""
+        """Return the offset of the next row."""
         return self.num_records
 
     @property
     def watermark(self) -> Timestamp | None:
-        """No row with an event time at or before it comes later, except late."""
+        """Return the watermark: rows with an event time at or before it that come later are late."""
         return self.last_data_event.new_watermark if self.last_data_event else None
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """The engine's state after the last transform."""
+        """Return the engine's state after the last transform."""
         return self.last_data_event.new_checkpoint if self.last_data_event else None
 
     @property
@@ -173,7 +173,7 @@ class ChainState:
 
     @property
     def primary_key(self) -> tuple[str, ...] | None:
-        """The columns by which a row is known in what the dataset stands for; None when nothing says so.
+        """Return the key of the rows of the current state; None if the chain does not declare one.
 
         That of a root dataset is the one that all its sources keep to; of a derivative, what its query told.
         """
@@ -191,15 +191,15 @@ class ChainState:
         return before is not None and now is not None and not is_same_query(before, now)
 
     def source_state(self, source_name: str) -> SourceState | None:
-        """The latest state of the source of that name."""
+        """Return the latest state of the source of that name."""
         return next((state for state in self.source_states if state.source_name == source_name), None)
 
     def push_source(self, source_name: str) -> AddPushSource | None:
-        """The active push source of that name."""
+        """Return the active push source of that name."""
         return next((source for source in self.push_sources if source.source_name == source_name), None)
 
     def after(self, hashed: HashedBlock) -> ChainState:
-        """The state after one more block. Whether the block may follow is for `odfpy.chain.rules` to say."""
+        """Return the state after one more block; whether it may follow is checked by `odfpy.chain.rules`."""
         block = hashed.block
         changes = _changes(block.event, self)
         if new_data_of(block.event):
@@ -223,13 +223,13 @@ def _any_version(event: SetTransform) -> SetTransform:
 
 
 def new_data_of(event: MetadataEvent) -> DataSlice | None:
-    """The slice that an event carries."""
+    """Return the slice that an event carries."""
     return event.new_data if isinstance(event, (AddData, ExecuteTransform)) else None
 
 
 @singledispatch
 def _changes(event: MetadataEvent, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
-    """The fields that an event sets on top of a state."""
+    """Return the fields that an event sets on top of a state."""
     raise InternalError(f"No rule for {type(event).__name__}")
 
 

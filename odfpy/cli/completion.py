@@ -86,7 +86,7 @@ def _split(line: str) -> list[str]:
 
 @dataclass(frozen=True)
 class _Cursor:
-    """Where the next word stands on a command line.
+    """The place of the next word on a command line.
 
     Attributes:
         command: the command or group of commands.

@@ -8,7 +8,7 @@ from odfpy.errors import MalformedData
 
 
 def canonical_json(tree: Any) -> bytes:
-    """A tree of dictionaries, lists, texts, numbers, booleans and None as canonical JSON in UTF-8.
+    """Return a tree of dictionaries, lists, texts, numbers, booleans and None as canonical JSON in UTF-8.
 
     Raises:
         MalformedData: something in it has no canonical form, such as a whole number beyond 2^53 or a lone surrogate.

@@ -17,7 +17,7 @@ from odfpy.errors import MalformedData
 
 
 def commitment_json(tree: Any) -> bytes:
-    """A tree of dictionaries, lists, texts, numbers, booleans and None in the form that is hashed, in ASCII.
+    """Return a tree of dictionaries, lists, texts, numbers, booleans and None in the form that is hashed, in ASCII.
 
     Raises:
         MalformedData: something in it is not JSON, such as a NaN.
@@ -47,7 +47,7 @@ def _write(tree: Any) -> str:
 
 
 def _fraction(value: float) -> str:
-    """The shortest digits that are this number, the first before the point."""
+    """Return the shortest digits that are this number, the first before the point."""
     if not isfinite(value):
         raise MalformedData(f"No canonical JSON: {value} is not a number of JSON")
     sign, digits, exponent = Decimal(repr(value)).as_tuple()

@@ -115,7 +115,7 @@ def as_value(error: OdfError) -> RaisedError:
 
 
 def error_of(value: RaisedError, otherwise: type[OdfError] = EngineError) -> OdfError:
-    """The error that was raised in another process.
+    """Return the error that was raised in another process.
 
     Args:
         value: what that says; it need not be true.
@@ -128,7 +128,7 @@ def error_of(value: RaisedError, otherwise: type[OdfError] = EngineError) -> Odf
 def restore_error(
     kind: type[OdfError], message: str, *, hint: str | None = None, fields: str | None = None
 ) -> OdfError:
-    """An error of a class, made without its constructor; of the nearest class above where a field of it is missing.
+    """Return an error of a class without calling its constructor, or of its nearest base class if a field is missing.
 
     Args:
         kind: the class.
@@ -146,8 +146,9 @@ def restore_error(
 
 
 def error_class(code: str) -> type[OdfError] | None:
-    """The class with a code; its module is imported if need be. None if this release has no such class, or cannot
-    load it: some come with extras.
+    """Return the class with a code, whose module is imported if needed.
+
+    None if this release has no such class, or cannot load it: some come with extras.
     """
     if known_class(code) is None and code in MODULE_OF:
         try:
@@ -158,12 +159,12 @@ def error_class(code: str) -> type[OdfError] | None:
 
 
 def fields_of_error(kind: type[OdfError]) -> Mapping[str, Any]:
-    """The types of the fields that a class, or one above it, declares."""
+    """Return the types of the fields that a class, or one above it, declares."""
     return {name: hint for name, hint in get_type_hints(kind).items() if get_origin(hint) is not ClassVar}
 
 
 def _class_named(name: str) -> type[OdfError] | None:
-    """A class of `odfpy.errors`, which older workers say by its name."""
+    """Return a class of `odfpy.errors`, which older workers send by name."""
     from odfpy import errors
 
     found = getattr(errors, name, None)
@@ -182,7 +183,7 @@ def _cut_hint(hint: str | None) -> str | None:
 
 
 def _fields_as_text(error: OdfError) -> str | None:
-    """The fields of an error; None if there are none, or cannot be written: better without them than no error."""
+    """Return the fields of an error; None if it has none, or they cannot be encoded: the error matters more."""
     try:
         found = {name: _plain(getattr(error, name)) for name in fields_of_error(type(error))}
         text = json.dumps(found, separators=(",", ":"))
@@ -192,7 +193,7 @@ def _fields_as_text(error: OdfError) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """A field as JSON has it."""
+    """Return a field as JSON has it."""
     if isinstance(value, (tuple, list)):
         return [_plain(part) for part in value]
     if isinstance(value, Mapping):
@@ -211,7 +212,7 @@ def _parse(fields: str | None) -> Mapping[str, Any]:
 
 
 def _values(kind: type[OdfError], given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields of a class; None if one is missing, or is not of the type that it declares."""
+    """Return the fields of a class; None if one is missing, or is not of the type that it declares."""
     try:
         return {name: _read(hint, given[name]) for name, hint in fields_of_error(kind).items()}
     except (KeyError, TypeError):
@@ -219,7 +220,7 @@ def _values(kind: type[OdfError], given: Mapping[str, Any]) -> dict[str, Any] | 
 
 
 def _read(hint: Any, tree: Any) -> Any:
-    """A value of a declared type.
+    """Return a value of a declared type.
 
     Raises:
         TypeError: it is invalid.

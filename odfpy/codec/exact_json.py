@@ -19,7 +19,7 @@ class AmbiguousJson(ValueError):
 
 
 def load_exact(data: bytes | str) -> Any:
-    """The tree of a text: dictionaries, lists, texts, numbers, booleans and None.
+    """Return the tree of a text: dictionaries, lists, texts, numbers, booleans and None.
 
     Raises:
         AmbiguousJson: a member occurs twice, or a number is not what a double or a whole number can hold.
@@ -31,7 +31,7 @@ def load_exact(data: bytes | str) -> Any:
 
 
 def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of an object.
+    """Return the members of an object.
 
     Raises:
         AmbiguousJson: one occurs twice.

@@ -32,7 +32,7 @@ def is_code(word: str) -> bool:
 
 
 def explanations() -> dict[str, Explanation]:
-    """All of them by code."""
+    """Return all explanations by code."""
     found = (match.groupdict() for match in _ENTRY.finditer(TEXTS.read_text(encoding="utf-8")))
     return {part["code"]: Explanation(part["code"], part["title"], part["text"].strip()) for part in found}
 
@@ -51,7 +51,7 @@ def explanation(code: str) -> Explanation:
 
 
 def as_text(item: Explanation) -> str:
-    """An explanation as plain text: without Markdown's signs for code and emphasis, and in lines fit for reading."""
+    """Return an explanation as wrapped plain text, without Markdown's signs for code and emphasis."""
     import textwrap
 
     plain = re.sub(r"\*\*|(?<!`)`(?!`)", "", item.text)

@@ -43,7 +43,7 @@ _NUMBERS = {(bits, signed): struct.Struct("<" + code) for bits, codes in {8: "Bb
 
 
 def read(type_: type[T], data: bytes) -> T:
-    """The record whose table is the root of a FlatBuffer.
+    """Return the record whose table is the root of a FlatBuffer.
 
     Raises:
         MalformedBlock: the bytes are not such a FlatBuffer.
@@ -72,7 +72,7 @@ class _Reader:
         return value
 
     def follow(self, at: int) -> int:
-        """The place that the unsigned offset at a place points to."""
+        """Return the place that the unsigned offset at a place points to."""
         return at + self.number(at, 32, signed=False)
 
     def sized(self, at: int) -> bytes:
@@ -100,7 +100,7 @@ class _Reader:
         return type_(**{field.name: self._field(type_, field, places, depth) for field in fields_of(type_)})
 
     def _places(self, at: int, count: int) -> list[int]:
-        """The places of the first `count` slots of the table; 0 where a slot is absent."""
+        """Return the places of the first `count` slots of the table; 0 where a slot is absent."""
         vtable = at - self.number(at, 32, signed=True)
         size = self.number(vtable, 16, signed=False)
         table_size = self.number(vtable + 2, 16, signed=False)

@@ -39,7 +39,7 @@ _EXACT = bytes.fromhex("0c000000000006000a0004000600000001000000000006000c000400
 
 
 def write(value: Any) -> bytes:
-    """The FlatBuffer whose root table is the given record.
+    """Return the FlatBuffer whose root table is the given record.
 
     Raises:
         OdfError: the library that is installed writes other bytes than those that hashes are made of.
@@ -123,7 +123,7 @@ def _write_vector(builder: _Builder, item: Shape, values: tuple[Any, ...]) -> in
 
 
 def _write_wrapper(builder: _Builder, shape: OneOf, value: Any) -> int:
-    """A union cannot be an item of a vector, so it is wrapped in a table with one field `value`."""
+    """Write a union as a table with one field `value`, since it cannot be an item of a vector."""
     offset = _write_table(builder, value)
     builder.StartObject(2)
     builder.PrependUint8Slot(0, shape.members.index(type(value)) + 1, 0)
@@ -149,7 +149,7 @@ def _write_inline(builder: _Builder, slot: int, field: Field, value: Any) -> Non
 
 
 def _write_timestamp(builder: _Builder, value: Timestamp) -> int:
-    """16 bytes: year int32, day of year uint16, two bytes of padding, seconds uint32, nanoseconds uint32."""
+    """Write 16 bytes: year int32, day of year uint16, two bytes of padding, seconds uint32, nanoseconds uint32."""
     year, ordinal, seconds, nanos = value.to_ordinal()
     builder.Prep(4, 16)
     builder.PrependUint32(nanos)

@@ -66,7 +66,7 @@ class OneOf:
     members: tuple[type, ...]
 
     def member(self, kind: str) -> type | None:
-        """The member of that kind; case does not matter."""
+        """Return the member of that kind; case does not matter."""
         return next((member for member in self.members if kind_of(member).lower() == kind.lower()), None)
 
 
@@ -91,14 +91,14 @@ class Field:
 
 
 def kind_of(member: type) -> str:
-    """The name of a union member in documents: its `KIND`, else the name of its class."""
+    """Return the name of a union member in documents: its `KIND`, else the name of its class."""
     kind: str = getattr(member, "KIND", member.__name__)
     return kind
 
 
 @cache
 def fields_of(record: type) -> tuple[Field, ...]:
-    """The fields of a record, in declared order, which is the order on the wire."""
+    """Return the fields of a record, in declared order, which is the order on the wire."""
     hints = get_type_hints(record, include_extras=True)
     return tuple(_field(field.name, hints[field.name]) for field in fields(record))
 
@@ -117,7 +117,7 @@ def _arms(hint: Any) -> tuple[Any, ...]:
 
 
 def shape_of(*arms: Any) -> Shape:
-    """The shape of an annotation; several arms are a union.
+    """Return the shape of an annotation; several arms are a union.
 
     Raises:
         TypeError: an annotation that no codec knows.

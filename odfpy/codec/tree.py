@@ -59,7 +59,7 @@ _MAX_KEY_LENGTH = 200
 
 
 def format_path(path: Path) -> str:
-    """`content.metadata[0].read`."""
+    """Return a path as text: `content.metadata[0].read`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:_MAX_KEY_LENGTH]}" for part in path)
     return text.removeprefix(".")
 
@@ -68,7 +68,7 @@ def format_path(path: Path) -> str:
 
 
 def to_tree(value: Any, type_: type | None = None) -> Any:
-    """The tree of a record; to write one with its `kind:`, see `to_tagged_tree`.
+    """Return the tree of a record; to write one with its `kind:`, see `to_tagged_tree`.
 
     Args:
         value: the record.
@@ -78,7 +78,7 @@ def to_tree(value: Any, type_: type | None = None) -> Any:
 
 
 def to_tagged_tree(value: Any) -> Any:
-    """The tree of a union member, with its `kind:` first."""
+    """Return the tree of a union member, with its `kind:` first."""
     return _write(OneOf((type(value),)), value)
 
 

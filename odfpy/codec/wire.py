@@ -24,5 +24,5 @@ def is_inline(shape: Shape) -> bool:
 
 @cache
 def slots_of(record: type) -> int:
-    """Slots of the table: a union takes two (type, then value)."""
+    """Return the slots of the table: a union takes two (type, then value)."""
     return sum(2 if isinstance(field.shape, OneOf) else 1 for field in fields_of(record))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def load_documents(text: str, source: str | None = None) -> list[Document]:
-    """All documents of a text; empty ones are left out. It takes time in proportion to the text, which has limits.
+    """Return all documents of a text but empty ones, in time proportional to the text, whose length is limited.
 
     Args:
         text: YAML.
@@ -39,7 +39,7 @@ def load_documents(text: str, source: str | None = None) -> list[Document]:
 
 
 def dump(tree: Any) -> str:
-    """The tree as one document in block style."""
+    """Return the tree as one document in block style."""
     from odfpy.codec.yaml_trees import dump
 
     return dump(tree)

@@ -44,11 +44,11 @@ class Document:
         self.tree = self._build(node, ())
 
     def line_of(self, path: Path) -> int:
-        """The line of the deepest part of the path that the document has."""
+        """Return the line of the deepest part of the path that the document has."""
         return self.place_of(path)[0]
 
     def place_of(self, path: Path) -> tuple[int, int]:
-        """The same with the column: both from 1, of the key where there is one."""
+        """Return the line and column, both from 1, of the deepest part of the path; of its key if it has one."""
         while path and path not in self._places:
             path = path[:-1]
         return self._places.get(path, (self.line, 1))
@@ -89,7 +89,7 @@ def _plain(text: str) -> Any:
 
 
 def load(text: str) -> list[Document]:
-    """All documents of a text but empty ones; see `odfpy.codec.yaml.load_documents`."""
+    """Return all documents of a text but empty ones; see `odfpy.codec.yaml.load_documents`."""
     strange = _NOT_IN_YAML.search(text)
     if strange:
         line = text.count("\n", 0, strange.start()) + 1
@@ -153,7 +153,7 @@ _Writer.add_representer(str, _write_text)
 
 
 def dump(tree: Any) -> str:
-    """The tree as one document in block style."""
+    """Return the tree as one document in block style."""
     text: str = yaml.dump(
         tree, Dumper=_Writer, sort_keys=False, allow_unicode=True, default_flow_style=False, width=_WIDTH
     )

@@ -247,8 +247,8 @@ def _containers() -> str:
 def _settings(workspace: Workspace) -> str:
     """Return the settings without values that may contain tokens, since users share the report."""
     changed = [item for item in workspace.config.items() if item.origin != "default"]
-    told = (f"{item.setting.key}={item.shown}" for item in changed)
-    return ", ".join(told) or "all as they come"
+    assignments = (f"{item.setting.key}={item.shown}" for item in changed)
+    return ", ".join(assignments) or "all as they come"
 
 
 def _privacy(workspace: Workspace) -> str:

@@ -8,12 +8,12 @@ _UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def count_of(count: int, noun: str) -> str:
-    """A count and what is counted: `1 row`, `2 rows`."""
+    """Return a count with its noun: `1 row`, `2 rows`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def format_size(count: int) -> str:
-    """Bytes for people: `12 B`, `1.5 MiB`."""
+    """Return a size for users: `12 B`, `1.5 MiB`."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":
@@ -23,5 +23,5 @@ def format_size(count: int) -> str:
 
 
 def parse_size(size: str) -> int:
-    """Bytes of a size such as `512m`."""
+    """Parse a size such as `512m`; return bytes."""
     return int(size[:-1]) << _UNITS[size[-1].lower()]

@@ -48,7 +48,7 @@ class ExtraAttributes:
             raise InvalidValue(f"Extra attributes cannot be written as JSON: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
-        """The attributes as a dictionary."""
+        """Return the attributes as a dictionary."""
         value: dict[str, Any] = json.loads(self.entries)
         return value
 
@@ -58,7 +58,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _depth(value: Any) -> int:
-    """Levels of nesting; a scalar has none. Without recursion, since the text may be a stranger's."""
+    """Return the levels of nesting, 0 for a scalar; without recursion, since the text may come from others."""
     depth = 0
     level = [value]
     while level := [item for item in level if isinstance(item, (dict, list))]:

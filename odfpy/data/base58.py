@@ -14,7 +14,7 @@ _MAX_LENGTH: Final = 200
 
 
 def encode(data: bytes) -> str:
-    """Bytes as text; each zero byte at the beginning is a `1`."""
+    """Encode bytes as text; each zero byte at the beginning is a `1`."""
     number, digits = int.from_bytes(data, "big"), []
     while number:
         number, digit = divmod(number, len(ALPHABET))
@@ -24,7 +24,7 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    """Bytes of a text.
+    """Decode a text.
 
     Raises:
         InvalidValue: a character outside of the alphabet, or a text longer than any key.

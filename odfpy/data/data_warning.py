@@ -46,5 +46,5 @@ class DataWarning:
 
 
 def such_as(examples: Sequence[str]) -> str:
-    """The first examples, to follow what they are of; nothing where there are none."""
+    """Return the first examples, to follow the warning in a sentence; empty if there are none."""
     return f", such as {'; '.join(examples[:_MAX_TOLD])}" if examples else ""

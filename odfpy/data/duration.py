@@ -48,7 +48,7 @@ class Duration:
         return cls(sum(int(n or 0) * size for half in halves for n, size in zip(half, sizes, strict=True)))
 
     def before(self, time: Timestamp) -> Timestamp | None:
-        """The instant that is this much earlier, None where that would be before the year 1."""
+        """Return the instant that is this much earlier, None if that is before the year 1."""
         try:
             return Timestamp(time.nanos - self.seconds * NANOS_PER_SECOND)
         except InvalidValue:
@@ -60,7 +60,7 @@ class Duration:
 
     @property
     def in_words(self) -> str:
-        """Roughly, for people: `41 days`, `3 hours`, `10 minutes`."""
+        """Return the approximate duration for users: `41 days`, `3 hours`, `10 minutes`."""
         for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
             if self.seconds >= 2 * size or (unit == "minute" and self.seconds >= size):
                 count = self.seconds // size

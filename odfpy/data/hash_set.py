@@ -27,7 +27,7 @@ _CANONICAL: Final = f"^f(?:{SHA3_256.code:02x}|{BLAKE3.code:02x})20[0-9a-f]{{64}
 
 
 def names_in(texts: pa.Array) -> tuple[Names, dict[int, str]]:
-    """The hashes that some texts are.
+    """Return the hashes that texts represent.
 
     Args:
         texts: strings, may have nulls.
@@ -67,12 +67,12 @@ def _digits() -> npt.NDArray[np.uint8]:
 
 
 def name_of(item: bytes) -> Multihash:
-    """The hash that an item of an array is."""
+    """Return the hash that an item of an array is."""
     return Multihash.from_bytes(item.ljust(SIZE, b"\0"))
 
 
 def as_names(hashes: Iterable[Multihash]) -> Names:
-    """Some hashes as an array; those of other algorithms are left out."""
+    """Return hashes as an array, without those of other algorithms."""
     import numpy as np
 
     return np.array([data for data in (one.to_bytes() for one in hashes) if len(data) == SIZE], f"S{SIZE}")
@@ -99,14 +99,14 @@ class HashSet:
         return bool(self.contains(np.array([data], f"S{SIZE}"))[0])
 
     def __iter__(self) -> Iterator[Multihash]:
-        """All of them, each once."""
+        """Yield all hashes, each once."""
         for run in self._runs:
             for item in run:
                 yield name_of(item)
         yield from self._others
 
     def contains(self, names: Names) -> npt.NDArray[np.bool_]:
-        """For each of some names, whether it is in the set."""
+        """Return for each name whether it is in the set."""
         import numpy as np
 
         found = np.zeros(len(names), np.bool_)
@@ -155,7 +155,7 @@ class HashSet:
         self.add_hashes(hashes)
 
     def parts(self, count: int) -> Iterator[list[Multihash]]:
-        """All of them in lists of at most so many."""
+        """Yield all hashes in lists of a maximum length."""
         part: list[Multihash] = []
         for name in self:
             part.append(name)
@@ -167,7 +167,7 @@ class HashSet:
 
 
 def positions(run: Names, names: Names) -> npt.NDArray[Any]:
-    """Positions of names in a sorted array, -1 for those that are not in it."""
+    """Return the positions of names in a sorted array, -1 for those that are not in it."""
     import numpy as np
 
     if not len(run):

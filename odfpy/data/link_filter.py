@@ -98,7 +98,7 @@ class LinkFilter:
         return self.word == AVAILABLE_WORD
 
     def columns(self, vocab: DatasetVocabulary) -> list[str]:
-        """The columns that the conditions are about."""
+        """Return the columns that the conditions are about."""
         times = [vocab.event_time_column] if self.since is not None or self.until is not None else []
         return [*(name for name, _ in self.values), *times]
 
@@ -143,7 +143,7 @@ class LinkFilter:
 
 
 def _counts(times: pa.Array) -> tuple[pa.Array, int]:
-    """Dates or timestamps as counts of a unit since 1970, and how many nanoseconds that is; nanoseconds end in 2262."""
+    """Return dates or timestamps as counts of a unit since 1970, and the nanoseconds of the unit, which end in 2262."""
     import pyarrow as pa
 
     if pa.types.is_date(times.type):

@@ -30,7 +30,7 @@ def bulk_memory() -> Iterator[None]:
 
 
 def bytes_of(values: pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table) -> int:
-    """Bytes that some values take.
+    """Return the bytes that values take in memory.
 
     Before pyarrow 24, `nbytes` does not know views of text: for these, it is the bytes of the buffers, which a slice
     shares with the whole.
@@ -42,7 +42,7 @@ def bytes_of(values: pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table) -> 
 
 
 def from_numpy(values: npt.NDArray[Any]) -> pa.Array:
-    """The same numbers or booleans as an Arrow array of their type, without nulls; numbers are not copied.
+    """Return the same numbers or booleans as an Arrow array of their type, without nulls; numbers are not copied.
 
     `pa.array` does it, too, but looks first whether they are a masked array: for that, numpy loads a module that takes
     a small command a fortieth of its time.

@@ -42,7 +42,7 @@ class HashAlgorithm:
     new: Callable[[], Hasher] | None = None
 
     def hasher(self) -> Hasher:
-        """An empty hasher over bytes.
+        """Return an empty hasher over bytes.
 
         Raises:
             IntegrityError: the algorithm is not over plain bytes.
@@ -122,12 +122,12 @@ class Multihash:
         return cls.from_bytes(decode_multibase(text))
 
     def to_bytes(self) -> bytes:
-        """Multihash bytes."""
+        """Return multihash bytes."""
         return write_varint(self.code) + write_varint(len(self.digest)) + self.digest
 
     @property
     def algorithm(self) -> HashAlgorithm:
-        """The algorithm, if it is one that can be checked.
+        """Return the algorithm, if it is one that can be checked.
 
         Raises:
             IntegrityError: unknown algorithm.
@@ -150,12 +150,12 @@ class Multihash:
 
 
 def encode_multibase(data: bytes) -> str:
-    """Base16 in lower case with its prefix `f`, the canonical text form of hashes and ids."""
+    """Encode bytes as base16 in lower case with the prefix `f`, the canonical text form of hashes and ids."""
     return "f" + data.hex()
 
 
 def decode_multibase(text: str) -> bytes:
-    """Bytes from any multibase text.
+    """Decode any multibase text.
 
     Raises:
         InvalidValue: unknown base, or characters outside of it.
@@ -179,7 +179,7 @@ def _reject(text: str) -> bytes:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint of at most nine bytes, and the position after it."""
+    """Read an unsigned varint of at most nine bytes; return it, and the position after it."""
     value = 0
     for count in range(9):
         if at + count >= len(data):
@@ -194,7 +194,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def write_varint(value: int) -> bytes:
-    """An unsigned varint (multiformats, LEB128)."""
+    """Encode an unsigned varint (multiformats, LEB128)."""
     out = bytearray()
     while value > 0x7F:
         out.append(0x80 | (value & 0x7F))

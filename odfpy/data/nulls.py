@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 def emptied(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows, with nothing but zeros under NULL, and with no bytes of other rows.
+    """Return the same rows, with nothing but zeros under NULL, and with no bytes of other rows.
 
     Args:
         batch: rows that are about to leave.

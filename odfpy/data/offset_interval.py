@@ -22,5 +22,5 @@ class OffsetInterval:
 
     @property
     def num_rows(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return self.end - self.start + 1

@@ -45,12 +45,12 @@ class Timestamp:
 
     @classmethod
     def now(cls) -> Timestamp:
-        """The wall clock. Only the coordinator asks for it, once per commit."""
+        """Return the wall clock; only the coordinator calls it, once per commit."""
         return cls(time.time_ns())
 
     @classmethod
     def of(cls, time: Instant) -> Timestamp:
-        """A time as programs have it.
+        """Convert a time as programs have it.
 
         Raises:
             InvalidValue: it is invalid.
@@ -127,7 +127,7 @@ class Timestamp:
         return cls((days * SECONDS_PER_DAY + seconds) * NANOS_PER_SECOND + nanos)
 
     def to_ordinal(self) -> tuple[int, int, int, int]:
-        """The parts of the wire form; the inverse of `from_ordinal`."""
+        """Return the parts of the wire form; the inverse of `from_ordinal`."""
         seconds, nanos = divmod(self.nanos, NANOS_PER_SECOND)
         days, second_of_day = divmod(seconds, SECONDS_PER_DAY)
         day = date.fromordinal(days + _EPOCH_ORDINAL)
@@ -135,11 +135,11 @@ class Timestamp:
 
     @property
     def millis(self) -> int:
-        """Milliseconds since the epoch, rounded down."""
+        """Return the milliseconds since the epoch, rounded down."""
         return self.nanos // NANOS_PER_MILLI
 
     def floor_millis(self) -> Timestamp:
-        """The same instant cut to whole milliseconds, as slices store it."""
+        """Return the same instant cut to whole milliseconds, as slices store it."""
         return Timestamp.from_millis(self.millis)
 
     def to_datetime(self) -> datetime:

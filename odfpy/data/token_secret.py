@@ -18,12 +18,12 @@ PREFIX: Final = "odf_"
 
 
 def new_secret() -> str:
-    """A new secret, of 43 characters that need no quoting in a URL."""
+    """Return a new secret, of 43 characters that need no quoting in a URL."""
     return secrets.token_urlsafe(32)
 
 
 def new_token() -> str:
-    """The text of a new bearer token."""
+    """Return the text of a new bearer token."""
     return PREFIX + new_secret()
 
 
@@ -38,7 +38,7 @@ def hash_of(secret: str) -> str:
 
 
 def end_after(now: Timestamp, lifetime: Duration) -> Timestamp:
-    """The end of what begins now.
+    """Return the end of what begins now.
 
     Raises:
         InvalidValue: it would end at once.

@@ -17,12 +17,12 @@ class OperationType(IntEnum):
 
     @property
     def symbol(self) -> str:
-        """`+A`, `-R`, `-C` or `+C`."""
+        """Return `+A`, `-R`, `-C` or `+C`."""
         return ("+A", "-R", "-C", "+C")[self]
 
     @property
     def weight(self) -> int:
-        """+1 for rows that add to the current state, -1 for rows that take away."""
+        """Return +1 for rows that add to the current state, -1 for rows that are taken out of it."""
         return 1 if self in (OperationType.APPEND, OperationType.CORRECT_TO) else -1
 
 
@@ -37,12 +37,12 @@ class DatasetVocabulary:
 
     @property
     def columns(self) -> tuple[str, str, str, str]:
-        """All four names, in order."""
+        """Return all four names, in order."""
         return (*self.changelog_columns, self.event_time_column)
 
     @property
     def changelog_columns(self) -> tuple[str, str, str]:
-        """The names of what a changelog says of its rows, which is not data: offset, operation type, system time."""
+        """Return the names of the columns that are not data but describe a row: offset, operation type, system time."""
         return (self.offset_column, self.operation_type_column, self.system_time_column)
 
 

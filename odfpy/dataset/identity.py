@@ -51,12 +51,12 @@ class DatasetId:
         return cls(bytes(data[2:]))
 
     def to_bytes(self) -> bytes:
-        """The wire form."""
+        """Return the wire form."""
         return _ED25519_PUB + self.public_key
 
     @property
     def multibase(self) -> str:
-        """The id without `did:odf:`, good for the name of a file."""
+        """Return the id without `did:odf:`, which can be the name of a file."""
         return encode_multibase(self.to_bytes())
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class ActorId:
 
     @classmethod
     def owner_of(cls, dataset_id: DatasetId) -> ActorId:
-        """Whoever holds the key pair of a dataset."""
+        """Return the actor who has the key pair of a dataset."""
         return cls(dataset_id.public_key)
 
     def has_signed(self, message: bytes, signature: bytes) -> bool:
@@ -132,25 +132,25 @@ class KeyPair:
 
     @classmethod
     def generate(cls) -> KeyPair:
-        """A new random pair."""
+        """Generate a random pair."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         return cls(Ed25519PrivateKey.generate().private_bytes_raw())
 
     @property
     def dataset_id(self) -> DatasetId:
-        """The id whose owner holds this pair."""
+        """Return the id whose owner holds this pair."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         return DatasetId(Ed25519PrivateKey.from_private_bytes(self.private_key).public_key().public_bytes_raw())
 
     @property
     def actor(self) -> ActorId:
-        """The holder of this pair, as one who signs."""
+        """Return the actor who has this pair."""
         return ActorId.owner_of(self.dataset_id)
 
     def sign(self, message: bytes) -> bytes:
-        """An ed25519 signature of 64 bytes."""
+        """Sign bytes; return an ed25519 signature of 64 bytes."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         return Ed25519PrivateKey.from_private_bytes(self.private_key).sign(message)

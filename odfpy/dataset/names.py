@@ -168,7 +168,7 @@ AnyRemoteRef: TypeAlias = RemoteRef | RemoteUrl
 
 
 def all_of(given: _Given | Iterable[_Given]) -> tuple[_Given, ...]:
-    """Names or paths that a program gives: one by itself, or several.
+    """Return names or paths as a tuple, whether a program passes one or several.
 
     Raises:
         UsageError: something else is among them.
@@ -257,7 +257,7 @@ _MIN_LETTERS = 3
 
 
 def did_you_mean_dataset(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:
-    """A hint with the datasets that a misspelt name or a part of one may stand for.
+    """Return a hint with the datasets that a misspelt or partial name may refer to.
 
     What comes last says the most: `flights` and `com.example.flihgts` may both be `org.nycflights.flights`.
 

@@ -36,7 +36,7 @@ class Proof:
 
     @property
     def signer(self) -> ActorId:
-        """Whose it says it is.
+        """Return the key that the proof names as its signer.
 
         Raises:
             InvalidValue: not a key.

@@ -47,7 +47,7 @@ class TransformSql:
     temporal_tables: tuple[TemporalTable, ...] | None = None
 
     def normalized(self) -> TransformSql:
-        """The stored form: `query` unset, `queries` not empty.
+        """Return the stored form: `query` unset, `queries` not empty.
 
         Raises:
             UsageError: both or neither of `query` and `queries` are given, or the aliases do not fit.
@@ -63,7 +63,7 @@ class TransformSql:
 
     @property
     def steps(self) -> tuple[SqlQueryStep, ...]:
-        """The steps of the normalized form."""
+        """Return the steps of the normalized form."""
         return self.normalized().queries or ()
 
 

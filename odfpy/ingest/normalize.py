@@ -225,7 +225,7 @@ def _operations(
     vocabulary: DatasetVocabulary,
     first_row: int,
 ) -> pa.ChunkedArray | None:
-    """Operation types of the rows; without a column, rows of an upsert stream are appended."""
+    """Return the operation types of the rows; without a column, rows of an upsert stream are appended."""
     name = vocabulary.operation_type_column
     if not merge_of(strategy).takes_operations:
         return None

@@ -39,7 +39,7 @@ class RetractionLimit:
 
     @property
     def hint(self) -> str:
-        """The available options for the user."""
+        """Return the available options for the user."""
         return (
             "Check that the input is complete. If it is: --allow-retractions ingests it, and"
             f" `odf config set --dataset {self.dataset} retractions.share 100%` removes the limit for the dataset."

@@ -64,7 +64,7 @@ class Graph:
 
 
 def dot(graph: Graph) -> str:
-    """The graph for Graphviz."""
+    """Return the graph for Graphviz."""
     lines = [
         f"digraph {_quoted(escape_controls(graph.title))} {{",
         "  rankdir=LR;",
@@ -89,7 +89,7 @@ def _escaped(text: str) -> str:
 
 
 def _label(text: str) -> str:
-    """A text as a line of a label: what Graphviz would take for an entity of HTML is none."""
+    """Return a text as a line of a label: what Graphviz would take for an entity of HTML is none."""
     return _escaped(escape_controls(text).replace("&", "&amp;"))
 
 
@@ -97,7 +97,7 @@ def _label(text: str) -> str:
 
 
 def html(graph: Graph, text: Sequence[str] = ()) -> str:
-    """The graph as a page: a drawing, and text below it. Nothing is loaded from anywhere, and no script runs.
+    """Return the graph as a page: a drawing, and text below it. Nothing is loaded from anywhere, and no script runs.
 
     Args:
         graph: the graph.
@@ -181,7 +181,7 @@ def _drawn_edge(edge: GraphEdge, route: Sequence[tuple[float, float]]) -> str:
 
 
 def _bends(x1: float, x2: float, *, is_first: bool, is_last: bool) -> tuple[float, float]:
-    """The handles of a curve from one place across to another; a curve stays between its ends and handles."""
+    """Return the handles of a curve from one place across to another; a curve stays between its ends and handles."""
     if x1 != x2:
         return (x1 + x2) / 2, (x1 + x2) / 2
     turn = GAP / 2 if is_first else -GAP / 2 if is_last else 0

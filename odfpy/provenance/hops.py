@@ -18,15 +18,15 @@ class Datasets(Protocol):
     """The datasets of a workspace, as far as rows are followed through them."""
 
     def order(self, dataset_id: DatasetId) -> Sequence[DatasetId]:
-        """A dataset and all that it is derived from, each before its own inputs."""
+        """Return a dataset and all that it is derived from, each before its own inputs."""
         ...
 
     def followed(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
-        """Rows of a dataset, with what they are made of, if it is derivative."""
+        """Return the rows of a dataset, with what they are made of, if it is derivative."""
         ...
 
     def read(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
-        """Rows of a dataset, and, of a root dataset, where they came from."""
+        """Return the rows of a dataset, and, of a root dataset, where they came from."""
         ...
 
 
@@ -70,7 +70,7 @@ def provenance_of(
 
 
 def _of_column(answer: Provenance, column: str) -> Provenance:
-    """The answer with only those columns that one column comes from, dataset by dataset."""
+    """Return the answer with only those columns that one column comes from, dataset by dataset."""
     wanted: defaultdict[DatasetId, set[str]] = defaultdict(set, {answer.datasets[0].id: {column}})
     found = []
     for dataset in answer.datasets:

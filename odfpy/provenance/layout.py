@@ -42,7 +42,7 @@ class Box:
 
     @property
     def middle(self) -> float:
-        """The height at which edges begin and end."""
+        """Return the height at which edges begin and end."""
         return self.y + self.height / 2
 
 
@@ -81,7 +81,7 @@ class _Slot:
 
 
 def laid_out(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> Layout:
-    """A column for each layer, the last layer on the left.
+    """Return a column for each layer, the last layer on the left.
 
     Args:
         sizes: boxes by their keys; those of a layer have the order in which they are given, unless another one has
@@ -152,7 +152,7 @@ def _swept(columns: Sequence[Sequence[_Slot]], *, to_right: bool) -> list[list[_
 
 
 def _crossings(columns: Sequence[Sequence[_Slot]]) -> int:
-    """The number of pairs of lines that cross in the gaps."""
+    """Return the number of pairs of lines that cross in the gaps."""
     count = 0
     for left, right in pairwise(columns):
         places = {id(slot): at for at, slot in enumerate(right)}
@@ -209,7 +209,7 @@ def _place(column: Sequence[_Slot], wanted: Sequence[float]) -> None:
 
 
 def _lefts(columns: Sequence[Sequence[_Slot]]) -> tuple[list[float], float]:
-    """The beginnings of the columns, and the width of all; there is a gap outside where edges turn around."""
+    """Return the beginnings of the columns, and the width of all; there is a gap outside where edges turn around."""
     turns_left = any(slot.column == 0 and not slot.width for slot in columns[0]) if columns else False
     turns_right = any(not slot.width for slot in columns[-1]) if columns else False
     lefts, x = [], float(MARGIN + (GAP if turns_left else 0))

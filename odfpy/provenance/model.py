@@ -160,7 +160,7 @@ class Provenance:
 
     @property
     def row(self) -> TracedRow:
-        """The row that was asked about."""
+        """Return the row that was asked about."""
         return next(row for row in self.datasets[0].rows if row.offset == self.offset)
 
     @property

@@ -18,7 +18,7 @@ _MAX_BOXES: Final = 24
 
 
 def lines(answer: Provenance) -> Iterator[str]:
-    """The answer for people: what was asked about first, then dataset by dataset down to the roots."""
+    """Yield the answer for people: what was asked about first, then dataset by dataset down to the roots."""
     names = {dataset.id: dataset.name for dataset in answer.datasets}
     first = answer.datasets[0]
     yield f"{first.name}, row {answer.offset}: {_row_text(first, answer.row)}"
@@ -90,7 +90,7 @@ def _check_text(dataset: TracedDataset) -> str:
 
 
 def tree(answer: Provenance) -> dict[str, Any]:
-    """The answer for programs."""
+    """Return the answer for programs."""
     first = answer.datasets[0]
     return {
         "dataset": {"id": str(first.id), "name": first.name},
@@ -157,7 +157,7 @@ def _row_tree(row: TracedRow, origin: Origin | None) -> dict[str, Any]:
 
 
 def graph(answer: Provenance) -> Graph:
-    """The answer as a graph: a box for each row, of each dataset up to a number of them."""
+    """Return the answer as a graph: a box for each row, of each dataset up to a number of them."""
     nodes, edges = [], []
     shown = {dataset.id: {row.offset for row in dataset.rows[:_MAX_BOXES]} for dataset in answer.datasets}
     for layer, dataset in enumerate(answer.datasets):

@@ -15,14 +15,14 @@ _MAX_LENGTH: Final = 40
 
 
 def plain_value(value: Any) -> Any:
-    """A value as JSON has it; times as elsewhere in what we print."""
+    """Return a value as JSON has it; times as elsewhere in what we print."""
     if isinstance(value, datetime):
         return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return plain(value)
 
 
 def short_text(value: Any) -> str:
-    """A value in a line with others, cut if it is long."""
+    """Return a value in a line with others, cut if it is long."""
     text = str(plain_value(value))
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
 

@@ -38,11 +38,11 @@ class Dialect:
     grammar: Grammar
 
     def quoted(self, name: str) -> str:
-        """A name, exactly as it is."""
+        """Return a name in the quotes of the dialect."""
         return self.grammar.name(name)
 
     def tokens(self, text: str) -> Sequence[Token]:
-        """The tokens of a text.
+        """Return the tokens of a text.
 
         Raises:
             TokenError: of sqlglot: a quote is not closed, for example.
@@ -63,7 +63,7 @@ class Dialect:
         return trees[0] if len(trees) == 1 else None
 
     def literal(self, value: Any) -> str:
-        """A value as a constant.
+        """Return a value as a constant of the dialect.
 
         Raises:
             UsageError: there are no constants of its type.
@@ -110,7 +110,7 @@ DIALECTS: Final = {
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect of an engine; case does not matter.
+    """Return the dialect of an engine; case does not matter.
 
     Raises:
         EngineNotFound: with a suggestion.
@@ -125,7 +125,7 @@ def dialect_named(name: str) -> Dialect:
 
 
 def _exact(value: Decimal) -> str:
-    """A decimal number: with a point alone, or an exponent, it would be a double to some engines.
+    """Return a decimal number in a form that no engine takes for a double.
 
     Raises:
         UsageError: it has too many digits.

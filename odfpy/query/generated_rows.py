@@ -34,7 +34,7 @@ class GeneratedRows:
         *,
         is_cut: bool = False,
     ) -> None:
-        """Nothing is made yet.
+        """Make a stream; rows are only generated as they are read.
 
         Args:
             schema: of the rows.
@@ -50,7 +50,7 @@ class GeneratedRows:
         self._max_bytes = query.max_bytes
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows.
+        """Yield the rows.
 
         Raises:
             QueryCancelled, QueryTimedOut: the query was stopped.
@@ -81,7 +81,7 @@ def totals(simple: LogQuery, resolved: Resolved) -> tuple[pa.Schema, pa.RecordBa
 
 
 def output_schema(simple: LogQuery, source: pa.Schema, dialect: str) -> pa.Schema | None:
-    """The columns that the engine of a dialect would give; None if it would not, or there is no such column.
+    """Return the columns of an engine's answer in a dialect; None if it would refuse, or a column does not exist.
 
     Args:
         simple: the query.
@@ -107,7 +107,7 @@ def output_schema(simple: LogQuery, source: pa.Schema, dialect: str) -> pa.Schem
 def rows_of_slices(
     scan: Scan, simple: LogQuery, schema: pa.Schema, rows: tuple[int, int], max_bytes: int | None
 ) -> ScanRequest:
-    """Rows by offset, first and last, with columns of a schema.
+    """Return the request for an interval of offsets, with the columns of a schema.
 
     Args:
         scan: the slices to read.

@@ -102,7 +102,7 @@ class _Reader:
         self._qualifiers = qualifiers
 
     def read(self, tree: exp.Select, table: str) -> LogQuery | None:
-        """The whole query."""
+        """Return the query in this form; None if it has another one."""
         from sqlglot import exp
 
         shown = tree.expressions
@@ -145,7 +145,7 @@ class _Reader:
         return what, shown.alias if isinstance(shown, exp.Alias) else name
 
     def _column(self, node: exp.Expr) -> str | None:
-        """The name of a column of the table."""
+        """Return the name of a column of the table."""
         from sqlglot import exp
 
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):

@@ -12,7 +12,7 @@ PointInTime: TypeAlias = Instant | Multihash | int
 
 
 def moment_word(moment: PointInTime) -> str:
-    """A time, block, tag or offset as one writes it on the command line.
+    """Return a time, block, tag or offset as users write it on the command line.
 
     Raises:
         InvalidValue: it is invalid.

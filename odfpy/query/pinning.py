@@ -15,7 +15,7 @@ from odfpy.query.resolver import DatasetResolver
 
 
 def pinned_as_at(resolver: DatasetResolver, query: Query, moment: str) -> Query:
-    """The query, with all of its datasets bound to the blocks that they had.
+    """Return the query, with all of its datasets bound to the blocks that they had.
 
     Args:
         resolver: the datasets.

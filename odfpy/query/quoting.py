@@ -61,7 +61,7 @@ def quotes_missing(text: str, dialect: Dialect, is_dataset: Callable[[str], bool
 
 
 def _misquoted(text: str, dialect: Dialect, is_dataset: Callable[[str], bool]) -> list[_Written]:
-    """The names that need quotes, in order, each in the spelling of the table that it stands for."""
+    """Return the names that need quotes, in order, each in the spelling of the table that it stands for."""
     from sqlglot.errors import TokenError
 
     try:

@@ -97,7 +97,7 @@ class TableReference:
 
 
 def find_projections(text: str, dialect: Dialect) -> tuple[str, list[TableReference]]:
-    """A query with names in the place of temporal projections, and what these names stand for.
+    """Return a query with names in the place of temporal projections, and what these names stand for.
 
     Raises:
         WrongProjection: one is not written as it should be; the message shows the place.
@@ -132,7 +132,7 @@ def find_projections(text: str, dialect: Dialect) -> tuple[str, list[TableRefere
 
 
 def _padded(named: str, written: str) -> str:
-    """A text as long as another one, with as many lines; longer where there is no room for it beside the line ends."""
+    """Return a text padded to the length and lines of another; it is longer if it does not fit between line ends."""
     lines = written.count("\n")
     return named + " " * (len(written) - len(named) - lines) + "\n" * lines
 
@@ -154,7 +154,7 @@ class _Reader:
     # --- odf_...( ) ---
 
     def call(self) -> TableReference | None:
-        """`odf_current('ds')` and the like."""
+        """Parse `odf_current('ds')` and the like."""
         name = self._token(0)
         if name is None or not name.text.lower().startswith(_PREFIX) or not _is([self._token(1)], "L_PAREN"):
             return None
@@ -181,7 +181,7 @@ class _Reader:
         return self._reference(dataset, shown, at, of, keys)
 
     def _arguments(self, function: str) -> Iterator[list[Token]]:
-        """The tokens of each argument, up to and with the closing parenthesis."""
+        """Yield the tokens of each argument, up to and with the closing parenthesis."""
         argument: list[Token] = []
         while (token := self._token(0)) is not None:
             self.at += 1
@@ -201,7 +201,7 @@ class _Reader:
     # --- ds TIMESTAMP AS OF ---
 
     def time_travel(self) -> TableReference | None:
-        """`ds TIMESTAMP AS OF '...'` and `ds VERSION AS OF '...'`."""
+        """Parse `ds TIMESTAMP AS OF '...'` and `ds VERSION AS OF '...'`."""
         before = self._tokens[self._first - 1 : self._first] if self._first else []
         if not _is_name([self._token(0)]) or _is(before, "DOT"):
             return None
@@ -239,7 +239,7 @@ class _Reader:
     # --- Values ---
 
     def _name(self, argument: Sequence[Token]) -> str:
-        """A name in quotes, or written as a name is."""
+        """Return a name in quotes, or written as a name is."""
         parts = argument[::2]
         is_dotted = _is_name(parts) and all(_is([token], "DOT") for token in argument[1::2])
         if not is_dotted and not (len(argument) == 1 and _is(argument, "STRING")):
@@ -247,7 +247,7 @@ class _Reader:
         return ".".join(token.text for token in parts)
 
     def _moment(self, argument: Sequence[Token]) -> PointInTime:
-        """A time, an offset, or a block; a text that is a time is a time."""
+        """Return a time, an offset, or a block; a text that is a time is a time."""
         if _is(argument, "NUMBER"):
             return AtOffset(self._number(argument))
         if len(argument) == 1 and _is(argument, "STRING"):

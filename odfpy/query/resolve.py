@@ -149,7 +149,7 @@ class HistoryPrefix:
 
 
 def resolve(resolver: DatasetResolver, dataset: Dataset, pin: Multihash | None) -> Resolved:
-    """A dataset as it is now, or as of the block that it is pinned to.
+    """Return a dataset at its head, or at the block that it is pinned to.
 
     Args:
         resolver: the registry that has it.
@@ -170,7 +170,7 @@ def resolve(resolver: DatasetResolver, dataset: Dataset, pin: Multihash | None) 
 def find_block(
     resolver: DatasetResolver, dataset: Dataset, text: str, where: str, *, or_time: bool = False
 ) -> Multihash:
-    """The block that a text means.
+    """Return the block that a text names.
 
     Args:
         resolver: where the dataset is from.

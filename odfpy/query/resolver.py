@@ -23,11 +23,11 @@ class Handle(Protocol):
 
     @property
     def id(self) -> DatasetId:
-        """Its id."""
+        """Return the id of the dataset."""
 
     @property
     def alias(self) -> DatasetAlias:
-        """The name it goes by here."""
+        """Return the local name of the dataset."""
 
 
 class Dataset(Protocol):
@@ -39,11 +39,11 @@ class Dataset(Protocol):
 
     @property
     def layout(self) -> DatasetLayout:
-        """Its stores."""
+        """Return the stores of the dataset."""
 
     @property
     def chain(self) -> MetadataChain:
-        """Its metadata chain, up to that block."""
+        """Return the metadata chain up to that block."""
 
     @property
     def state(self) -> ChainState:
@@ -54,7 +54,7 @@ class DatasetResolver(Protocol):
     """Names and ids resolved to datasets at a block, and places for files."""
 
     def find(self, name: str | DatasetId) -> Dataset:
-        """The dataset of that name or id; `NAME@BLOCK` is what it was at a block, tag or branch.
+        """Return the dataset of a name or id; `NAME@BLOCK` is the dataset at a block, tag or branch.
 
         Raises:
             DatasetNotFound: with a suggestion.
@@ -62,27 +62,27 @@ class DatasetResolver(Protocol):
         """
 
     def at(self, dataset: Dataset, block: Multihash) -> Dataset:
-        """The dataset as it was at a block."""
+        """Return the dataset as it was at a block."""
 
     def find_block(self, dataset: Dataset, text: str) -> Multihash:
-        """The block that a tag, branch, hash, beginning of a hash or number means.
+        """Return the block that a tag, branch, hash, prefix of a hash or number names.
 
         Raises:
             BlockNotFound: it has no such block.
         """
 
     def owner(self, block: Multihash) -> str | None:
-        """The name of a dataset that has a block."""
+        """Return the name of a dataset that has a block."""
 
     def names(self) -> list[str]:
-        """The names of all datasets."""
+        """Return the names of all datasets."""
 
     @property
     def listing(self) -> str:
         """Return which datasets there are, for hints: the beginning of a sentence."""
 
     def scratch(self) -> AbstractContextManager[Path]:
-        """A new folder, removed at the end."""
+        """Provide a new folder, which is removed afterwards."""
 
     def schema_file(self, schema: DataSchema) -> Path:
-        """A Parquet file without rows that has a schema."""
+        """Return a Parquet file without rows that has a schema."""

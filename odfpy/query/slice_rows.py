@@ -26,7 +26,7 @@ def scan_of(
     is_reversed: bool = False,
     max_bytes: int | None = None,
 ) -> ScanRequest:
-    """Asks for rows, in order of offset; what does not hold any of them is not opened.
+    """Return a request for rows in order of offset; slices without any of them are not opened.
 
     Args:
         dataset: whose slices they are, for messages.

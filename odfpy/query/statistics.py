@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def bounds(path: Path, column: str) -> tuple[Any, Any] | None:
-    """Least and greatest value of a column that is not nested, nulls aside; None if the footer does not tell.
+    """Return the least and greatest value of an unnested column, nulls aside; None if the footer does not tell.
 
     Raises:
         IntegrityError: the file is damaged.
@@ -39,7 +39,7 @@ def _leaf(metadata: pq.FileMetaData, column: str) -> int | None:
 
 
 def event_times(path: Path, vocabulary: DatasetVocabulary) -> tuple[Timestamp, Timestamp] | None:
-    """First and last event time in a slice; None if the footer does not tell."""
+    """Return the first and last event time in a slice; None if the footer does not tell."""
     found = bounds(path, vocabulary.event_time_column)
     return None if found is None else _as_times(found)
 
@@ -50,7 +50,7 @@ def has_only_appends(path: Path, vocabulary: DatasetVocabulary) -> bool:
 
 
 def system_times(path: Path, vocabulary: DatasetVocabulary) -> tuple[Timestamp, Timestamp]:
-    """First and last system time in a slice.
+    """Return the first and last system time in a slice.
 
     Raises:
         IntegrityError: the file is damaged.
@@ -64,7 +64,7 @@ _EPOCH = Timestamp(0)
 
 
 def last_row_at(path: Path, vocabulary: DatasetVocabulary, time: Timestamp) -> int:
-    """Position of the last row in a slice that was recorded at a time or before; system time never goes back.
+    """Return the position of the last row of a slice that was recorded at a time or before.
 
     Args:
         path: the slice.

@@ -32,7 +32,7 @@ class NamedTable:
 
 
 def named_tables(query: str, dialect: str) -> list[NamedTable]:
-    """Names of the tables in a query, each once, in the order they appear.
+    """Return the names of the tables in a query, each once, in order of appearance.
 
     Names that the query itself defines (`WITH`) may be among them. Text that sqlglot does not parse may be right all
     the same (`GROUP BY window(...)` is to Spark): then they are the names that stand where tables may. What is wrong
@@ -70,7 +70,7 @@ def _name_of(table: exp.Table, defined: set[str], *, is_query: bool) -> NamedTab
 
 
 def _names_in_place_of_tables(query: str, dialect: str) -> list[str]:
-    """Names after FROM, JOIN or a comma, whatever they are names of."""
+    """Return the names after FROM, JOIN or a comma, whatever they refer to."""
     from sqlglot import TokenType, tokenize
 
     tokens = tokenize(query, dialect=dialect)
@@ -87,7 +87,7 @@ def _names_in_place_of_tables(query: str, dialect: str) -> list[str]:
 
 
 def split_statements(text: str, dialect: Dialect, *, in_place: bool = False) -> list[str]:
-    """The statements of a text, at semicolons outside of quotes and comments; without those that say nothing.
+    """Return the statements of a text, split at semicolons outside of quotes and comments, without empty ones.
 
     Args:
         text: the statements.

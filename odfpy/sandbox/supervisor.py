@@ -203,11 +203,11 @@ def _supervise(owner: socket.socket, work: Callable[[], int], view: View, limits
         with suppress(OSError):
             syscalls.forget_keyring()
         tree = Tree(view)
-        ready, told = os.pipe()
+        ready, report = os.pipe()
         # Init gets no copy of `owner`: the sandboxed process could use it to answer instead of the supervisor.
-        init = _fork(lambda: _init(told, work, tree, limits), closing=(owner.fileno(), ready))
+        init = _fork(lambda: _init(report, work, tree, limits), closing=(owner.fileno(), ready))
         # The pipe is at its end only when all writing ends are closed, so close this one before reading.
-        os.close(told)
+        os.close(report)
         with os.fdopen(ready, encoding="utf-8") as words:
             trouble = words.read()
     except OSError as error:

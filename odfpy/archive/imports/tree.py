@@ -141,8 +141,8 @@ def _walk(folder: Path) -> Iterator[Path | Imported]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        told = OdfError(f"Cannot read {folder}: {error.strerror}")
-        yield Imported(str(folder), ImportOutcome.REFUSED, error=told)
+        refusal = OdfError(f"Cannot read {folder}: {error.strerror}")
+        yield Imported(str(folder), ImportOutcome.REFUSED, error=refusal)
         return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
@@ -151,5 +151,5 @@ def _walk(folder: Path) -> Iterator[Path | Imported]:
             yield Path(entry.path)
         else:
             kind = "symbolic link" if entry.is_symlink() else "pipe, socket or device"
-            told = NotAFile(f"{entry.path} is a {kind}", hint="Push it by its name, if it leads to a file.")
-            yield Imported(entry.path, ImportOutcome.SKIPPED, error=told)
+            refusal = NotAFile(f"{entry.path} is a {kind}", hint="Push it by its name, if it leads to a file.")
+            yield Imported(entry.path, ImportOutcome.SKIPPED, error=refusal)

@@ -88,8 +88,8 @@ def _draft(new: NewFile) -> Metadata:
     """Return the metadata of a file as far as it is known before the file is read."""
     path = str(new.file.absolute()) if new.path is None else new.path
     words, reasons = translated(path, what=new.what, where=new.where, work_id=new.work_id)
-    told = {reason.partition(":")[0] for reason in reasons}
-    reasons += [word for word in reasons_against_words(**words) if word.partition(" ")[0] not in told]
+    reported_words = {reason.partition(":")[0] for reason in reasons}
+    reasons += [word for word in reasons_against_words(**words) if word.partition(" ")[0] not in reported_words]
     if new.start is not None:
         reasons += reasons_against_times(new.start, new.end)
     reasons += reasons_against_path(path)

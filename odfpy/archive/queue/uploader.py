@@ -340,9 +340,9 @@ class Uploader:
         try:
             results = archive.push_all([item.new for item in items])
         except Exception as error:  # noqa: BLE001  bundles must not be lost, whatever is wrong with the archive
-            told = error if isinstance(error, OdfError) else InternalError(f"{type(error).__name__}: {error}")
-            self._notify(Ingest(start, time.monotonic() - begun, (), told, self._delay(failures + 1)))
-            return told
+            failure = error if isinstance(error, OdfError) else InternalError(f"{type(error).__name__}: {error}")
+            self._notify(Ingest(start, time.monotonic() - begun, (), failure, self._delay(failures + 1)))
+            return failure
         # Report before deleting: a duplicate report is better than a missing one.
         self._notify(Ingest(start, time.monotonic() - begun, results))
         for item, result in zip(items, results, strict=True):

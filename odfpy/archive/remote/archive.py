@@ -113,8 +113,8 @@ class RemoteArchive(Archive):
         sender.flush()
         for start in range(0, len(records), _MAX_RECORDS):
             batch = records[start : start + _MAX_RECORDS]
-            for (number, _), told in zip(batch, self._pushed([tree for _, tree in batch]), strict=True):
-                results[number] = self._result(files[number], told)
+            for (number, _), answer in zip(batch, self._pushed([tree for _, tree in batch]), strict=True):
+                results[number] = self._result(files[number], answer)
 
     def _pushed(self, trees: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the outcomes of records, as the server reports them."""
@@ -124,12 +124,12 @@ class RemoteArchive(Archive):
             raise no_archive_at(self.name)
         return found
 
-    def _result(self, new: NewFile, told: dict[str, Any]) -> Pushed:
+    def _result(self, new: NewFile, answer: dict[str, Any]) -> Pushed:
         try:
-            outcome = PushOutcome(told["outcome"])
+            outcome = PushOutcome(answer["outcome"])
             if outcome is PushOutcome.REFUSED:
-                return Pushed(file=new.file, outcome=outcome, error=_error(told["error"]))
-            record = self._record(told["record"])
+                return Pushed(file=new.file, outcome=outcome, error=_error(answer["error"]))
+            record = self._record(answer["record"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise no_archive_at(self.name) from error
         return Pushed(file=new.file, outcome=outcome, record=record, url=self.url(record))
@@ -243,5 +243,5 @@ def _cursor_in(url: str) -> str:
 def _error(tree: dict[str, Any]) -> OdfError:
     """The error for which the server has refused a record."""
     fields, hint = json.dumps({"reasons": tree.get("reasons", [])}), tree.get("hint")
-    told = RaisedError("", str(tree["message"]), None if hint is None else str(hint), str(tree["code"]), fields)
-    return error_of(told, OdfError)
+    raised = RaisedError("", str(tree["message"]), None if hint is None else str(hint), str(tree["code"]), fields)
+    return error_of(raised, OdfError)

@@ -121,11 +121,11 @@ class Sender:
     def _progress(self, path: str) -> tuple[int, bool, int]:
         """Return the number of bytes that the server has, whether they are complete, and the maximum size of a file."""
         with self._server.head(path) as answer:
-            told = answer.headers.get(_OFFSET, "")
-            if not told.isdecimal() or len(told) > 18:
+            offset = answer.headers.get(_OFFSET, "")
+            if not offset.isdecimal() or len(offset) > 18:
                 raise TransferError(f"{answer.shown}: the server does not report how much of the file it has")
             limit = _LIMIT_IN.fullmatch(answer.headers.get(_LIMIT, ""))
-            return int(told), answer.headers.get(_COMPLETE) == "?1", int(limit[1]) if limit else sys.maxsize
+            return int(offset), answer.headers.get(_COMPLETE) == "?1", int(limit[1]) if limit else sys.maxsize
 
     def _append(self, path: str, content: Content, offset: int, *, is_new: bool) -> bool:
         """Send the rest of a file; return whether the whole content had the right hash."""

@@ -49,7 +49,7 @@ class LinkCheck:
     def checked(
         self, state: ChainState, events: Sequence[MetadataEvent], written: Mapping[Multihash, Path]
     ) -> list[MetadataEvent]:
-        """The events of a commit, each of which says how many objects its rows link to.
+        """Return the events of a commit, each of which says how many objects its rows link to.
 
         Args:
             state: of the chain that the events follow.
@@ -89,7 +89,7 @@ class LinkCheck:
         return found
 
     def _counted(self, rows: LinkedRows, first: int) -> LinkedObjects:
-        """The links of some rows, of which the first has an offset, each checked."""
+        """Yield the links of some rows, of which the first has an offset, each checked."""
         import numpy as np
 
         is_new = rows.is_new
@@ -113,7 +113,7 @@ class LinkCheck:
         return LinkedObjects(len(linking), int(known.sum()))
 
     def _size(self, name: Multihash) -> int:
-        """Bytes of an object that is there or comes, `UNKNOWN` for others."""
+        """Return the bytes of an object that exists or will be added, `UNKNOWN` for others."""
         path = self.coming.get(name)
         try:
             return self.store.size(name) if path is None else path.stat().st_size

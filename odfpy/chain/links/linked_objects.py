@@ -90,7 +90,7 @@ class LinkedSlice:
     vocab: DatasetVocabulary
 
     def rows(self, layout: DatasetLayout) -> Iterator[LinkedRows]:
-        """The links of its rows, some rows at a time.
+        """Yield the links of its rows, some rows at a time.
 
         Raises:
             OdfError: it is missing or cannot be read.
@@ -101,7 +101,7 @@ class LinkedSlice:
 
 @contextmanager
 def opened(store: ObjectStore, item: SliceOfBlock) -> Iterator[Path]:
-    """A slice as a file of this machine; one of another machine is fetched for as long as it is needed.
+    """Provide a slice as a local file; one of another machine is fetched, and removed afterwards.
 
     Raises:
         ObjectNotFound: it is missing.
@@ -127,7 +127,7 @@ class CurrentLinks:
         self._vocab = state.vocab
 
     def after(self, hashed: HashedBlock) -> LinkedSlice | None:
-        """The slice of the next block, if its rows may link to objects."""
+        """Return the slice of the next block, if its rows may link to objects."""
         event = hashed.block.event
         if isinstance(event, SetVocab):
             self._vocab = event.vocabulary
@@ -138,7 +138,7 @@ class CurrentLinks:
 
 
 def linked_slices(blocks: Iterable[HashedBlock], base: ChainState | None = None) -> Iterator[LinkedSlice]:
-    """The slices of some blocks whose rows may link to objects.
+    """Return the slices of some blocks whose rows may link to objects.
 
     Args:
         blocks: as they follow each other, oldest first.
@@ -156,7 +156,7 @@ def linked_rows(
     also: Sequence[str] = (),
     chosen: RowMask | None = None,
 ) -> Iterator[LinkedRows]:
-    """The links of a slice, some rows at a time.
+    """Yield the links of a slice, some rows at a time.
 
     Args:
         path: its file.
@@ -202,7 +202,7 @@ def _of_column(batch: pa.RecordBatch, column: ObjectLinkColumn, vocab: DatasetVo
 
 
 def all_links(slices: Iterable[SliceOfBlock], columns: Collection[str], layout: DatasetLayout) -> HashSet:
-    """Every object that a row of some slices links to, whatever its operation; also by unusual texts of a hash.
+    """Return every object that a row of some slices links to, whatever its operation; also by unusual texts of a hash.
 
     Args:
         slices: the slices; they need not have all the columns.

@@ -63,10 +63,10 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[Multihash]:
-        """All names, in no particular order."""
+        """Return all names, in no particular order."""
 
     def stored(self) -> Iterator[StoredObject]:
-        """All objects with their sizes and ages, in no particular order.
+        """Return all objects with their sizes and ages, in no particular order.
 
         Raises:
             OdfError: this place does not tell them.
@@ -79,14 +79,14 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def open(self, name: Multihash) -> BinaryIO:
-        """The object as a stream from its beginning.
+        """Return the object as a stream from its beginning.
 
         Raises:
             ObjectNotFound: it is not there.
         """
 
     def open_at(self, name: Multihash, start: int) -> BinaryIO:
-        """The object as a stream from a byte on; nothing comes where it is shorter. Errors are those of `open`."""
+        """Return the object as a stream from a byte on, empty if the object is shorter; errors as for `open`."""
         stream = self.open(name)
         while start > 0 and (passed := stream.read(min(start, CHUNK))):
             start -= len(passed)
@@ -94,7 +94,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def size(self, name: Multihash) -> int:
-        """Bytes of the object.
+        """Return the bytes of the object.
 
         Raises:
             ObjectNotFound: it is not there.
@@ -105,7 +105,7 @@ class ObjectStore(ABC):
         """Return where the object is or would be, for messages to people."""
 
     def read(self, name: Multihash) -> bytes:
-        """The whole object, checked against its name.
+        """Return the whole object, checked against its name.
 
         Raises:
             ObjectNotFound: it is not there.
@@ -124,12 +124,12 @@ class ObjectStore(ABC):
         return data
 
     def local_path(self, name: Multihash) -> Path | None:
-        """The object's file, for stores that keep one on this machine."""
+        """Return the object's file, for stores that keep one on this machine."""
         del name
         return None
 
     def checked_path(self, name: Multihash) -> Path | None:
-        """The object's file as by `local_path`, after its bytes were compared with its name.
+        """Return the object's file as by `local_path`, after its bytes were compared with its name.
 
         Raises:
             ObjectNotFound: it is not there.
@@ -274,7 +274,7 @@ class LocalObjectStore(ObjectStore):
         return self._path(name)
 
     def file_of(self, name: Multihash) -> Path | None:
-        """The file that keeps an object, in whatever form; None if it is not there."""
+        """Return the file that stores an object, in whatever form; None if there is none."""
         path = self._path(name)
         return path if path.is_file() else None
 
@@ -295,7 +295,7 @@ class LocalObjectStore(ObjectStore):
         return True
 
     def _new(self, objects: Iterable[tuple[Multihash, bytes]]) -> Iterator[tuple[Path, bytes]]:
-        """The files of those that are not here yet, each checked against its name."""
+        """Yield the files of the objects that are not stored yet, each checked against its name."""
         for name, data in objects:
             if name in self:
                 # It may be garbage that a collector is about to remove: being young, it survives until a head leads to
@@ -345,7 +345,7 @@ class LocalObjectStore(ObjectStore):
 
     @contextmanager
     def _placing(self, name: Multihash) -> Iterator[Path]:
-        """Like `replaced_atomically`, but the name is flushed to disk too."""
+        """Write a file like `replaced_atomically`, and flush its name to disk, too."""
         final = self._path(name)
         try:
             make_folder(self.folder)

@@ -59,7 +59,7 @@ class PackedObjectStore(LocalObjectStore):
                 yield StoredObject(item.name, self.size(item.name), item.written)
 
     def local_path(self, name: Multihash) -> Path | None:
-        """None: no file has the content as it is."""
+        """Return None: no file has the content unpacked."""
         del name
         return None
 
@@ -249,12 +249,12 @@ class _Index:
             raise self.damaged()
 
     def frame(self, number: int) -> tuple[int, int, int]:
-        """The place where a frame begins, its bytes, and the bytes of its content."""
+        """Return the place where a frame begins, its bytes, and the bytes of its content."""
         begin, end = self._ends[number : number + 2]
         return begin, end - begin, min(FRAME, self.size - number * FRAME)
 
     def damaged(self) -> IntegrityError:
-        """The error that says so."""
+        """Return the error for a damaged file."""
         return IntegrityError(
             f"Damaged object: {self._where} is not a packed file",
             hint="`odf verify --repair` fetches it again from another copy of the dataset.",

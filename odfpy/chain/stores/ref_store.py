@@ -27,7 +27,7 @@ class RefStore(ABC):
 
     @abstractmethod
     def get(self, name: str) -> Multihash | None:
-        """The hash that the reference points to, or None when there is no such reference.
+        """Return the hash that the reference points to, or None when there is no such reference.
 
         Raises:
             IntegrityError: the reference is damaged.
@@ -56,7 +56,7 @@ class RefStore(ABC):
 
     @abstractmethod
     def names(self) -> Iterator[str]:
-        """The names of all references, in order; what else lies beside them is passed over.
+        """Return the names of all references, in order, without other files beside them.
 
         Raises:
             OdfError: this place cannot be listed.
@@ -73,14 +73,14 @@ def is_name(name: str) -> bool:
 
 
 def check_name(name: str) -> str:
-    """The name itself, if it is one that can be a file name everywhere."""
+    """Return the name itself, if it is one that can be a file name everywhere."""
     if not is_name(name):
         raise InvalidValue(f"Not a name of a reference: {name!r}")
     return name
 
 
 def parse_reference(data: bytes, where: str) -> Multihash:
-    """The hash in a reference's file.
+    """Return the hash in a reference's file.
 
     Raises:
         IntegrityError: there is something else in it.
@@ -97,7 +97,7 @@ def parse_reference(data: bytes, where: str) -> Multihash:
 
 
 def lost_race(where: str, expected: Multihash | None, found: Multihash | None) -> ConcurrentUpdate:
-    """The error of a lost race; `where` is as `RefStore.describe` says.
+    """Return the error of a lost race; `where` is as `RefStore.describe` says.
 
     Args:
         where: the reference, as `RefStore.describe` says.

@@ -52,7 +52,7 @@ class SideFiles(ABC):
 
     @abstractmethod
     def names(self, folder: str) -> Iterator[str]:
-        """The names of the files in a folder, in order; none where there is no such folder.
+        """Return the names of the files in a folder, in order; none where there is no such folder.
 
         Raises:
             OdfError: this place cannot be listed.
@@ -82,7 +82,7 @@ class SideFiles(ABC):
 
 
 def check_path(path: str) -> str:
-    """The path itself, if side files can have it."""
+    """Return the path itself, if side files can have it."""
     if not _PATH.fullmatch(path):
         raise InvalidValue(f"Not a path beside a chain: {path!r}")
     return path

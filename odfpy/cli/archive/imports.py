@@ -153,8 +153,8 @@ def _print(found: Iterator[Imported], output: Output, *, dry_run: bool) -> int:
             others.append({"name": one.name, "outcome": one.outcome.value, **error_tree(one.error)})
     numbers = {outcome.value: counts[outcome] for outcome in ImportOutcome}
     if output.for_people:
-        told = ", ".join(f"{number} {name}" for name, number in numbers.items())
-        output.text(f"{'Would be: ' if dry_run else ''}{told} ({format_size(size)} new)")
+        counts_text = ", ".join(f"{number} {name}" for name, number in numbers.items())
+        output.text(f"{'Would be: ' if dry_run else ''}{counts_text} ({format_size(size)} new)")
     else:
         output.tree({**numbers, "bytes": size, "dryRun": dry_run, "files": others})
     return 1 if counts[ImportOutcome.REFUSED] else 0

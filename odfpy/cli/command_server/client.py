@@ -120,10 +120,10 @@ def _take_waiting(heard: set[signal.Signals]) -> list[int]:
 
 def _exit_if_reported(connection: socket.socket) -> None:
     try:
-        told = connection.recv(_MAX_ENDING_LENGTH)
+        report = connection.recv(_MAX_ENDING_LENGTH)
     except BlockingIOError:
         return
-    code = int(told) if told else -signal.SIGKILL  # also if the watching process itself was killed
+    code = int(report) if report else -signal.SIGKILL  # also if the watching process itself was killed
     if code >= 0:
         os._exit(code)
     if code != -signal.SIGKILL:

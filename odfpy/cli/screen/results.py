@@ -57,7 +57,7 @@ def report(
     codes = {0}
     trees = []
     outcomes = []
-    told: set[str] = set()
+    shown_notes: set[str] = set()
     errors = _Errors(output)
     try:
         for result in results:
@@ -69,7 +69,7 @@ def report(
                 if result.num_blocks and output.for_people:
                     output.info(f"  committed before that: {_committed(result)}")
             elif output.for_people:
-                _print(result, output, told)
+                _print(result, output, shown_notes)
             if output.form is Format.NDJSON:
                 output.tree(_tree(result))
             else:
@@ -142,14 +142,14 @@ def print_counts(outcomes: Sequence[str], output: Output) -> None:
         output.info(", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items()))
 
 
-def _print(result: PullResult, output: Output, told: set[str]) -> None:
-    """Print a result; notes already `told` for another dataset are skipped."""
+def _print(result: PullResult, output: Output, shown_notes: set[str]) -> None:
+    """Print a result; notes already `shown_notes` for another dataset are skipped."""
     output.info(_line(result))
     print_warnings(result.warnings, output.info, output.detail)
     for note in result.notes:
-        if note not in told:
+        if note not in shown_notes:
             output.info(f"  note: {note}")
-            told.add(note)
+            shown_notes.add(note)
     if result.lane is not None:
         output.detail(f"  lane {result.lane}")
     if result.num_blocks:

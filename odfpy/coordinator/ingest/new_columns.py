@@ -29,10 +29,9 @@ def warnings_of_new_columns(new: tuple[str, ...], before: DataSchema) -> tuple[D
     alike = [(name, known[alike_name(name)]) for name in new if alike_name(name) in known]
     if not alike:
         return ()
-    told = "; ".join(f"{name!r} differs from {other!r} in case or spaces only" for name, other in alike)
-    message = (
-        f"new columns: {told}. Columns cannot be removed: if these are the same, declare them in the source's schema"
-    )
+    differences = "; ".join(f"{name!r} differs from {other!r} in case or spaces only" for name, other in alike)
+    advice = "Columns cannot be removed: if these are the same, declare them in the source's schema"
+    message = f"new columns: {differences}. {advice}"
     return (DataWarning(WarningKind.COLUMNS, message, len(alike), tuple(name for name, _ in alike)),)
 
 
@@ -88,6 +87,6 @@ def _of_members(read: ReadNdJson, path: Path, name: str) -> tuple[DataWarning, .
     absent = {column: other for column, other in absent.items() if column not in there}
     if not absent:
         return ()
-    told = ", ".join(f"{other!r} and not {column!r}" for column, other in absent.items())
-    message = f"records of {name} have {told}: names are case-sensitive, so these values are not ingested"
+    differences = ", ".join(f"{other!r} and not {column!r}" for column, other in absent.items())
+    message = f"records of {name} have {differences}: names are case-sensitive, so these values are not ingested"
     return (DataWarning(WarningKind.COLUMNS, message, len(absent), tuple(absent)),)

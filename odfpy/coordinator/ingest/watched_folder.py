@@ -36,7 +36,7 @@ class FileStamp:
 
     @property
     def shown(self) -> str:
-        """The name as text, with escapes for bytes that are not valid UTF-8."""
+        """Return the name as text, with escapes for bytes that are not valid UTF-8."""
         return self.name.encode(errors="backslashreplace").decode()
 
     def as_state(self, source_name: str) -> SourceState:

@@ -111,7 +111,7 @@ class Lineage:
 
     @cached_property
     def _dependents(self) -> dict[DatasetId, list[StoredDataset]]:
-        """The datasets that are directly derived from each."""
+        """Return the datasets that are directly derived from each."""
         found: dict[DatasetId, list[StoredDataset]] = {}
         for dataset in self._datasets.values():
             for item in _inputs(dataset):

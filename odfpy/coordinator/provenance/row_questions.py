@@ -47,7 +47,7 @@ class TraceGroup:
 
     @property
     def last(self) -> TransformRun:
-        """The last of the runs."""
+        """Return the last of the runs."""
         return self.runs[-1]
 
     def sign(self, row: DatasetRow) -> int:
@@ -83,7 +83,7 @@ class TraceGroups:
 
     @cached_property
     def _firsts(self) -> Sequence[tuple[int, int]]:
-        """The first offset and the index of each run that added rows."""
+        """Return the first offset and the index of each run that added rows."""
         return [
             (run.event.new_data.offset_interval.start, at)
             for at, run in enumerate(self.runs)

@@ -52,7 +52,7 @@ class DatasetRows:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The columns of data, the event time first.
+        """Return the columns of data, the event time first.
 
         Raises:
             NoDataYet: there are no rows in it.
@@ -100,7 +100,7 @@ class DatasetRows:
         return int(size)
 
     def read(self, offsets: Sequence[int]) -> list[DatasetRow]:
-        """Return rows by their offsets, which are in growing order."""
+        """Return the rows by their offsets, which are in growing order."""
         return [row for _, _, part in self.parts(offsets) for row in self.of_table(part)]
 
     def of_table(self, table: pa.Table) -> Iterator[DatasetRow]:

@@ -67,7 +67,7 @@ class Exported:
 
     @property
     def num_rows(self) -> int:
-        """Rows of all files."""
+        """Return the number of rows of all files."""
         return int(self.manifest["rows"])
 
     @property
@@ -77,7 +77,7 @@ class Exported:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Return the size of all files in bytes."""
         return sum(int(one["size"]) for one in self.manifest["files"])
 
 

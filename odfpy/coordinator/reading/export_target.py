@@ -59,7 +59,7 @@ class ExportTarget:
 
     @property
     def sidecar(self) -> Path:
-        """The sidecar file."""
+        """Return the sidecar file."""
         return sidecar_of(self.to, is_folder=self.is_folder)
 
     def check(self, *, overwrite: bool) -> None:

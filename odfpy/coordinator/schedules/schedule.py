@@ -47,7 +47,7 @@ class Trigger:
 
     @property
     def in_words(self) -> str:
-        """The times in words: `every 1h`, `15 6 * * mon-fri (Europe/Berlin)`."""
+        """Return the times in words: `every 1h`, `15 6 * * mon-fri (Europe/Berlin)`."""
         if self.cron is not None:
             return f"{self.cron} ({self.timezone or 'UTC'})"
         rows = None if self.rows is None else f"{self.rows} new row{'' if self.rows == 1 else 's'}"
@@ -149,7 +149,7 @@ class DatasetSchedule:
 
     @property
     def jobs(self) -> Mapping[Job, Trigger]:
-        """The scheduled jobs with their times."""
+        """Return the scheduled jobs with their times."""
         every = {Job.PULL: self.pull, Job.COMPACT: self.compact, Job.VERIFY: self.verify, Job.PUSH: self.push}
         return {job: trigger for job, trigger in every.items() if trigger is not None}
 
@@ -181,5 +181,5 @@ class DatasetSchedule:
 
     @property
     def tries(self) -> Retry:
-        """The retry policy, or the default one."""
+        """Return the retry policy, or the default one."""
         return self.retry or Retry()

@@ -37,28 +37,28 @@ class WorkspaceContext:
 
     @cached_property
     def engines(self) -> EngineRegistry:
-        """The engines that queries can name."""
+        """Return the engines that queries can name."""
         from odfpy.coordinator.transform.engines import engine_registry
 
         return engine_registry(self.storage, self.config)
 
     @cached_property
     def remotes(self) -> KnownRemotes:
-        """The known locations of other copies."""
+        """Return the known locations of other copies."""
         from odfpy.coordinator.transfer.known_remotes import KnownRemotes
 
         return KnownRemotes(self.storage)
 
     @cached_property
     def transfers(self) -> Transfers:
-        """The transfers to other locations."""
+        """Return the transfers to other locations."""
         from odfpy.coordinator.transfer.transfers import Transfers
 
         return Transfers(self.storage)
 
     @cached_property
     def query_service(self) -> QueryService:
-        """The service that answers SQL over the datasets, in pieces as they are made."""
+        """Return the service that answers SQL over the datasets, in pieces as they are made."""
         from odfpy.coordinator.reading.read import WorkspaceResolver
         from odfpy.query.service import QueryService
 

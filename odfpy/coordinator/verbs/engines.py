@@ -24,7 +24,7 @@ class Engines:
 
     @property
     def registry(self) -> EngineRegistry:
-        """The engines that queries can name."""
+        """Return the engines that queries can name."""
         return self._context.engines
 
     def status(self) -> Status | None:

@@ -34,7 +34,7 @@ class Queries:
 
     @property
     def service(self) -> QueryService:
-        """The service that answers SQL over the datasets, in pieces as they are made."""
+        """Return the service that answers SQL over the datasets, in pieces as they are made."""
         return self._context.query_service
 
     def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:

@@ -31,7 +31,7 @@ class Remotes:
 
     @property
     def repositories(self) -> RepositoryRegistry:
-        """The named repositories."""
+        """Return the named repositories."""
         return self._context.remotes.registry
 
     def aliases(self, ref: str) -> Aliases:

@@ -107,7 +107,7 @@ class RowFileOptions:
 
 
 def _parts(name: str) -> tuple[RowFormat | None, str | None]:
-    """Format and compression of a file of that name, as far as it says."""
+    """Return format and compression of a file by its name, as far as that tells."""
     lower = name.lower()
     packed = next((codec for codec, suffix in _SUFFIXES.items() if lower.endswith(suffix)), None)
     ending = Path(lower[: -len(_SUFFIXES[packed])] if packed else lower).suffix
@@ -167,7 +167,7 @@ class RowFile:
         self._group = options.row_group if options.format is RowFormat.PARQUET else 1
         self._file = HashingFile(path)
         try:
-            with _telling(options.format):
+            with _explaining_types(options.format):
                 self._encoder = _encoder(self._file, schema, options)
         except BaseException:
             self._file.discard()
@@ -194,7 +194,7 @@ class RowFile:
         table = pa.Table.from_batches(self._rows)
         left = table.slice(count)
         self._rows, self.waiting = left.to_batches() if left.num_rows else [], left.num_rows
-        with _telling(self._format):
+        with _explaining_types(self._format):
             step = max(self._group, 1) if self._format is RowFormat.PARQUET else count
             for start in range(0, count, step):
                 for batch in table.slice(start, min(step, count - start)).combine_chunks().to_batches():
@@ -212,15 +212,15 @@ class RowFile:
         return RowFileInfo(Multihash(SHA3_256.code, self._file.hasher.digest()), self._file.size, self.num_rows)
 
     def discard(self) -> None:
-        """Nobody wants it; to be removed by who began it."""
+        """Discard the file, which is not needed after all."""
         self._file.discard()
         with suppress(Exception):
             self._encoder.close()
 
 
 @contextmanager
-def _telling(kind: RowFormat) -> Iterator[None]:
-    """Say in our words what Arrow has no way to write."""
+def _explaining_types(kind: RowFormat) -> Iterator[None]:
+    """Explain in odfpy's words what Arrow cannot write."""
     import pyarrow as pa
 
     try:
@@ -282,7 +282,7 @@ class _Csv:
 
 
 def _render(schema: pa.Schema) -> pa.Schema:
-    """The columns of a CSV file of these rows."""
+    """Return the columns of a CSV file of these rows."""
     import pyarrow as pa
 
     from odfpy.data.rows.text import csv_columns

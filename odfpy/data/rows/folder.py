@@ -121,7 +121,7 @@ class RowFolder:
         return sorted(self._done, key=lambda one: one.path)
 
     def discard(self) -> None:
-        """Nobody wants it; to be removed by who began it."""
+        """Discard the open files, which are not needed after all."""
         for file in self._open.values():
             file.discard()
 
@@ -155,7 +155,7 @@ class RowFolder:
                 self._close(place)
 
     def _part(self) -> None:
-        """Hand the rows that are held to the files of their partitions, in their order."""
+        """Pass the collected rows on to the files of their partitions, in their order."""
         import pyarrow as pa
 
         if not self._held:
@@ -171,7 +171,7 @@ class RowFolder:
             max(self._open.values(), key=lambda file: file.waiting).flush()
 
     def _groups(self, rows: pa.Table) -> pa.Table:
-        """The keys of each partition, and the numbers of its rows."""
+        """Return the keys of each partition, and the numbers of its rows."""
         import numpy as np
         import pyarrow as pa
 
@@ -195,7 +195,7 @@ class RowFolder:
 
 
 def _folder(key: str, value: Any) -> str:
-    """The folder of a value.
+    """Return the folder of a value.
 
     Raises:
         CannotExport: its name would be too long.

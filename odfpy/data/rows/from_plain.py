@@ -20,7 +20,7 @@ _FROM_1970: Final = re.compile(r"(-?\d+) (?:s|ms|us|ns|days) from 1970")
 
 
 def array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Plain values as an array; structures are objects, or lists of their parts.
+    """Return plain values as an array; structures are objects, or lists of their parts.
 
     Raises:
         InvalidValue, ValueError, TypeError, ArithmeticError, pa.ArrowException: they are not of that type.

@@ -10,7 +10,7 @@ MAX_CHARACTERS: Final = 120
 
 
 def cell(value: Any, longest: int = MAX_CHARACTERS) -> str:
-    """A plain value, cut if it has more letters than that."""
+    """Return a plain value, cut if it has more letters than that."""
     if value is None:
         return '<i style="opacity:.5">null</i>'
     text = str(value)
@@ -26,7 +26,7 @@ def table(
     hints: Sequence[str] = (),
     longest: int = MAX_CHARACTERS,
 ) -> str:
-    """A table.
+    """Return an HTML table.
 
     Args:
         header: names of the columns.

@@ -21,7 +21,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def columns_of(table: pa.Table) -> list[list[Any]]:
-    """The columns of a table as lists of plain values, and of decimals."""
+    """Return the columns of a table as lists of plain values, and of decimals."""
     return [[value for chunk in column.chunks for value in _values(chunk)] for column in table.columns]
 
 
@@ -62,7 +62,7 @@ def num_values(array: pa.Array | pa.ChunkedArray) -> int:
 
 
 def _values(array: pa.Array) -> list[Any]:
-    """An array's values. Times go by their counts: Python's own types have neither nanoseconds nor all years."""
+    """Return an array's values. Times go by their counts: Python's own types have neither nanoseconds nor all years."""
     import pyarrow as pa
 
     if pa.types.is_nested(array.type):
@@ -77,7 +77,7 @@ def _values(array: pa.Array) -> list[Any]:
 
 
 def _short_fractions(array: pa.Array) -> list[float | None]:
-    """Fractions of less than double precision as they would be written: 0.1, not 0.10000000149011612."""
+    """Return fractions of less than double precision as they would be written: 0.1, not 0.10000000149011612."""
     import numpy as np
 
     texts = np.asarray(array.fill_null(0)).astype(str).tolist()
@@ -127,7 +127,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _instant(count: int, unit: str, zone: str) -> str:
-    """RFC 3339."""
+    """Return a time as RFC 3339 has it."""
     seconds, fraction = divmod(count, 10 ** _DIGITS[unit])
     days, rest = divmod(seconds, _SECONDS_PER_DAY)
     try:
@@ -154,7 +154,7 @@ def _clock(count: int, unit: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON and YAML have it."""
+    """Return a value as JSON and YAML have it."""
     match value:
         case None | bool() | int() | str():
             return value

@@ -58,7 +58,7 @@ class RowsHasher:
                 self._put_aside()
 
     def finish(self) -> Multihash:
-        """The hash of all rows."""
+        """Return the hash of all rows."""
         found = hashlib.sha3_256()
         if not self._aside:
             found.update(_sorted(b"".join(self._parts)))

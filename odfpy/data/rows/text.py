@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def as_json(value: Any) -> str:
-    """A plain value on one line."""
+    """Return a plain value on one line."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def csv_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows with columns that are numbers or text; null stays null, what has parts becomes JSON."""
+    """Return the same rows with columns that are numbers or text; null stays null, what has parts becomes JSON."""
     import pyarrow as pa
 
     def written(column: pa.Array) -> pa.Array:
@@ -36,7 +36,7 @@ def csv_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def ndjson_lines(batch: pa.RecordBatch) -> pa.Array:
-    """One JSON object a row, without line ends."""
+    """Return one JSON object a row, without line ends."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -60,14 +60,14 @@ def _json_column(column: pa.Array) -> pa.Array:
 
 
 def in_cell(value: Any) -> str:
-    """A plain value in CSV."""
+    """Return a plain value in CSV."""
     if isinstance(value, bool):
         return str(value).lower()
     return as_json(value) if isinstance(value, (dict, list)) else str(value)
 
 
 def _texts(column: pa.Array, write: Callable[[Any], str]) -> pa.Array:
-    """Each value as text; null stays null."""
+    """Return each value as text; null stays null."""
     import pyarrow as pa
 
     if pa.types.is_nested(column.type) or pa.types.is_null(column.type):

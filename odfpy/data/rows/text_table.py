@@ -22,7 +22,7 @@ def lines_of(
     width: int | None = None,
     heading: Callable[[str], str] = str,
 ) -> Iterator[str]:
-    """The lines of a table.
+    """Yield the lines of a table.
 
     Args:
         columns: titles.
@@ -45,7 +45,7 @@ def lines_of(
 
 
 def _fitting(widths: list[int], width: int) -> list[int] | None:
-    """The widths that columns get so that all of them fit, the widest being cut; None if that makes them too narrow."""
+    """Return the widths with which all columns fit, the widest being cut; None if that makes them too narrow."""
     room = width - len(GAP) * (len(widths) - 1)
     for limit in range(max(widths, default=0), NARROWEST - 1, -1):
         cut = [min(natural, limit) for natural in widths]
@@ -81,7 +81,7 @@ def _one_below_the_other(
 
 
 def _fold(text: str, width: int) -> list[str]:
-    """The text in pieces of at most some width, cut after punctuation where that is not too early in the piece."""
+    """Return the text in pieces of at most a width, cut after punctuation unless that is too early in the piece."""
     pieces = []
     start = 0
     while len(text) - start > width or cells(text[start:]) > width:

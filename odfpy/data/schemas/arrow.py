@@ -54,7 +54,7 @@ _SIMPLE_FROM_ARROW: dict[pa.DataType, DataType] = {arrow: value for value, arrow
 
 
 def to_arrow(schema: DataSchema) -> pa.Schema:
-    """The Arrow schema of a dataset's schema. Extra attributes are not carried over.
+    """Return the Arrow schema of a dataset's schema. Extra attributes are not carried over.
 
     Raises:
         SchemaError: a type that Arrow cannot hold; the message names the field.
@@ -63,7 +63,7 @@ def to_arrow(schema: DataSchema) -> pa.Schema:
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type of a type; whether it is `Option` belongs to the field and is left out.
+    """Return the Arrow type of a type; whether it is `Option` belongs to the field and is left out.
 
     Raises:
         SchemaError: a type that Arrow cannot hold.
@@ -72,7 +72,7 @@ def to_arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def from_arrow(schema: pa.Schema) -> DataSchema:
-    """The dataset schema of an Arrow schema, whatever layouts it uses. Field metadata is left out.
+    """Return the dataset schema of an Arrow schema, whatever layouts it uses. Field metadata is left out.
 
     Raises:
         SchemaError: a type that ODF does not have; the message names the field.
@@ -81,7 +81,7 @@ def from_arrow(schema: pa.Schema) -> DataSchema:
 
 
 def from_arrow_type(arrow_type: pa.DataType) -> DataType:
-    """The type of an Arrow type, not `Option`.
+    """Return the type of an Arrow type, not `Option`.
 
     Raises:
         SchemaError: a type that ODF does not have.
@@ -98,7 +98,7 @@ def _field_to_arrow(field: DataField, path: str) -> pa.Field:
 
 
 def _to_arrow(data_type: DataType, path: str) -> tuple[pa.DataType, bool]:
-    """Arrow type and nullability."""
+    """Return Arrow type and nullability."""
     if isinstance(data_type, odf.Option):
         if isinstance(data_type.inner, odf.Option):
             raise SchemaError(f"Option of Option{_at(path)}", hint="Write Option once.")
@@ -197,8 +197,10 @@ def _nested_from_arrow(arrow: pa.DataType, path: str) -> DataType:
 
 
 def plain_type(arrow: pa.DataType) -> pa.DataType:
-    """The same logical type in its plain layout, at every level: no views, 64-bit offsets, dictionaries or run ends,
-    no extension types, and list items called `item`. Numbers, times and decimals are as they were.
+    """Return the same logical type in its plain layout, at every level.
+
+    It has no views, 64-bit offsets, dictionaries, run ends or extension types, and list items are called `item`.
+    Numbers, times and decimals are as they were.
     """
     for is_layout, plain in _LAYOUTS:
         if is_layout(arrow):
@@ -207,17 +209,17 @@ def plain_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def plain_field(field: pa.Field) -> pa.Field:
-    """The field in its plain layout, without metadata."""
+    """Return the field in its plain layout, without metadata."""
     return pa.field(field.name, plain_type(field.type), nullable=field.nullable)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema in its plain layout, without metadata."""
+    """Return the schema in its plain layout, without metadata."""
     return pa.schema([plain_field(field) for field in schema])
 
 
 def plain_array(array: pa.Array) -> pa.Array:
-    """The same values in the plain layout of their type. Slots under nulls may change.
+    """Return the same values in the plain layout of their type. Slots under nulls may change.
 
     Nested arrays are taken apart here, since Arrow's own cast of list views gives wrong items (pyarrow 26).
     """
@@ -247,7 +249,7 @@ def plain_array(array: pa.Array) -> pa.Array:
 
 
 def _list_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
-    """Offsets from 0 and plain items of an array of lists of any layout but fixed size."""
+    """Return offsets from 0 and plain items of an array of lists of any layout but fixed size."""
     starts = np.asarray(array.offsets).astype(np.int64)
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         return starts - starts[0], plain_array(array.values.slice(starts[0], starts[-1] - starts[0]))

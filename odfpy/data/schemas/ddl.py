@@ -92,7 +92,7 @@ _FORM = "Write `name TYPE` or `name TYPE NOT NULL`, and names that SQL takes for
 
 
 def parse_ddl(lines: Sequence[str]) -> DataSchema:
-    """The schema that the column definitions give.
+    """Parse column definitions; return their schema.
 
     `TIMESTAMP` of any precision is in milliseconds and UTC, as slices store it; the length of a `VARCHAR` is not
     part of its type.
@@ -115,7 +115,7 @@ def _parse_line(line: str, where: str) -> list[DataField]:
 
 
 def plain_field(line: str) -> DataField | None:
-    """The column of a line that is a name and a simple type; None for any other line, also if it is wrong."""
+    """Return the column of a line that is a name and a simple type; None for any other line, also if it is wrong."""
     found = _PLAIN.fullmatch(line)
     if found is None or (found["name"] and found["name"].lower() in _OF_SQL):
         return None
@@ -132,7 +132,7 @@ def _plain_type(name: str, arguments: list[str]) -> DataType | None:
 
 
 def _decimal(arguments: list[str]) -> DataType | None:
-    """The type with precision and perhaps scale; None if there are no such numbers."""
+    """Return the type with precision and perhaps scale; None if there are no such numbers."""
     precision, scale = int(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 0
     return odf.Decimal(precision, scale) if 1 <= precision <= _MAX_DIGITS and scale <= precision else None
 
@@ -192,7 +192,7 @@ def _type(kind: exp.DataType, where: str) -> DataType:
 
 @cache
 def _dialect() -> Any:
-    """Standard SQL with names in double quotes or backquotes."""
+    """Return standard SQL with names in double quotes or backquotes."""
     from sqlglot import tokens
     from sqlglot.dialects.dialect import Dialect
 

@@ -39,7 +39,7 @@ def is_equivalent(old: DataSchema, new: DataSchema) -> bool:
 
 
 def extend_with(old: DataSchema, slice_schema: DataSchema) -> DataSchema:
-    """The schema of a dataset after a slice that may have new optional fields and may lack optional ones.
+    """Return the schema of a dataset after a slice that may have new optional fields and may lack optional ones.
 
     Fields keep their places, new ones come last; attributes are those of `old`, since a slice carries none.
 
@@ -50,7 +50,7 @@ def extend_with(old: DataSchema, slice_schema: DataSchema) -> DataSchema:
 
 
 def extend_with_result(old: DataSchema, result: DataSchema) -> DataSchema:
-    """The schema of a derivative dataset after the result of its query; errors as for `extend_with`."""
+    """Return the schema of a derivative dataset after the result of its query; errors as for `extend_with`."""
     try:
         return extend_with(old, result)
     except SchemaError as error:
@@ -58,13 +58,13 @@ def extend_with_result(old: DataSchema, result: DataSchema) -> DataSchema:
 
 
 def new_fields_optional(old: DataSchema, new: DataSchema) -> DataSchema:
-    """`new`, in which fields that `old` has not are optional, since rows so far do not have them."""
+    """Return `new`, in which fields that `old` has not are optional, since rows so far do not have them."""
     known = {field.name for field in old.fields}
     return DataSchema(tuple(field if field.name in known else _optional(field) for field in new.fields), new.extra)
 
 
 def with_attributes(schema: DataSchema, recorded: DataSchema | None, declared: DataSchema | None) -> DataSchema:
-    """A schema in which new columns have the attributes that they are declared with.
+    """Return a schema in which new columns have the attributes that they are declared with.
 
     Args:
         schema: the schema.
@@ -84,7 +84,7 @@ def _optional(field: DataField) -> DataField:
 
 
 def normalized(schema: DataSchema) -> DataSchema:
-    """The schema with all defaults written out, and attributes in one form."""
+    """Return the schema with all defaults written out, and attributes in one form."""
     return DataSchema(tuple(_normal_field(field) for field in schema.fields), _normal_extra(schema.extra))
 
 
@@ -93,13 +93,13 @@ def _normal_field(field: DataField) -> DataField:
 
 
 def _normal_extra(extra: ExtraAttributes | None) -> ExtraAttributes | None:
-    """Attributes independent of how their JSON is written; no attributes and none at all are the same."""
+    """Return attributes independent of how their JSON is written; no attributes and none at all are the same."""
     attributes = extra.to_dict() if extra else {}
     return ExtraAttributes(json.dumps(attributes, sort_keys=True)) if attributes else None
 
 
 def normal_type(data_type: DataType) -> DataType:
-    """The type with all defaults written out."""
+    """Return the type with all defaults written out."""
     match data_type:
         case odf.Option(inner):
             return odf.Option(normal_type(inner))
@@ -120,7 +120,7 @@ def normal_type(data_type: DataType) -> DataType:
 
 
 def without_options(data_type: DataType) -> DataType:
-    """The type with nothing optional in it, at any level."""
+    """Return the type with nothing optional in it, at any level."""
     match data_type:
         case odf.Option(inner):
             return without_options(inner)
@@ -194,7 +194,7 @@ def _extend_fields(old: Iterable[DataField], new: Iterable[DataField], path: str
 
 
 def _extend_type(old: DataType, new: DataType, path: str) -> DataType:
-    """`old`, with what `new` adds to structs inside it. Required values fit where optional ones are expected."""
+    """Return `old`, with what `new` adds to structs inside it. Required values fit where optional ones are expected."""
     match old, new:
         case odf.Option(inner), _:
             return odf.Option(_extend_type(inner, new.inner if isinstance(new, odf.Option) else new, path))

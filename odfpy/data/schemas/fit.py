@@ -8,7 +8,7 @@ from odfpy.errors import SchemaError
 
 
 def fit_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with exactly the columns of the schema, in its order and types; missing columns are null.
+    """Return the table with exactly the columns of the schema, in its order and types; missing columns are null.
 
     Whether a column may be null is not looked at: the result says that all may be.
 

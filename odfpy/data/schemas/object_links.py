@@ -40,7 +40,7 @@ class ObjectLinkColumn:
 
     @property
     def extra(self) -> ExtraAttributes:
-        """The attributes that make a column such a one."""
+        """Return the attributes that make a column a link."""
         beside = {SIZE_COLUMN: self.size, REMOVED_COLUMN: self.removed}
         return ExtraAttributes.of(
             {
@@ -51,7 +51,7 @@ class ObjectLinkColumn:
 
 
 def link_columns(schema: DataSchema | None) -> tuple[ObjectLinkColumn, ...]:
-    """The columns of a schema that link to objects; those that nobody here can read are not among them.
+    """Return the columns of a schema that link to objects, without those whose links are not supported here.
 
     What is wrong with columns beside them is for `check_links` to say: here such a column counts as none.
     """
@@ -75,7 +75,7 @@ def link_columns(schema: DataSchema | None) -> tuple[ObjectLinkColumn, ...]:
 
 
 def unread_links(schema: DataSchema | None) -> tuple[str, ...]:
-    """The paths of fields that link to objects in a way that nobody here can read, such as those within others."""
+    """Return the paths of fields whose links are not supported here, such as those of fields within others."""
     if schema is None:
         return ()
     top = [field.name for field in schema.fields if _problem_in(field) is not None]
@@ -127,7 +127,7 @@ def _problem_in(field: DataField) -> str | None:
 
 
 def _link_attributes(field: DataField) -> dict[str, Any] | None:
-    """The attributes of a field that is said to be a link."""
+    """Return the attributes of a field that is marked as a link."""
     if field.extra is None or TYPE not in field.extra.entries:  # parsed for few
         return None
     attributes = field.extra.to_dict()

@@ -16,7 +16,7 @@ ATTRIBUTE: Final = "odfpy/primaryKey"
 
 
 def primary_key_of(schema: DataSchema) -> tuple[str, ...] | None:
-    """The key that a schema records, None when it records none."""
+    """Return the key that a schema records, None when it records none."""
     found = schema.extra.to_dict().get(ATTRIBUTE) if schema.extra else None
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
         return None
@@ -24,7 +24,7 @@ def primary_key_of(schema: DataSchema) -> tuple[str, ...] | None:
 
 
 def with_primary_key(schema: DataSchema, key: tuple[str, ...] | None) -> DataSchema:
-    """The schema with another key, or with none; other attributes stay."""
+    """Return the schema with another key, or with none; other attributes stay."""
     if primary_key_of(schema) == key:
         return schema
     attributes = schema.extra.to_dict() if schema.extra else {}

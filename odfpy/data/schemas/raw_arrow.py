@@ -22,7 +22,7 @@ _VTABLE, _TABLE = 4, 16
 
 @lru_cache(maxsize=64)
 def read_raw_arrow(data: bytes) -> DataSchema:
-    """The schema that the bytes stand for.
+    """Return the schema that the bytes stand for.
 
     Raises:
         SchemaError: they are not an Arrow schema, or one that ODF cannot express.
@@ -58,7 +58,7 @@ def _as_optional_fields(old: tuple[DataField, ...], new: tuple[DataField, ...]) 
 
 
 def _as_optional(old: DataType, new: DataType) -> DataType:
-    """`new`, but optional wherever `old` is."""
+    """Return `new`, but optional wherever `old` is."""
     match old, new:
         case odf.Option(inner), _:
             return odf.Option(_as_optional(inner, new.inner if isinstance(new, odf.Option) else new))
@@ -73,7 +73,7 @@ def _as_optional(old: DataType, new: DataType) -> DataType:
 
 
 def _message(data: bytes) -> bytes:
-    """An encapsulated IPC message around the schema, whose table stays where it is behind a prefix of fixed size.
+    """Return an encapsulated IPC message around the schema; its table stays in place, behind a prefix of fixed size.
 
     The prefix: offset of the root table; its vtable (sizes, then slots `version`, `header_type`, `header`); the table
     itself (vtable, offset of the header, version, kind of header).

@@ -9,7 +9,7 @@ from odfpy.data.schemas.arrow import plain_array
 
 
 def plain_batch(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The same rows in plain layout, with the columns of a schema, which come in that order.
+    """Return the same rows in plain layout, with the columns of a schema, which come in that order.
 
     Arrow's own cast refuses a null structure with a member that may not be null, even to the type that it has.
     """
@@ -18,7 +18,7 @@ def plain_batch(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def retype(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The same values in a type that holds them all, down to whether members may be null."""
+    """Return the same values in a type that holds them all, down to whether members may be null."""
     if array.type.equals(wanted):
         return array
     if pa.types.is_null(wanted):
@@ -45,14 +45,14 @@ def retype(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _compact(array: pa.Array, *children: pa.Array) -> tuple[pa.Array, ...]:
-    """Offsets from 0, and of the children only what the array uses."""
+    """Return offsets from 0, and of the children only what the array uses."""
     offsets = np.asarray(array.offsets)
     start, end = int(offsets[0]), int(offsets[-1])
     return pa.array(offsets - start), *(child.slice(start, end - start) for child in children)
 
 
 def floored(times: pa.Array | pa.ChunkedArray, unit: str) -> pa.Array | pa.ChunkedArray:
-    """Timestamps cut downwards, of the same type.
+    """Return timestamps cut downwards, of the same type.
 
     Arrow would do so in the time of their zone, where an hour comes twice in autumn.
 

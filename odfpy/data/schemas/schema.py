@@ -217,14 +217,14 @@ class DataSchema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names, in order."""
+        """Return the column names, in order."""
         return tuple(field.name for field in self.fields)
 
     def field(self, name: str) -> DataField | None:
-        """The field of that name (case matters), or None."""
+        """Return the field of that name (case matters), or None."""
         return next((field for field in self.fields if field.name == name), None)
 
 
 def alike_name(name: str) -> str:
-    """A name of a column without what people overlook: case and spaces around it."""
+    """Return the name of a column without differences that users overlook: case and spaces around it."""
     return name.strip().casefold()

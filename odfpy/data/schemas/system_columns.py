@@ -10,7 +10,7 @@ TIME_TYPE = Timestamp(TimeUnit.MILLISECOND, "UTC")
 
 
 def system_fields(vocab: DatasetVocabulary, event_time_type: DataType = TIME_TYPE) -> tuple[DataField, ...]:
-    """Offset, operation type, system time and event time, all required, in their order.
+    """Return the offset, operation type, system time and event time, all required, in their order.
 
     Args:
         vocab: names of the columns.
@@ -21,12 +21,12 @@ def system_fields(vocab: DatasetVocabulary, event_time_type: DataType = TIME_TYP
 
 
 def data_fields(schema: DataSchema, vocab: DatasetVocabulary) -> tuple[DataField, ...]:
-    """The fields of a dataset's schema that are not system columns."""
+    """Return the fields of a dataset's schema that are not system columns."""
     return tuple(field for field in schema.fields if field.name not in vocab.columns)
 
 
 def system_columns_first(schema: DataSchema, vocab: DatasetVocabulary) -> DataSchema:
-    """The schema in the order that slices have: a recorded one may have its fields in another."""
+    """Return the schema in the order that slices have: a recorded one may have its fields in another."""
     by_name = {field.name: field for field in schema.fields}
     system = (by_name[name] for name in vocab.columns if name in by_name)
     return DataSchema((*system, *data_fields(schema, vocab)), schema.extra)

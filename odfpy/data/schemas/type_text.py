@@ -7,7 +7,7 @@ from odfpy.data.schemas.schema import DataType
 
 
 def type_text(data_type: DataType) -> str:
-    """The type in one line."""
+    """Return the type in one line."""
     name = type(data_type).__name__
     match data_type:
         case odf.Option(inner):

@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def ahead(items: Iterator[Item], threads: Executor | None) -> Generator[Item, None, None]:
-    """The items, the next of which an idle thread prepares while the caller works on the current one.
+    """Yield items; an idle thread prepares the next one while the caller works on the current one.
 
     Nothing waits for a thread: an item that none has begun is prepared by the caller. So a caller may itself run on
     one of the threads. Items come in their order, and one at most is ready before it is asked for; an error that

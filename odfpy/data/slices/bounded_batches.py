@@ -40,7 +40,7 @@ def bounded_batches(
     columns: Sequence[str] | None = None,
     use_threads: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file; columns of text and bytes may be dictionaries.
+    """Yield the rows of a file; columns of text and bytes may be dictionaries.
 
     Args:
         path: the file.
@@ -68,7 +68,7 @@ def bounded_batches(
 
 
 def reading_plan(metadata: pq.FileMetaData, rows: int, groups: Sequence[int]) -> tuple[list[str], int]:
-    """The columns to read as dictionaries, and the rows of a batch; what is read so has to go through `split`.
+    """Return the columns to read as dictionaries, and the rows of a batch; what is read so has to go through `split`.
 
     Args:
         metadata: footer of a file.
@@ -82,7 +82,7 @@ def reading_plan(metadata: pq.FileMetaData, rows: int, groups: Sequence[int]) ->
 
 
 def _with_dictionaries(metadata: pq.FileMetaData, groups: Sequence[int]) -> list[str]:
-    """The leaves of text and bytes that have dictionaries; those within others pyarrow does not read as such."""
+    """Return the leaves of text and bytes that have dictionaries; those within others pyarrow does not read as such."""
     leaves = [metadata.schema.column(at) for at in range(metadata.num_columns)]
     return [
         leaf.path
@@ -129,7 +129,7 @@ def _reads_faster_without(
 
 
 def _rows_that_fit(metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
-    """Rows that are not more than a batch may have, if they are as long as the average of the longest row group."""
+    """Return the number of rows that fit into a batch, if all are as long as the average of the longest row group."""
     longest = 1
     for group in groups:
         found = metadata.row_group(group)
@@ -138,7 +138,7 @@ def _rows_that_fit(metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
 
 
 def split(batch: pa.RecordBatch, path: PathLike) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that are not too large.
+    """Yield the same rows in batches that are not too large.
 
     Args:
         batch: rows with dictionaries.
@@ -161,7 +161,7 @@ def split(batch: pa.RecordBatch, path: PathLike) -> Iterator[pa.RecordBatch]:
 
 
 def _size(array: pa.Array) -> int:
-    """Bytes that an array has in plain layout, by and large."""
+    """Return the approximate bytes of an array in plain layout."""
     if pa.types.is_dictionary(array.type):
         import pyarrow.compute as pc  # 7 MB, which tables without text do without
 

@@ -19,7 +19,7 @@ _FROM, _TO = int(OperationType.CORRECT_FROM), int(OperationType.CORRECT_TO)
 
 
 def cut_rows(rows: int, operation_at: Callable[[int], int], size: int = SLICE_ROWS) -> list[tuple[int, int]]:
-    """The slices that so many rows become, as half-open ranges of their ranks.
+    """Return the slices that a number of rows is cut into, as half-open ranges of ranks.
 
     Args:
         rows: in all.

@@ -136,7 +136,7 @@ def _in_offsets(metadata: pq.FileMetaData, schema: pa.Schema, expected: Expected
 
 
 def _in_schema(schema: pa.Schema, expected: ExpectedSlice) -> str | None:
-    """Columns and what kind of type they have; widths, units and layouts have been written in several ways."""
+    """Return columns and what kind of type they have; widths, units and layouts have been written in several ways."""
     if expected.schema is None:
         return None
     wanted = {field.name: field.type for field in plain_schema(to_arrow(expected.schema))}

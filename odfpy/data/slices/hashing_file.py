@@ -39,10 +39,10 @@ class HashingFile:
         return len(data)
 
     def flush(self) -> None:
-        """Asked by Arrow; `sync_and_close` is what counts."""
+        """Do nothing: Arrow calls it, but `sync_and_close` writes everything."""
 
     def tell(self) -> int:
-        """Position."""
+        """Return the position."""
         return self.size
 
     def discard(self) -> None:
@@ -62,4 +62,4 @@ class HashingFile:
         self._file.close()
 
     def close(self) -> None:
-        """Asked by Arrow at its end; the file is closed by `sync_and_close` or `discard`."""
+        """Do nothing: Arrow calls it at its end, but `sync_and_close` or `discard` close the file."""

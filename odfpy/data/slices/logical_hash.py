@@ -94,7 +94,7 @@ class LogicalHasher:
         self._running = [self._pool.submit(column.update, values, self._pool) for column, values in work]
 
     def finish(self) -> Multihash:
-        """The hash of all rows. The hasher is of no use afterwards."""
+        """Return the hash of all rows; the hasher cannot be used afterwards."""
         self._wait()
         if self._pool is not None:
             self._pool.shutdown()
@@ -114,7 +114,7 @@ class LogicalHasher:
 
 
 def logical_hash(table: pa.Table | pa.RecordBatch) -> Multihash:
-    """Logical hash of rows in memory.
+    """Return the logical hash of rows in memory.
 
     Raises:
         SchemaError: a type for which the hash is not defined; the message names the column.
@@ -125,7 +125,7 @@ def logical_hash(table: pa.Table | pa.RecordBatch) -> Multihash:
 
 
 def logical_hash_of_parquet(path: PathLike, *, threads: int | None = None) -> Multihash:
-    """Logical hash of a Parquet file, streamed: each thread reads and hashes one column at a time.
+    """Return the logical hash of a Parquet file, streamed: each thread reads and hashes a column at a time.
 
     Raises:
         IntegrityError: the file is damaged.
@@ -159,7 +159,7 @@ def logical_hash_of_parquet(path: PathLike, *, threads: int | None = None) -> Mu
 
 
 def _column_sizes(metadata: pq.FileMetaData, columns: list[_Column]) -> dict[str, int]:
-    """Bytes of every top-level column before compression."""
+    """Return the bytes of every top-level column before compression."""
     sizes = {column.name: 0 for column in columns}
     if len(sizes) < len(columns):
         raise SchemaError(f"Two columns have the same name: {[column.name for column in columns]}")
@@ -207,7 +207,7 @@ class _Column:
                     hasher.update(memoryview(data))
 
     def _encoded(self, values: pa.Array | pa.ChunkedArray) -> Iterator[list[pa.Buffer]]:
-        """The bytes of each leaf, a few rows at a time."""
+        """Yield the bytes of each leaf, a few rows at a time."""
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         for chunk in chunks:
             rows = min(_PIECE_ROWS, max(1, len(chunk) * _PIECE_BYTES // max(1, bytes_of(chunk))))
@@ -227,7 +227,7 @@ def _leaf_types(field: pa.Field, path: tuple[str, ...]) -> Iterator[tuple[tuple[
 
 
 def _leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
-    """The leaves below an array, each null where it or any struct above it is null."""
+    """Yield the leaves below an array, each null where it or any struct above it is null."""
     if pa.types.is_struct(array.type):
         yield from chain.from_iterable(_leaf_arrays(child) for child in array.flatten())
     else:
@@ -235,7 +235,7 @@ def _leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _describe_names(field: pa.Field, level: int) -> bytes:
-    """Names and levels as the record hasher takes them: depth first, a struct before its children."""
+    """Return the names and levels as the record hasher takes them: depth first, a struct before its children."""
     name: bytes = field.name.encode()
     here = len(name).to_bytes(8, "little") + name + level.to_bytes(8, "little")
     children = field.type.fields if pa.types.is_struct(field.type) else ()
@@ -243,7 +243,7 @@ def _describe_names(field: pa.Field, level: int) -> bytes:
 
 
 def _describe(field: pa.Field, level: int) -> tuple[bytes, list[bytes]]:
-    """All that the hash knows of a column's schema."""
+    """Yield everything that the hash includes of a column's schema."""
     types = [type_bytes(leaf, ".".join(path)) for path, leaf in _leaf_types(field, ())]
     return _describe_names(field, level), types
 
@@ -252,7 +252,7 @@ def _describe(field: pa.Field, level: int) -> tuple[bytes, list[bytes]]:
 
 
 def ambiguous_columns(source: pa.Table | PathLike) -> list[str]:
-    """Leaf columns (`struct.leaf`) over which the reference implementation's hash is not a function of the data.
+    """Return leaf columns (`struct.leaf`) over which the reference implementation's hash is not a function of the data.
 
     In a batch where both a struct and a leaf under it have nulls, it takes a leaf that is null under a struct that
     is not for a value, whatever bytes are there. A logical hash made by others may thus differ from ours when such
@@ -278,7 +278,7 @@ def _ambiguous_in(batches: Iterable[pa.RecordBatch]) -> list[str]:
 
 
 def _ambiguous(array: pa.Array, path: str, taken_valid: pa.Array | None) -> Iterator[str]:
-    """Leaves with a null that the reference implementation, having seen `taken_valid` above, takes for a value."""
+    """Yield leaves with a null that the reference implementation takes for a value, given `taken_valid` above."""
     valid = array.is_valid()
     if array.null_count == 0:
         combined = taken_valid

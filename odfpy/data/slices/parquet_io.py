@@ -70,7 +70,7 @@ def open_parquet(path: PathLike) -> Iterator[pq.ParquetFile]:
 
 
 def extremes(metadata: pq.FileMetaData, leaf: int) -> list[tuple[Any, Any] | None]:
-    """The least and the greatest value of a column in each row group, nulls and NaN aside.
+    """Return the least and the greatest value of a column in each row group, nulls and NaN aside.
 
     Args:
         metadata: the footer of a file.
@@ -85,7 +85,7 @@ def extremes(metadata: pq.FileMetaData, leaf: int) -> list[tuple[Any, Any] | Non
 
 
 def overall_extremes(metadata: pq.FileMetaData, leaf: int) -> tuple[Any, Any] | None:
-    """The least and the greatest value of a column in a file; None if a row group does not tell, or there is none.
+    """Return the least and greatest value of a column in a file; None if it has no row group, or one does not tell.
 
     Args:
         metadata: the footer of the file.

@@ -44,7 +44,7 @@ class RowGroups:
             self._group.append(batch.slice(start))
 
     def rest(self) -> Iterator[pa.Table]:
-        """The last row group, if any."""
+        """Yield the last row group, if any."""
         if self._rows:
             yield self._close()
 
@@ -56,7 +56,7 @@ class RowGroups:
 
 
 def _payload(array: pa.Array) -> int:
-    """Bytes of varying size in an array, whatever its layout."""
+    """Return the bytes of varying size in an array, whatever its layout."""
     if pa.types.is_struct(array.type):
         return sum(_payload(child) for child in array.flatten())
     if pa.types.is_list(array.type) or pa.types.is_fixed_size_list(array.type):

@@ -37,7 +37,7 @@ def check_storable(schema: pa.Schema) -> None:
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with exactly the schema; only layout, bit width of decimals and nullability may differ.
+    """Return the batch with exactly the schema; only layout, bit width of decimals and nullability may differ.
 
     Raises:
         SchemaError: columns or types are others, or a required value is null; the message names the column.
@@ -55,12 +55,12 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _is_offset(arrow: pa.DataType) -> bool:
-    """Int64, but unsigned in datasets that began so."""
+    """Return whether a type is that of offsets: int64, but unsigned in datasets that began so."""
     return arrow in (pa.int64(), pa.uint64())
 
 
 def _is_operation_type(arrow: pa.DataType) -> bool:
-    """Int32, but unsigned bytes in datasets that began so."""
+    """Return whether a type is that of operations: int32, but unsigned bytes in datasets that began so."""
     return arrow in (pa.int32(), pa.uint8())
 
 
@@ -92,7 +92,7 @@ def _check_storable(field: pa.Field, path: str, *, may_be_absent: bool) -> None:
 
 
 def _retyped(values: pa.Array, field: pa.Field) -> pa.Array:
-    """The values in another Arrow type for the same ODF type."""
+    """Return the values in another Arrow type for the same ODF type."""
     given, wanted = (without_options(normal_type(from_arrow_type(arrow))) for arrow in (values.type, field.type))
     if given != wanted:
         raise SchemaError(f"A batch has {values.type} in column {field.name!r} where the slice has {field.type}")
@@ -117,7 +117,7 @@ def _check_required(field: pa.Field, array: pa.Array, nulls_above: int, path: st
 
 
 def _without_hidden_nulls(array: pa.Array, field: pa.Field) -> pa.Array:
-    """The array without nulls in required leaves of null structs, which the Parquet writer takes for real ones."""
+    """Return the array without nulls in required leaves of null structs, which Parquet's writer takes for real ones."""
     if pa.types.is_struct(field.type):
         fields = list(field.type.fields)
         children = [_without_hidden_nulls(array.field(at), child) for at, child in enumerate(fields)]

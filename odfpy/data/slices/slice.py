@@ -38,7 +38,7 @@ class SliceStats:
 def read_slice(
     path: PathLike, columns: Sequence[str] | None = None, *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY
 ) -> pa.Table:
-    """All rows of a slice, in memory.
+    """Return all rows of a slice, in memory.
 
     Args:
         path: the file.
@@ -59,7 +59,7 @@ def read_slice(
 
 
 def read_rows(path: PathLike, places: Sequence[int], *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> pa.Table:
-    """Some rows of a slice; only the parts of the file that have them are read.
+    """Return some rows of a slice; only the parts of the file that have them are read.
 
     Args:
         path: the file.
@@ -95,7 +95,7 @@ def iter_slice(
     first: int = 0,
     last: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a slice in batches of at most `batch_size` rows, and bounded in bytes.
+    """Yield the rows of a slice in batches of at most `batch_size` rows, and bounded in bytes.
 
     Args:
         path: the file; errors are those of `read_slice`.
@@ -122,7 +122,7 @@ def iter_slice(
 
 
 def _row_groups(metadata: pq.FileMetaData, first: int, last: int | None) -> tuple[list[int], int]:
-    """The row groups that have rows from `first` to `last`, and the position of the first row of the first of them."""
+    """Return the row groups with rows from `first` to `last`, and the position of the first row of these."""
     found: list[int] = []
     begin = at = 0
     for group in range(metadata.num_row_groups):
@@ -135,13 +135,13 @@ def _row_groups(metadata: pq.FileMetaData, first: int, last: int | None) -> tupl
 
 
 def slice_schema(path: PathLike, *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> pa.Schema:
-    """The schema that `read_slice` gives; errors as there."""
+    """Return the schema that `read_slice` gives; errors as there."""
     with open_parquet(path) as file:
         return _normal(file.schema_arrow, vocab)
 
 
 def slice_stats(path: PathLike, *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> SliceStats:
-    """Number of rows and range of offsets, from the footer where the writer has put them there.
+    """Return the number of rows and range of offsets, from the footer where the writer has put them there.
 
     Raises:
         IntegrityError: the file is damaged.

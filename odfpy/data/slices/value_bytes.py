@@ -67,7 +67,7 @@ def _type_bytes(arrow: pa.DataType) -> bytes | None:
 
 
 def value_bytes(array: pa.Array) -> pa.Buffer:
-    """All values of a leaf array, one after the other.
+    """Return all values of a leaf array, one after the other.
 
     Shape: as many bytes as `value_sizes` adds up to. Nulls are those of the array itself; its layout, offset and
     whatever its null slots hold do not matter.
@@ -87,7 +87,7 @@ def value_bytes(array: pa.Array) -> pa.Buffer:
 
 
 def value_sizes(array: pa.Array) -> Sizes:
-    """Number of bytes of every value in `value_bytes`."""
+    """Return the number of bytes of every value in `value_bytes`."""
     if len(array) == 0:
         return np.zeros(0, np.int64)
     array = _decoded(array)
@@ -101,7 +101,7 @@ def value_sizes(array: pa.Array) -> Sizes:
 
 
 def _boolean_bytes(array: pa.BooleanArray) -> npt.NDArray[np.uint8]:
-    """1 for false and 2 for true: that there is a value, plus the value; so that a null is 0."""
+    """Return 1 for false and 2 for true: that there is a value, plus the value; so that a null is 0."""
     stored = _bitmap(pa.Array.from_buffers(array.type, len(array), [None, array.buffers()[1]], offset=array.offset))
     valid = _validity(array)
     bits = (np.unpackbits(each, count=len(array), bitorder="little") for each in (valid, valid & stored))
@@ -109,7 +109,7 @@ def _boolean_bytes(array: pa.BooleanArray) -> npt.NDArray[np.uint8]:
 
 
 def _without_null_slots(array: pa.Array, stored: pa.Buffer, width: int) -> pa.Buffer:
-    """Fixed-width values with one byte 0 in the place of a null.
+    """Return fixed-width values with one byte 0 in the place of a null.
 
     Null slots become 0, and all of them but the first byte is filtered out. The bits that say so are looked up for
     eight rows at once, and the filter copies what lies between nulls as blocks.
@@ -127,7 +127,7 @@ def _without_null_slots(array: pa.Array, stored: pa.Buffer, width: int) -> pa.Bu
 
 @cache
 def _kept_bytes(width: int) -> npt.NDArray[np.void]:
-    """For every byte of a validity bitmap, that is eight rows, the bitmap of their 8 * width bytes that are kept.
+    """Return for each byte of a validity bitmap, so for eight rows, the bitmap of the valid ones of 8 * width bytes.
 
     Shape: 256 items of `width` bytes.
     """
@@ -141,7 +141,7 @@ def _kept_bytes(width: int) -> npt.NDArray[np.void]:
 
 
 def _list_elements(array: pa.Array) -> pa.LargeBinaryArray:
-    """Every list as its number of items and their bytes; nulls as their byte."""
+    """Return every list as its number of items and their bytes; nulls as their byte."""
     offsets = _offsets(array)
     items = array.values.slice(offsets[0], offsets[-1] - offsets[0])
     bounds = _bounds(items, offsets - offsets[0])
@@ -158,7 +158,7 @@ def _bounds(array: pa.Array, rows: Sizes) -> Sizes:
 
 
 def _prefixed(values: pa.LargeBinaryArray, counts: Sizes | None) -> pa.LargeBinaryArray:
-    """Every value after its count (its length in bytes when not given) as u64; nulls as their byte."""
+    """Return every value after its count (its length in bytes when not given) as u64; nulls as their byte."""
     lengths = np.diff(_offsets(values))
     counts = lengths if counts is None else counts
     if values.null_count == 0 and len(values) and (lengths == lengths[0]).all():
@@ -182,7 +182,7 @@ def _prefixed(values: pa.LargeBinaryArray, counts: Sizes | None) -> pa.LargeBina
 
 
 def _prefixed_of_one_length(values: pa.LargeBinaryArray, counts: Sizes, length: int) -> pa.LargeBinaryArray:
-    """The same for values that all have the same length, such as codes: two copies at a fixed distance."""
+    """Return the same for values that all have the same length, such as codes: two copies at a fixed distance."""
     rows = np.empty(len(values), [("count", "<u8"), ("value", f"V{length}")] if length else [("count", "<u8")])
     rows["count"] = counts
     if length:
@@ -202,7 +202,7 @@ def _data(elements: pa.LargeBinaryArray) -> pa.Buffer:
 
 
 def _offsets(array: pa.Array) -> Sizes:
-    """Offsets of a large_binary array, or of a list array of any layout but views."""
+    """Return offsets of a large_binary array, or of a list array of any layout but views."""
     if pa.types.is_fixed_size_list(array.type):
         size, first = int(array.type.list_size), int(array.offset)
         return np.arange(first, first + len(array) + 1, dtype=np.int64) * size
@@ -222,7 +222,7 @@ def _validity(array: pa.Array) -> npt.NDArray[np.uint8]:
 
 
 def _bitmap(flags: pa.BooleanArray) -> npt.NDArray[np.uint8]:
-    """Bits of an array without nulls, from its first value on."""
+    """Return bits of an array without nulls, from its first value on."""
     if flags.offset % 8:
         return np.packbits(np.asarray(flags), bitorder="little")
     return np.frombuffer(flags.buffers()[1], np.uint8, (len(flags) + 7) // 8, flags.offset // 8)
@@ -232,7 +232,7 @@ def _bitmap(flags: pa.BooleanArray) -> npt.NDArray[np.uint8]:
 
 
 def _decoded(array: pa.Array) -> pa.Array:
-    """The array without dictionary, run ends or extension; lists with offsets."""
+    """Return the array without dictionary, run ends or extension; lists with offsets."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
@@ -280,7 +280,7 @@ _KINDS = (
 
 
 def _kind(plain: pa.DataType) -> int | None:
-    """Number of the type in the hash, None where it has none."""
+    """Return the number of the type in the hash, None where it has none."""
     return next((kind for is_kind, kind in _KINDS if is_kind(plain)), None)
 
 

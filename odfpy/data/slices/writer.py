@@ -100,7 +100,7 @@ class SliceWriter:
 
     @property
     def num_rows(self) -> int:
-        """Rows written so far."""
+        """Return the number of rows written so far."""
         return 0 if self._first_offset is None else self._next_offset - self._first_offset
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -201,7 +201,7 @@ class SliceWriter:
 
 
 def _nanos(instant: pa.Scalar) -> int:
-    """Nanoseconds since the epoch of a timestamp or a date."""
+    """Return the nanoseconds since the epoch of a timestamp or a date."""
     value: int = instant.value
     if pa.types.is_date32(instant.type):
         return value * SECONDS_PER_DAY * NANOS_PER_SECOND
@@ -212,7 +212,7 @@ def _nanos(instant: pa.Scalar) -> int:
 
 
 def _parquet_writer(sink: HashingFile, schema: pa.Schema, vocab: DatasetVocabulary) -> pq.ParquetWriter:
-    """All settings that shape the bytes, none left to a default that a release of pyarrow may change.
+    """Return a writer with all settings that shape the bytes: defaults may change with releases of pyarrow.
 
     zstd, since slices are kept and sent around for ever and every reader of Parquet knows it. Offsets count up, which
     delta encoding reduces to nothing and a dictionary would only bloat. Decimals are integers where they fit, and list
@@ -241,7 +241,7 @@ def _parquet_writer(sink: HashingFile, schema: pa.Schema, vocab: DatasetVocabula
 
 
 def _leaf_paths(schema: pa.Schema) -> list[str]:
-    """Paths of leaf columns as Parquet has them."""
+    """Return the paths of leaf columns as Parquet has them."""
     return [path for field in schema for path in _paths(field.type, field.name)]
 
 

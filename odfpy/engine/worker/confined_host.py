@@ -263,8 +263,8 @@ class ConfinedHost:
 
     def settles(self, seconds: float) -> bool:
         """Return whether all tasks end within some seconds; True if Spark has died."""
-        told = self._ask(HostQueryKind.SETTLES, seconds)
-        return told is None or told.numbers != (0,)
+        reply = self._ask(HostQueryKind.SETTLES, seconds)
+        return reply is None or reply.numbers != (0,)
 
     def tasks(self) -> tuple[int, int]:
         """Return how many tasks of Spark's current stages are done, and how many there are; from any thread."""
@@ -277,10 +277,10 @@ class ConfinedHost:
         """Return in words how it ended, or None while it lives; a suspected death is awaited."""
         if self._sandbox is None:
             return "it has not been launched"
-        told = self._ask(HostQueryKind.DEATH, _DEATH_SECONDS if suspected else 0)
-        if told is not None and told.text is not None:
-            return f"its Java process {told.text}"
-        code = self._sandbox.exit_code(_DEATH_SECONDS if suspected and told is None else 0)
+        reply = self._ask(HostQueryKind.DEATH, _DEATH_SECONDS if suspected else 0)
+        if reply is not None and reply.text is not None:
+            return f"its Java process {reply.text}"
+        code = self._sandbox.exit_code(_DEATH_SECONDS if suspected and reply is None else 0)
         if code is None:
             return None
         return self._excess or f"its process ended with code {code}"
@@ -293,8 +293,8 @@ class ConfinedHost:
         with self._asking, suppress(OSError, MalformedData):
             channel = Channel(self._questions)
             channel.send(HostQuery(what, int(seconds * 1000)))
-            told = channel.receive(HostMessage)
-            return told if isinstance(told, HostReply) else None
+            reply = channel.receive(HostMessage)
+            return reply if isinstance(reply, HostReply) else None
         self._questions.close()  # a late answer must not be taken for that of another question
         return None
 

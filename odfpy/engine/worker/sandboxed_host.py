@@ -66,12 +66,12 @@ def _serve_job(host: SparkHost, job: Job) -> Result:
 
 def _answer(host: SparkHost, channel: Channel) -> None:
     try:
-        while isinstance(asked := channel.receive(HostMessage), HostQuery):
+        while isinstance(query := channel.receive(HostMessage), HostQuery):
             try:
-                told = _reply(host, asked)
+                reply = _reply(host, query)
             except Exception:  # noqa: BLE001  Spark may be dying
-                told = HostReply()
-            channel.send(told)
+                reply = HostReply()
+            channel.send(reply)
     except (OSError, MalformedData):
         pass  # the worker has ended, so this process will end, too
 

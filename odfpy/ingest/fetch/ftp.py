@@ -58,7 +58,7 @@ class _SecureSession(_Session, ftplib.FTP_TLS):
 
     @property
     def sock(self) -> socket.socket | None:
-        """The connection; whatever is set is secured first."""
+        """Return the connection; whatever is set is secured first."""
         return self._secured
 
     @sock.setter

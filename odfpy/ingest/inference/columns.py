@@ -63,12 +63,12 @@ class Column:
 
     @property
     def plain(self) -> DataType:
-        """The type of values that are not null."""
+        """Return the type of values that are not null."""
         return self.type.inner if isinstance(self.type, odf.Option) else self.type
 
     @property
     def field(self) -> DataField:
-        """The column in a schema."""
+        """Return the column in a schema."""
         return DataField(self.name, self.type)
 
 

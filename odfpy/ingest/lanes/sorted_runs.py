@@ -24,7 +24,7 @@ class SortedRuns:
     """The rows of sorted runs by rank; of rows with equal times, those of the earlier run come first."""
 
     def __init__(self, runs: Sequence[Run], event_time: str) -> None:
-        """The runs.
+        """Return the runs.
 
         Args:
             runs: non-empty runs, in the order of the input.

@@ -76,7 +76,7 @@ def schema_of(step: ReadStep) -> DataSchema | None:
 
 
 def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) -> list[FilePart]:
-    """Parts of a file that can be read side by side; together they are the file.
+    """Return the parts of a file that can be read side by side; together they are the file.
 
     Text in an encoding other than UTF-8 is a single part, and so is a file whose schema is inferred from all of it.
 

@@ -135,7 +135,7 @@ class _CsvText:
         return map_pieces(pieces, read, is_part=part.has_end)
 
     def parts(self, size: int) -> list[FilePart]:
-        """Return parts of approximately `size` bytes."""
+        """Return the parts of approximately `size` bytes."""
         return parts_between(self._file.bounds(self._start, self._cut, size))
 
 
@@ -271,7 +271,7 @@ class _Evidence:
 
     @property
     def type(self) -> pa.DataType:
-        """The first type that fits, else text; the null type for nulls."""
+        """Return the first type that fits, else text; the null type for nulls."""
         if not self.has_texts:
             return pa.null()
         if not self.fits or (pa.types.is_floating(self.fits[0]) and not self.has_digits):

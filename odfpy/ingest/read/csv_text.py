@@ -131,7 +131,7 @@ def cut_at_record(text: bytes, dialect: Dialect) -> int:
 
 
 def row_place(piece: Piece, dialect: Dialect, row: int) -> str:
-    """File and line where the record of that index in a piece begins.
+    """Return the file and line where the record of that index in a piece begins.
 
     Args:
         piece: some whole records of the file.

@@ -145,7 +145,7 @@ class Piece:
     is_last: bool = False
 
     def place(self, offset: int) -> str:
-        """File and line of an offset in the piece, for errors."""
+        """Return the file and line of an offset in the piece, for errors."""
         return f"{self.file.name}, line {1 + self.file.lines_before(self.start + offset)}"
 
     def check_utf8(self) -> None:
@@ -201,7 +201,7 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: 
 
 
 def _count(rows: int, result: object) -> int:
-    """Return rows so far, with those of one more result, if it has any."""
+    """Return the rows so far, with those of one more result, if it has any."""
     more: int = getattr(result, "num_rows", 0)
     if more:
         report_rows(rows + more)

@@ -119,7 +119,7 @@ def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str, 
 
 
 def json_parts(step: ReadJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:
-    """Parts of the array that can be read by themselves; errors as above.
+    """Return the parts of the array that can be read by themselves; errors as above.
 
     Args:
         step: the read step.

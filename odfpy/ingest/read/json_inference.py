@@ -64,7 +64,7 @@ def infer_in_turn(
 
 
 def _place(records: Iterator[Records], row: int) -> str:
-    """File and line of the record of that number."""
+    """Return the file and line of the record of that number."""
     for some in records:
         if row < len(some.objects):
             return some.place(row)
@@ -93,7 +93,7 @@ class Evidence:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema that fits all records.
+        """Return the schema that fits all records.
 
         Raises:
             Misfit: there is none, since an integer is too large or an object is empty.

@@ -265,7 +265,7 @@ def check_times(values: pa.Array) -> pa.Array:
 
 
 def counts(values: pa.Array | pa.Scalar) -> pa.Array | pa.Scalar:
-    """Dates, times and timestamps as the whole numbers that they are stored as."""
+    """Return dates, times and timestamps as the whole numbers that they are stored as."""
     return values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
 
 

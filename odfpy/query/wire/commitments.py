@@ -51,7 +51,7 @@ class Commitment:
 
     @classmethod
     def to(cls, request: Any, answer: Any, sub_queries: Sequence[Any] = ()) -> Commitment:
-        """The commitment to an answer; all three are trees of JSON.
+        """Return the commitment to an answer; all arguments are JSON trees.
 
         Args:
             request: the question.
@@ -67,7 +67,7 @@ class Commitment:
         return commitment_json(to_tree(self))
 
     def signed_by(self, pair: KeyPair) -> Proof:
-        """The signature of it by a key."""
+        """Return the signature of the commitment by a key."""
         return Proof.made_by(pair, self._message())
 
     def check(self, request: Any, sub_queries: Sequence[Any], proof: Proof) -> None:
@@ -92,7 +92,7 @@ class Commitment:
 
 
 def hash_of(tree: Any) -> Multihash:
-    """The hash of a tree of JSON, sha3-256.
+    """Return the hash of a tree of JSON, sha3-256.
 
     Raises:
         MalformedData: something in it is not JSON.

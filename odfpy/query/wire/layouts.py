@@ -20,7 +20,7 @@ class DataFormat(Enum):
 
 
 def laid_out(table: pa.Table, layout: DataFormat) -> Any:
-    """The rows of a table as a tree of JSON: a list of objects, an object of lists, or a list of lists.
+    """Return the rows of a table as a tree of JSON: a list of objects, an object of lists, or a list of lists.
 
     Decimals, times and bytes are text, whatever their range and resolution. In a list of lists structures, too, are
     lists.
@@ -44,7 +44,7 @@ def _rows(table: pa.Table, columns: list[list[Any]]) -> Any:
 
 
 def _as_list(value: Any, kind: pa.DataType) -> Any:
-    """A cell, and the structures in it as lists of their parts."""
+    """Return a cell, with structures in it as lists of their members."""
     import pyarrow as pa
 
     if value is None or not pa.types.is_nested(kind):

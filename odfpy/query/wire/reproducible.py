@@ -111,7 +111,7 @@ def _may_move(moment: PointInTime | None) -> bool:
 
 
 def _of_something_else(planned: QueryPlan) -> Iterator[tuple[str, str]]:
-    """Words that stand for the time, for chance or for the machine."""
+    """Yield words that refer to the time, to chance or to the machine."""
     from sqlglot.errors import TokenError
 
     try:
@@ -143,7 +143,7 @@ class _Reader:
     planned: QueryPlan
 
     def problems(self, tree: exp.Expr) -> Iterator[tuple[str, str]]:
-        """All of them."""
+        """Return all reasons why a query is not reproducible."""
         from sqlglot import exp
 
         outermost = tree.unnest() if isinstance(tree, exp.Subquery) else tree
@@ -230,7 +230,7 @@ class _Reader:
 
     @cached_property
     def _unique(self) -> dict[str, list[set[str]]]:
-        """Columns of each table that no two rows have alike, in the eyes of ORDER BY."""
+        """Return the columns of each table that are unique in the sense of ORDER BY."""
         from odfpy.data.schemas.arrow import has_one_form, to_arrow
 
         found = {}
@@ -271,7 +271,7 @@ class _Reader:
         return all(column.name.lower() in exact for column in call.find_all(exp.Column))
 
     def _exact_columns(self) -> set[str]:
-        """Names that stand for columns of integers and decimals in every dataset that has them."""
+        """Return the names that stand for columns of integers and decimals in every dataset that has them."""
         import pyarrow as pa
 
         from odfpy.data.schemas.arrow import to_arrow
@@ -286,7 +286,7 @@ class _Reader:
 
 
 def _column_of(key: exp.Expr, select: exp.Select, table: exp.Table) -> str | None:
-    """The column of a table that something in ORDER BY is: by its name, or by its place in the result."""
+    """Return the column of a table that an item of ORDER BY refers to, by name or by position in the result."""
     from sqlglot import exp
 
     shown = select.selects

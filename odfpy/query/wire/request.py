@@ -119,7 +119,7 @@ class QueryRequest:
         return from_tree(cls, {**absent, **tree} if isinstance(tree, dict) else tree, ("input",)).completed()
 
     def completed(self) -> QueryRequest:
-        """The same with what goes without saying: a proof needs the input, and who names a format wants the schema."""
+        """Return the request with what it implies: a proof needs the input, and a schema format asks for the schema."""
         wanted = {*self.include}
         wanted |= {Include.INPUT} if Include.PROOF in wanted else set()
         wanted |= {Include.SCHEMA} if self.schema_format is not None else set()
@@ -134,7 +134,7 @@ class QueryRequest:
         )
 
     def tree(self) -> dict[str, Any]:
-        """Its JSON, of which a commitment holds the hash."""
+        """Return the request as JSON, of which a commitment has the hash."""
         found: dict[str, Any] = to_tree(self)
         return found
 

@@ -57,7 +57,7 @@ class Answered:
     request: QueryRequest
 
     def output(self) -> dict[str, Any]:
-        """The rows as the question wants them.
+        """Return the rows in the requested layout.
 
         Raises:
             SchemaError: they cannot be laid out so, or their schema cannot be written.
@@ -69,7 +69,7 @@ class Answered:
         return output
 
     def tree(self, key: KeyPair | None = None) -> dict[str, Any]:
-        """The whole answer, signed by a key if it is to have a proof; errors as of `output`."""
+        """Return the whole answer, signed by a key if a proof was requested; errors as for `output`."""
         output, include = self.output(), self.request.include
         tree: dict[str, Any] = {"input": self.request.tree()} if Include.INPUT in include else {}
         tree["output"] = output
@@ -87,7 +87,7 @@ def ask(
     limits: ResponseLimits | None = None,
     is_checked: bool = False,
 ) -> Answered:
-    """Answer a question.
+    """Answer a request.
 
     Args:
         service: who is asked.
@@ -114,7 +114,7 @@ def ask(
 
 
 def too_many_rows(most: int) -> ResultTooLarge:
-    """The error of an answer that has more rows than there may be."""
+    """Return the error of an answer with more rows than allowed."""
     return ResultTooLarge(
         f"The answer has more than {most} rows",
         hint="Request it page by page, with skip and limit, or over Flight SQL.",

@@ -29,7 +29,7 @@ class SchemaFormat(Enum):
 
 
 def write_schema(schema: pa.Schema, form: SchemaFormat) -> Any:
-    """An Arrow schema as a tree of JSON; YAML and Parquet's own form are texts.
+    """Return an Arrow schema as a tree of JSON; YAML and Parquet's own form are texts.
 
     Raises:
         SchemaError: a column has a type that datasets cannot have; the message names it.
@@ -164,7 +164,7 @@ _MAX_DIGITS = {"INT32": 9, "INT64": 18}
 
 
 def _primitive(kind: pa.DataType) -> tuple[str, int | None, str | None]:
-    """Physical type, its length if it is of a fixed one, logical type."""
+    """Return the physical type, its length if it is of a fixed one, logical type."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(kind):

@@ -118,7 +118,7 @@ class CommittedAnswer:
 
     @classmethod
     def parse(cls, tree: Any) -> CommittedAnswer:
-        """The same from a tree of JSON."""
+        """Parse an answer from a JSON tree."""
         if not isinstance(tree, dict):
             raise MalformedAnswer("This is not an answer with a proof: it is not an object", hint=_expected())
         version = tree.get("version", VERSION)
@@ -168,7 +168,7 @@ class CommittedAnswer:
             raise InvalidCommitment("OutputHash", "commitment.outputHash doesn't match the hash of output object")
 
     def tree(self) -> dict[str, Any]:
-        """Its JSON, as a file."""
+        """Return the answer as JSON, as files have it."""
         tree: dict[str, Any] = {"version": VERSION, "input": self.request}
         if self.output is not None:
             tree["output"] = self.output

@@ -122,11 +122,11 @@ class HttpSideFiles(RemoteSideFiles):
         found: dict[str, bytes] = {}
         for start in range(0, len(paths), MAX_SIDE_FILES):
             batch = paths[start : start + MAX_SIDE_FILES]
-            told = self._told_by_node(batch) if len(batch) >= _FEW else None
-            found |= super().read_all(batch, limit) if told is None else told
+            from_node = self._read_by_node(batch) if len(batch) >= _FEW else None
+            found |= super().read_all(batch, limit) if from_node is None else from_node
         return found
 
-    def _told_by_node(self, paths: Sequence[str]) -> dict[str, bytes] | None:
+    def _read_by_node(self, paths: Sequence[str]) -> dict[str, bytes] | None:
         """Return the existing ones of many files with one request; None for servers that only serve files."""
         question = json.dumps({"paths": [check_path(path) for path in paths]}).encode()
         headers = {"Content-Type": "application/json"}

@@ -165,8 +165,8 @@ class Uploads(LocatedObjects):
     def _arrived(self, url: str, headers: Mapping[str, str], size: int) -> int:
         """Return how many bytes of an object the server has, if it is incomplete."""
         with self._client.head(url, headers) as answer:
-            told = answer.headers.get(OFFSET_HEADER, "")
-        arrived = int(told) if told.isdecimal() and len(told) < 20 else 0
+            offset = answer.headers.get(OFFSET_HEADER, "")
+        arrived = int(offset) if offset.isdecimal() and len(offset) < 20 else 0
         return arrived if arrived < size else 0
 
 

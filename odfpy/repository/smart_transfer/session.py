@@ -205,7 +205,7 @@ class Refusal(PeerFailed, code="E628"):
 
     @property
     def error(self) -> AnyError:
-        """The error message."""
+        """Return the error message."""
         found: AnyError = decode_result(Confirmed, AnyError, self.said)[1]
         return found
 

@@ -6,11 +6,10 @@ import queue
 import socket
 import ssl
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from odfpy import __version__
 from odfpy.chain.layout import DatasetLayout
@@ -52,6 +51,14 @@ from odfpy.repository.smart_transfer.session import (
 )
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER
 from odfpy.repository.smart_transfer.tls_socket import SharedTlsSocket
+from odfpy.repository.smart_transfer.upload_thread import (
+    CLOSE_TIMEOUT,
+    ConnectionFailed,
+    Event,
+    Message,
+    UploadsEnded,
+    UploadThread,
+)
 from odfpy.repository.transfer.linked import LinkedCopy
 from odfpy.repository.transfer.signatures import collect_signatures
 
@@ -65,7 +72,7 @@ R = TypeVar("R")
 PATIENCE = 300.0
 """Maximum seconds for a response; pings check more often that the server is alive (RFC 6455, 5.5.2)."""
 
-_OPEN_TIMEOUT, _CLOSE_TIMEOUT = 30.0, 5.0
+_OPEN_TIMEOUT = 30.0
 _FRAGMENT = 1 << 20  # characters; the reference implementation accepts frames of up to 16 MB
 _GIVING_UP = 1001
 _TOO_BIG = 1009
@@ -107,33 +114,6 @@ def run_conversation(
         return result
 
 
-# --- Events ---
-
-
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """A message of the server."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class _ConnectionFailed:
-    """The connection is closed, or has broken."""
-
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class _UploadsEnded:
-    """The uploads are complete, or have failed."""
-
-    error: Exception | None
-
-
-_Event: TypeAlias = _Message | _ConnectionFailed | _UploadsEnded
-
-
 class _Connection:
     """A conversation over a connection.
 
@@ -157,8 +137,8 @@ class _Connection:
         # URLs from the server must not lead closer to this machine than the server itself is.
         self._client = HttpClient(TransferError, interrupted=TransferInterrupted, nearest=space)
         self._moved = 0
-        self._uploading: _UploadThread | None = None
-        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._uploading: UploadThread | None = None
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._is_reading = False
 
     def run(self, conversation: Conversation[R]) -> R:
@@ -197,7 +177,7 @@ class _Connection:
             case FetchLinked(items, urls):
                 return self._fetch_linked(items, urls)
             case StartUploads(files):
-                self._uploading = _UploadThread(
+                self._uploading = UploadThread(
                     self._layout_of_located(files, Uploads), files, self._copy, self._local, self._events
                 )
             case ReceiveWhileUploading():
@@ -260,23 +240,23 @@ class _Connection:
                 return None
             where = without_user(self._base)
             raise ConnectionLost(f"{where} has not answered for {PATIENCE:.0f} seconds") from None
-        assert isinstance(event, _Message)  # noqa: S101 - no uploads are running
+        assert isinstance(event, Message)  # noqa: S101 - no uploads are running
         return event.text
 
     def _receive_while_uploading(self) -> UploadProgress:
         assert self._uploading  # noqa: S101 - the conversation has started uploads
         event = self._next(None)
-        text = event.text if isinstance(event, _Message) else None
+        text = event.text if isinstance(event, Message) else None
         return UploadProgress(text, self._uploading.count, self._uploading.seconds)
 
-    def _next(self, within: float | None) -> _Event:
+    def _next(self, within: float | None) -> Event:
         if not self._is_reading:
             self._is_reading = True
             threading.Thread(target=self._read, name="odf-smart-transfer", daemon=True).start()
         event = self._events.get(timeout=within)
-        if not isinstance(event, _UploadsEnded):
+        if not isinstance(event, UploadsEnded):
             self._is_reading = False
-        if isinstance(event, _Message) or (isinstance(event, _UploadsEnded) and event.error is None):
+        if isinstance(event, Message) or (isinstance(event, UploadsEnded) and event.error is None):
             return event
         assert event.error is not None  # noqa: S101 - the only remaining case
         raise event.error
@@ -287,56 +267,12 @@ class _Connection:
         try:
             message = self._socket.recv()
         except ConnectionClosed as closed:
-            self._events.put(_ConnectionFailed(_closed(closed)))
+            self._events.put(ConnectionFailed(_closed(closed)))
         except Exception as error:  # noqa: BLE001 - reported to the waiting caller
-            self._events.put(_ConnectionFailed(ConnectionLost(f"The connection broke: {error}")))
+            self._events.put(ConnectionFailed(ConnectionLost(f"The connection broke: {error}")))
         else:
-            text = _Message(message) if isinstance(message, str) else None
-            self._events.put(text or _ConnectionFailed(ProtocolViolation("A message is not text")))
-
-
-class _UploadThread:
-    """Uploads in a separate thread, which reports when it is done."""
-
-    def __init__(
-        self,
-        target: DatasetLayout,
-        files: tuple[Located, ...],
-        copy: Callable[[DatasetLayout, DatasetLayout, tuple[Located, ...]], None],
-        source: DatasetLayout,
-        events: queue.SimpleQueue[_Event],
-    ) -> None:
-        self._target = target
-        self._begin = time.monotonic()
-
-        def run() -> None:
-            try:
-                copy(source, target, files)
-            except Exception as error:  # noqa: BLE001 - reported to the waiting caller
-                events.put(_UploadsEnded(error))
-            else:
-                events.put(_UploadsEnded(None))
-
-        self._thread = threading.Thread(target=run, name="odf-uploads", daemon=True)
-        self._thread.start()
-
-    @property
-    def count(self) -> int:
-        """Return the number of uploaded files."""
-        stores = (self._target.data, self._target.checkpoints)
-        return sum(store.count for store in stores if isinstance(store, Uploads))
-
-    @property
-    def seconds(self) -> float:
-        """Return the seconds since the start."""
-        return time.monotonic() - self._begin
-
-    def stop(self) -> None:
-        """Let running uploads fail soon."""
-        for store in (self._target.data, self._target.checkpoints):
-            if isinstance(store, Uploads):
-                store.stop()
-        self._thread.join(_CLOSE_TIMEOUT)
+            text = Message(message) if isinstance(message, str) else None
+            self._events.put(text or ConnectionFailed(ProtocolViolation("A message is not text")))
 
 
 # --- The connection ---
@@ -369,7 +305,7 @@ def _connected(base: str, path: str, more: Mapping[str, str], ends: ExitStack) -
                 additional_headers=headers,
                 user_agent_header=f"odfpy/{__version__}",
                 open_timeout=_OPEN_TIMEOUT,
-                close_timeout=_CLOSE_TIMEOUT,
+                close_timeout=CLOSE_TIMEOUT,
                 max_size=MAX_MESSAGE,
                 compression=None,
                 create_connection=cast("type[ClientConnection]", create),

@@ -84,13 +84,13 @@ async def preview(request: Request, caller: AnyCaller, served: ReadableArchive, 
     def work(control: CancellationToken) -> Response:
         with refused_with_codes():
             record = served.archive.get(id)
-            begun, told = _look(served.archive, record, MAX_TEXT)
-        if told.kind is FileKind.PARQUET and begun.packing is None:
+            head, detected = _look(served.archive, record, MAX_TEXT)
+        if detected.kind is FileKind.PARQUET and head.packing is None:
             folder = registry_of(request).storages[0].run
             found = _of_parquet(served.archive, record, folder, control)
         else:
-            found = _of_beginning(begun, told)
-            if told.kind is FileKind.PICTURE and _is_too_large(record, begun, told):
+            found = _of_beginning(head, detected)
+            if detected.kind is FileKind.PICTURE and _is_too_large(record, head, detected):
                 found |= _nothing("The picture is too large for a page; download it to look at it")
         return reply(request, PreviewModel(**found).model_dump())
 
@@ -132,31 +132,31 @@ def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[FileHea
     return begun, detect_kind(begun.data[:HEAD], record.path)
 
 
-def _is_too_large(record: FileRecord, begun: FileHead, told: DetectedKind) -> bool:
+def _is_too_large(record: FileRecord, head: FileHead, detected: DetectedKind) -> bool:
     """Return whether an image is known to be too large, as far as its beginning shows."""
-    return record.size > MAX_PICTURE or (pixels_of(begun.data, told.media_type or "") or 0) > MAX_PIXELS
+    return record.size > MAX_PICTURE or (pixels_of(head.data, detected.media_type or "") or 0) > MAX_PIXELS
 
 
-def _problem_of_picture(begun: FileHead, told: DetectedKind) -> str | None:
+def _problem_of_picture(head: FileHead, detected: DetectedKind) -> str | None:
     """Return the reason why an image is not shown, None if it is."""
-    most = MAX_DRAWING if told.kind is FileKind.DRAWING else MAX_PICTURE
-    if not begun.is_whole or len(begun.data) > most:
+    most = MAX_DRAWING if detected.kind is FileKind.DRAWING else MAX_PICTURE
+    if not head.is_whole or len(head.data) > most:
         return f"The picture has more than {most} bytes; download it to look at it"
-    if told.kind is FileKind.PICTURE:
-        pixels = pixels_of(begun.data, told.media_type or "")
+    if detected.kind is FileKind.PICTURE:
+        pixels = pixels_of(head.data, detected.media_type or "")
         if pixels is None or pixels > MAX_PIXELS:
             return f"The picture is damaged, or has more than {MAX_PIXELS} pixels; download it to look at it"
     return None
 
 
-def _of_beginning(begun: FileHead, told: DetectedKind) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": told.kind.value, "packing": begun.packing, "isWhole": begun.is_whole}
-    if begun.problem is not None:
-        found["problem"] = f"It cannot be unpacked: {begun.problem}"
-    match told.kind:
+def _of_beginning(head: FileHead, detected: DetectedKind) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": detected.kind.value, "packing": head.packing, "isWhole": head.is_whole}
+    if head.problem is not None:
+        found["problem"] = f"It cannot be unpacked: {head.problem}"
+    match detected.kind:
         case FileKind.DELIMITED | FileKind.TEXT | FileKind.DRAWING:
-            text = text_of(begun.data, told.encoding or "utf-8")
-            rows = first_rows(text, is_whole=begun.is_whole) if told.kind is FileKind.DELIMITED else None
+            text = text_of(head.data, detected.encoding or "utf-8")
+            rows = first_rows(text, is_whole=head.is_whole) if detected.kind is FileKind.DELIMITED else None
             found |= (
                 {"kind": "text", "text": text}
                 if rows is None
@@ -168,13 +168,13 @@ def _of_beginning(begun: FileHead, told: DetectedKind) -> dict[str, Any]:
                     "isWhole": not rows.has_more,
                 }
             )
-            if told.kind is FileKind.DRAWING:
-                found["kind"] = told.kind.value
+            if detected.kind is FileKind.DRAWING:
+                found["kind"] = detected.kind.value
         case FileKind.BYTES | FileKind.PARQUET:  # Parquet that was compressed again
             found |= {
                 "kind": FileKind.BYTES.value,
-                "text": hexadecimal(begun.data[:_MAX_BYTES]),
-                "isWhole": begun.is_whole and len(begun.data) <= _MAX_BYTES,
+                "text": hexadecimal(head.data[:_MAX_BYTES]),
+                "isWhole": head.is_whole and len(head.data) <= _MAX_BYTES,
             }
         case FileKind.PICTURE:
             pass

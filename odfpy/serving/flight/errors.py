@@ -159,8 +159,8 @@ def as_flight(error: BaseException) -> Exception:
             text = f"{text} [{error.code}]"
     else:
         log("failed", level=logging.ERROR, error=error)
-    told: Exception = status(text)
-    return told
+    translated: Exception = status(text)
+    return translated
 
 
 def _sentence(error: OdfError) -> str:

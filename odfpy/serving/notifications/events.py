@@ -71,7 +71,7 @@ async def events(
 async def _events(
     heads: Heads, settings: ServeSettings, dataset: StoredDataset, caller: Caller, last: str | None
 ) -> AsyncIterator[str]:
-    told = last
+    last_sent = last
     yield ": this is a stream of events\n\n"
     with heads.following(dataset) as followed:
         while not heads.is_over:
@@ -79,10 +79,10 @@ async def _events(
             if followed.head is None or not await run_in_threadpool(is_readable, dataset, caller):
                 yield "event: end\ndata: {}\n\n"
                 return
-            if str(followed.head) != told:
-                told = str(followed.head)
+            if str(followed.head) != last_sent:
+                last_sent = str(followed.head)
                 text = await run_in_threadpool(_event, followed)
-                yield f"event: head\nid: {told}\ndata: {text}\n\n"
+                yield f"event: head\nid: {last_sent}\ndata: {text}\n\n"
             elif not await wait_for(moved, settings.heartbeat):
                 yield ": nothing new\n\n"
 

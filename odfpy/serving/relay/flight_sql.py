@@ -139,8 +139,8 @@ class FlightSql:
         ticket = SqlTicket(secrets.token_hex(16), bound(self._question(caller, command)), allows_incomplete(context))
         schema = self._columns(caller, ticket.sql)
         endpoint = fl.FlightEndpoint(self._tickets.close(ticket, caller), [])
-        told = json.dumps({"query": ticket.name}).encode()
-        return fl.FlightInfo(schema, descriptor, [endpoint], -1, -1, True, app_metadata=told)
+        app_metadata = json.dumps({"query": ticket.name}).encode()
+        return fl.FlightInfo(schema, descriptor, [endpoint], -1, -1, True, app_metadata=app_metadata)
 
     def _question(self, caller: Identity, command: Any) -> QueryTicket:
         """Return the query in a command."""

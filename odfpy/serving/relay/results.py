@@ -134,8 +134,8 @@ class ResultCalls:
 
 
 def _state_of(result: Result) -> dict[str, Any]:
-    told = {key: result.detail[key] for key in ("files", "rows", "why", "statement") if key in result.detail}
-    return {"result": result.id, "state": result.state.value, "expires": str(result.expires_at), **told}
+    details = {key: result.detail[key] for key in ("files", "rows", "why", "statement") if key in result.detail}
+    return {"result": result.id, "state": result.state.value, "expires": str(result.expires_at), **details}
 
 
 def _record_of(result: Result) -> dict[str, Any]:

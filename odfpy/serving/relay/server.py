@@ -219,9 +219,9 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     def _cancel_sql(self, caller: Identity, body: bytes) -> bytes:
         """Cancel the query of a FlightInfo, as older clients say it."""
-        info, told = cancelled_query(body)
+        info, answer = cancelled_query(body)
         self._cancel(Cancellation(_query_in(info)), caller)
-        return told
+        return answer
 
     def _cancel_query(self, caller: Identity, body: bytes) -> bytes:
         """Cancel a query by its id, here and at all relays that were asked."""

@@ -59,10 +59,10 @@ def access_of(scope: Scope, status: int, size: int) -> dict[str, Any]:
         size: bytes of its body.
     """
     state = scope.get("state", {})
-    told = state.get("audit", {})
+    audit_state = state.get("audit", {})
     client = scope.get("client")
     headers = {name: value for name, value in scope["headers"] if name == b"user-agent"}
-    found = {name: told.get(name) for name in _KNOWN}
+    found = {name: audit_state.get(name) for name in _KNOWN}
     if found["path"] is None:
         found["path"] = _path_asked(scope)
     if found["action"] is None:

@@ -139,7 +139,7 @@ class DbfTable:
             yield DbfBatch(numbers, {field.name: self._texts(rows[kept], numbers, field) for field in columns})
 
     def place(self, number: int) -> str:
-        """File and row, for errors; rows are counted from 1."""
+        """Return the file and row, for errors; rows are counted from 1."""
         return f"{self._name}, row {number + 1}"
 
     def _check(self, descriptors: bytes) -> None:
