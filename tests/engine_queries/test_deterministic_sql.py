@@ -97,6 +97,8 @@ ACCEPTED = {
     "listagg in its own order": "select k, max(event_time) as event_time, "
     "listagg(cast(v as string), ',') within group (order by cast(v as string)) as l from a group by k",
     "aliases that name one another": "select event_time, v + 1 as w, w * 2 as x from a",
+    "a constant subquery beside groups": "select max(event_time) as event_time, k, "
+    "sum(v) + (select max(x) from values (1), (2) as t(x)) as s from a group by k",
     "a part of the sum": "select event_time, k, s / (select sum(v) from b) as part "
     "from (select max(event_time) as event_time, k, sum(v) as s from a group by k)",
 }

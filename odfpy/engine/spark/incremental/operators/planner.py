@@ -41,7 +41,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
 )
 from odfpy.engine.spark.incremental.properties.refusals import misplaced_subquery, not_incremental
 from odfpy.engine.spark.incremental.properties.row_rules import NO_RULES, RowRules
-from odfpy.engine.spark.incremental.properties.subqueries import SUBQUERIES, Subqueries, bound
+from odfpy.engine.spark.incremental.properties.subqueries import SUBQUERIES, Subqueries, bound, reads_only_constants
 from odfpy.engine.spark.incremental.properties.time_columns import expanded_windows, time_of
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
@@ -381,16 +381,14 @@ class Planner:
         )
 
     def refuse_subqueries(self, plan: Node) -> None:
-        """Refuse subqueries in the expressions of an operator, which would not see the rows of the moment.
+        """Refuse subqueries in the expressions of an operator, unless they are constant: they would see no rows.
 
         Raises:
             UnsupportedQuery: there is one.
         """
-        if not self._has_subqueries:
-            return
-        for expression in expressions_of(plan):
+        for expression in expressions_of(plan) if self._has_subqueries else ():
             for name, node in subtree(expression):
-                if name in SUBQUERIES:
+                if name in SUBQUERIES and not reads_only_constants(self.catalyst, node.plan()):
                     raise misplaced_subquery(node, self.source)
 
 
