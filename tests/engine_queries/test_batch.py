@@ -261,13 +261,18 @@ EQUAL = {
     "WHERE b.k = a.k ORDER BY w DESC, t LIMIT 1)",
     "LATERAL with a window function": "SELECT a.event_time, y, n FROM a, "
     f"LATERAL (SELECT y, count(*) OVER () AS n FROM {PAIRS} WHERE x = a.k)",
+    "LATERAL over sessions": {
+        "s": SESSIONS.format("event_time"),
+        "": "SELECT a.event_time, a.v, w FROM a, LATERAL (SELECT sum(n) AS w FROM s WHERE s.k = a.k)",
+    },
 }  # fmt: skip
 """The days and sessions of the story are open after its second pull and closed after its third."""
+TRIED = dict.fromkeys([*list(EQUAL)[::4], "LATERAL with an aggregate", "LATERAL over sessions"])
 
 
 @pytest.mark.slow_after(2)
 @pytest.mark.spark
-@pytest.mark.parametrize("name", EQUAL if EXAMPLES else list(EQUAL)[::4])
+@pytest.mark.parametrize("name", EQUAL if EXAMPLES else TRIED)
 def test_the_batch_waits_for_what_the_engine_waits_for(spark, tmp_path, name):
     steps = EQUAL[name] if isinstance(EQUAL[name], dict) else {"": EQUAL[name]}
     inputs = "ab" if any(" b " in text for text in steps.values()) else "a"

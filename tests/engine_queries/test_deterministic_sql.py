@@ -97,6 +97,10 @@ ACCEPTED = {
     "listagg in its own order": "select k, max(event_time) as event_time, "
     "listagg(cast(v as string), ',') within group (order by cast(v as string)) as l from a group by k",
     "aliases that name one another": "select event_time, v + 1 as w, w * 2 as x from a",
+    "a constant subquery beside groups": "select max(event_time) as event_time, k, "
+    "sum(v) + (select max(x) from values (1), (2) as t(x)) as s from a group by k",
+    "a part of the sum": "select event_time, k, s / (select sum(v) from b) as part "
+    "from (select max(event_time) as event_time, k, sum(v) as s from a group by k)",
 }
 CLOSED = {"constants in windows": IN_6_HOURS}
 NAMES = list(ACCEPTED)
@@ -198,6 +202,7 @@ def test_the_class_says_what_a_query_needs(analyze, query, kinds):
 
 
 GROUPED, LIMITED = "depends on the order of the rows in a group", "LIMIT without a total order"
+MISPLACED = "This subquery cannot be processed incrementally"
 COLLATED = "equal by their collation"
 REFUSED = {
     "with g as (select max(event_time) as event_time, «collect_list(id)» as l from t group by name) select event_time, sort_array(l) as s, l from g": GROUPED,
@@ -225,6 +230,15 @@ REFUSED = {
     "select event_time, id from «values (timestamp'2024-01-01', 1) as v(event_time, id)»": "Rows that come from no input",
     "select event_time, id from t «order by id»": "ORDER BY without LIMIT",
     "from t |> select event_time, id |> «order by all»": "ORDER BY without LIMIT",
+    "select max(event_time) as event_time, sum(id) / «(select sum(id) from u)» as part from t group by name": MISPLACED,
+    "select max(event_time) as event_time, sum(id - «(select min(id) from u)») as s from t group by name": MISPLACED,
+    "select max(event_time) as event_time, count(*) filter (where id > «(select min(id) from u)») as n from t group by name": MISPLACED,
+    "select max(event_time) as event_time from t group by id > «(select min(id) from u)»": MISPLACED,
+    "select event_time, (select sum(id) + «(select max(id) from t)» from u) as s from t": MISPLACED,
+    "select t.event_time from t join u on t.id = u.id and u.amount > «(select min(amount) from t)»": MISPLACED,
+    "select t.event_time from t left join u on t.id + «(select min(id) from t)» = u.id": MISPLACED,
+    "select event_time from t where id + «(select min(id) from t)» in (select id from u)": MISPLACED,
+    "select event_time, id from t order by abs(id - «(select min(id) from u)»), name limit 1": MISPLACED,
 }  # fmt: skip
 
 

@@ -28,8 +28,8 @@ from support.queries.arranging import (
     resumed,
     within,
 )
-from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
-from support.queries.stories import told_further
+from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked, parsed
+from support.queries.stories import FIELDS, told_further
 
 from odfpy.engine.checkpoint import read_manifest
 from odfpy.engine.spark.incremental.state import arranged_groups, groups, worth_arranging
@@ -88,6 +88,15 @@ def test_rows_are_the_same_in_random_histories(name, most_times, spark):
             both(spark, replace(case, pulls=pulls), pulls)
 
     in_random_histories(case, EXAMPLES or 1, law)
+
+
+def test_groups_come_again_after_all_have_been_retracted(spark):
+    """The arrangement is then without rows, and has no batch that tells its schema."""
+    case = case_of(QUERIES["counts"])
+    first, row = parsed("+A 2024-01-01T01:00 x 1", FIELDS), parsed("+A 2024-01-02T01:00 y 1", FIELDS)
+    pulls = [Pull({"a": [one]}, {}) for one in (first, ("-R", *first[1:]), row, row)]
+    with mock.patch.object(worth_arranging, "MAX_TIMES", 0):
+        both(spark, replace(case, pulls=pulls), pulls)
 
 
 @pytest.mark.slow_after(1)

@@ -149,10 +149,17 @@ class ClosedPlanner(PlanWalk):
 
     def _table(self, plan: Node, table: TableTimes) -> ClosedPlan:
         outputs = tuple(columns(plan))
+        if table.hidden is not None:
+            plan = plan.withNewChildren(self.catalyst.seq([self._named_as(table.hidden, plan.child())]))
         times, validity = (
             {column_id(outputs[at]): known for at, known in found.items()} for found in (table.times, table.validity)
         )
         return ClosedPlan(plan, outputs, times, validity, table.lineage)  # type: ignore[arg-type]
+
+    def _named_as(self, rows: Node, empty: Node) -> Node:
+        """Return rows under the columns of the empty table over which the query was analyzed."""
+        pairs = zip(columns(rows), columns(empty), strict=True)
+        return self.catalyst.project([self.catalyst.alias(a, b.name(), b.exprId()) for a, b in pairs], rows)
 
     def _reference(self, plan: Node) -> ClosedPlan:
         """Inline a common table expression under the column names of its use."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -179,8 +180,10 @@ class Steps:
         self._name(table.name, self.catalyst.plan(made), [*fields, *more], times)
 
     def _name(self, name: str, plan: Node, fields: Sequence[Field], times: TableTimes) -> None:
-        catalyst = self.catalyst
-        inner = seen_as(catalyst, plan, fields, [catalyst.alias(catalyst.integer(len(self._named)), TABLE)])
+        catalyst, mark = self.catalyst, self.catalyst.alias(self.catalyst.integer(len(self._named)), TABLE)
+        if not plan.deterministic():  # a fence: Spark would refuse LATERAL over it
+            times, plan = replace(times, hidden=plan), catalyst.empty(catalyst.dataframe(plan).schema)
+        inner = seen_as(catalyst, plan, fields, [mark])
         catalyst.name_view(name, catalyst.project(columns(inner)[:-1], inner))
         self._named.append(times)
         self._names.append(name)

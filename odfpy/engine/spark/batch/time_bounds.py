@@ -95,11 +95,19 @@ def together(parts: Sequence[RowLineage]) -> RowLineage:
 
 @dataclass(frozen=True, slots=True)
 class TableTimes:
-    """The times of a table as queries see it, by position of the column, and the lineage of its rows."""
+    """The times of a table as queries see it, by position of the column, and the lineage of its rows.
+
+    Attributes:
+        times: the times of columns.
+        validity: the columns of a temporal table that tell when rows are valid.
+        lineage: where the rows come from.
+        hidden: the plan of the rows, where queries are analyzed over an empty table.
+    """
 
     times: Mapping[int, ColumnTimes]
     validity: Mapping[int, ValidityColumn] = field(default_factory=dict)
     lineage: RowLineage = RowLineage.ROWS
+    hidden: Node = None
 
 
 def least(known: Iterable[ColumnTimes]) -> ColumnTimes:

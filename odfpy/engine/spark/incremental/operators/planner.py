@@ -41,7 +41,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
 )
 from odfpy.engine.spark.incremental.properties.refusals import misplaced_subquery, not_incremental
 from odfpy.engine.spark.incremental.properties.row_rules import NO_RULES, RowRules
-from odfpy.engine.spark.incremental.properties.subqueries import SUBQUERIES, Subqueries, bound
+from odfpy.engine.spark.incremental.properties.subqueries import SUBQUERIES, Subqueries, bound, reads_only_constants
 from odfpy.engine.spark.incremental.properties.time_columns import expanded_windows, time_of
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
@@ -94,11 +94,13 @@ class Planner:
         self._definitions: dict[int, Node] = {}
         self._stateful_inputs = 0
         self._at: Node = None
+        self._has_subqueries = True
         self.row_numbers: set[int] = set()
 
     def start(self, plan: Node) -> PlanInfo:
         """Return the properties of the plan of the step; raises the errors of `info_of`."""
         self._plan = plan
+        self._has_subqueries = self.catalyst.has_queries(plan)
         return self.info_of(plan)
 
     @cached_property
@@ -120,6 +122,7 @@ class Planner:
     def _info(self, plan: Node) -> PlanInfo:
         name = operator_name(plan)
         if name in self._operators:
+            self.refuse_subqueries(plan)
             return self._operators[name](self, plan)
         match name:
             # A state has no order, and emitted rows get their own: a Sort without a LIMIT above it has no effect.
@@ -292,7 +295,7 @@ class Planner:
 
     def _made(self, plan: Node) -> PlanInfo:
         """Return the properties of Generate or Expand, which may make several rows of one."""
-        self._refuse_subqueries(plan)
+        self.refuse_subqueries(plan)
         child = self.info_of(plan.child())
         outputs = tuple(columns(plan))
         passed = {key: [key] for key in unchanged_columns(plan)}
@@ -377,9 +380,16 @@ class Planner:
             requirements=requirements,
         )
 
-    def _refuse_subqueries(self, plan: Node) -> None:
-        if self._subqueries(expressions_of(plan)):
-            raise misplaced_subquery(plan, self.source)
+    def refuse_subqueries(self, plan: Node) -> None:
+        """Refuse subqueries in the expressions of an operator, unless they are constant: they would see no rows.
+
+        Raises:
+            UnsupportedQuery: there is one.
+        """
+        for expression in expressions_of(plan) if self._has_subqueries else ():
+            for name, node in subtree(expression):
+                if name in SUBQUERIES and not reads_only_constants(self.catalyst, node.plan()):
+                    raise misplaced_subquery(node, self.source)
 
 
 Operator = Callable[[Planner, Node], PlanInfo]

@@ -144,6 +144,7 @@ def limit(planner: Planner, plan: Node) -> PlanInfo:
         if operator_name(below) in (*_LIMITS, "Project"):
             operators.append(below)  # a projection only removes columns that are used for sorting
         below = below.child()  # the other operators only rename columns
+    planner.refuse_subqueries(below)
     limits = [operator for operator in operators if operator_name(operator) in _LIMITS]
     is_top = not any(operator_name(operator) == "Offset" for operator in limits)
     seq = planner.catalyst.seq

@@ -60,7 +60,7 @@ def misplaced_subquery(node: Node, source: SourceText) -> UnsupportedQuery:
     """Return the error for a subquery in a place where its kind is not supported."""
     return UnsupportedQuery(
         f"This subquery cannot be processed incrementally{place(node, source)}",
-        hint="Write it as a join, or as a separate step.",
+        hint="Use it in SELECT or WHERE of a query without GROUP BY, around this one or in its FROM; or write a join.",
     )
 
 

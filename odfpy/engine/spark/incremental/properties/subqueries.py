@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import InputsAt, PlanInfo
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, operator_name
+from odfpy.engine.spark.plan.operators import NO_INPUT
 
 SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
 Subqueries: TypeAlias = Sequence[tuple[Node, PlanInfo]]
@@ -36,3 +38,18 @@ def bound(catalyst: Catalyst, expressions: Sequence[Node], subqueries: Subquerie
         return expression.withNewChildren(catalyst.seq([renewed(child) for child in below]))
 
     return [renewed(expression) for expression in expressions]
+
+
+def reads_only_constants(catalyst: Catalyst, plan: Node) -> bool:
+    """Return whether the plan of a subquery has the same rows at all moments.
+
+    Args:
+        catalyst: access to Catalyst.
+        plan: the plan.
+    """
+    return not catalyst.has_queries(plan) and not sources_read(plan) and _has_only_constants(plan)
+
+
+def _has_only_constants(plan: Node) -> bool:
+    below = children(plan)
+    return all(map(_has_only_constants, below)) if below else operator_name(plan) in NO_INPUT

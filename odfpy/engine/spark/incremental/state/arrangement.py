@@ -61,7 +61,7 @@ class Arrangement:
         return found
 
     def write_all(self, name: str, path: Path) -> bool:
-        """Write all rows of a stateful input to a Parquet file; return False if the arrangement is damaged.
+        """Write all rows of a stateful input to a Parquet file; return False if there are none, or they are damaged.
 
         Args:
             name: name of the state of the stateful input.
@@ -71,7 +71,8 @@ class Arrangement:
         try:
             with damage_found():
                 batches = all_rows(self._folder, runs)
-                first = next(batches)
+                if (first := next(batches, None)) is None:  # no batch has the schema: all groups were retracted
+                    return False
                 with pq.ParquetWriter(path, first.schema, compression="zstd", compression_level=1) as writer:
                     for batch in itertools.chain([first], batches):
                         writer.write_batch(batch)
