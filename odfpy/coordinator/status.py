@@ -132,15 +132,15 @@ class StatusReader:
         state = dataset.state
         is_derived = not copy and state.kind is DatasetKind.DERIVATIVE
         beside_inputs = list(self._beside_its_inputs(dataset)) if is_derived else []
+        beside_origin = list(_or_why_not(self._beside_its_origin(dataset))) if copy and self.remote else []
         failure = last_failure(dataset)
         if failure is not None and not copy and _is_mended(failure, _last_verification(dataset)):
             failure = None
-        # A diverged input is reported below with its remedy: another pull does not help.
-        if failure is not None and not (failure.code == InputDiverged.code and _have_diverged(beside_inputs)):
+        # A history that has diverged is reported below with its remedy: another pull does not help.
+        if failure is not None and not (failure.code in _DIVERGED and _have_diverged(beside_inputs + beside_origin)):
             yield _of_failed_pull(str(name), failure)
         yield from _beside_its_promise(dataset)
-        if copy and self.remote:
-            yield from _or_why_not(self._beside_its_origin(dataset))
+        yield from beside_origin
         yield from beside_inputs
         if not copy and (late := [one for one in dataset.input_ids if one in waiting]):
             inputs = ", ".join(str(self.storage.get(one).handle) for one in late)
@@ -251,6 +251,9 @@ _REFUSED: Final = frozenset(
     error.code for error in (DatasetNotFound, DatasetsDiverged, ForeignDataset, HistoryRewritten, FromTheFuture)
 )
 """Codes of errors for which a retry fails, until a user decides something."""
+
+_DIVERGED: Final = frozenset(error.code for error in (InputDiverged, DatasetsDiverged, HistoryRewritten))
+"""Codes of errors that one history does not continue another."""
 
 _DAMAGES: Final = frozenset(error.code for error in (IntegrityError, HashMismatch, ObjectTooLarge, ObjectNotFound))
 """Codes of errors of files that are not as they were stored."""
