@@ -298,6 +298,8 @@ def _plan_new(storage: Storage, planned: PlannedDatasets, snapshot: DatasetSnaps
 
 def _plan_existing(storage: Storage, planned: PlannedDatasets, snapshot: DatasetSnapshot) -> _Step | None:
     """Append the changes of the manifest; history is kept."""
+    from odfpy.coordinator.transform.checks import remarks_on_sources
+
     try:
         dataset = storage.get(snapshot.name)
     except DatasetNotFound:
@@ -314,24 +316,9 @@ def _plan_existing(storage: Storage, planned: PlannedDatasets, snapshot: Dataset
         _check_vocabulary(event, state)
         if not (isinstance(event, SetTransform) and _is_same_query(event, state.set_transform)):
             _add_if_new(new, event, now)
-    step = _Step(storage, snapshot.name, new, _remarks_on_sources(state, new.state))
+    step = _Step(storage, snapshot.name, new, remarks_on_sources(state, new.state))
     step.existing = dataset
     return step
-
-
-def _remarks_on_sources(before: ChainState, after: ChainState) -> tuple[str, ...]:
-    """Return how a change of sources affects the data ingested so far."""
-    if before.polling_source is not None and after.polling_source is None:
-        return ("the polling source is disabled: the manifest has push sources instead",)
-    names = {source.source_name for source in after.push_sources}
-    gone = [source.source_name for source in before.push_sources if source.source_name not in names]
-    remarks = tuple(f"the push source {name!r} is disabled: the manifest does not have it" for name in gone)
-    if len(after.source_states) < len(before.source_states) and after.polling_source is not None:
-        return (*remarks, "the source fetches from another location: the next pull ingests everything from there")
-    old, new = before.polling_source, after.polling_source
-    if old is not None and new is not None and old.merge != new.merge and before.source_states:
-        return (*remarks, "only `odf pull --force` merges previously ingested rows again")
-    return remarks
 
 
 def _disabled(snapshot: DatasetSnapshot, state: ChainState) -> Iterable[MetadataEvent]:

@@ -132,15 +132,15 @@ class StatusReader:
         state = dataset.state
         is_derived = not copy and state.kind is DatasetKind.DERIVATIVE
         of_inputs = list(self._compare_with_inputs(dataset)) if is_derived else []
+        of_origin = list(_unless_unreachable(self._compare_with_origin(dataset))) if copy and self.remote else []
         failure = last_failure(dataset)
         if failure is not None and not copy and _is_repaired(failure, _last_verification(dataset)):
             failure = None
-        # A diverged input is reported below with its remedy: another pull does not help.
-        if failure is not None and not (failure.code == InputDiverged.code and _any_diverged(of_inputs)):
+        # A history that has diverged is reported below with its remedy: another pull does not help.
+        if failure is not None and not (failure.code in _DIVERGED and _any_diverged(of_inputs + of_origin)):
             yield _remark_on_pull(str(name), failure)
         yield from _compare_with_schedule(dataset)
-        if copy and self.remote:
-            yield from _unless_unreachable(self._compare_with_origin(dataset))
+        yield from of_origin
         yield from of_inputs
         if not copy and (late := [input_id for input_id in dataset.input_ids if input_id in waiting]):
             inputs = ", ".join(str(self.storage.get(input_id).handle) for input_id in late)
@@ -252,6 +252,9 @@ _REFUSED: Final = frozenset(
     error.code for error in (DatasetNotFound, DatasetsDiverged, ForeignDataset, HistoryRewritten, FromTheFuture)
 )
 """Codes of errors for which a retry fails, until a user decides something."""
+
+_DIVERGED: Final = frozenset(error.code for error in (InputDiverged, DatasetsDiverged, HistoryRewritten))
+"""Codes of errors that one history does not continue another."""
 
 _DAMAGES: Final = frozenset(error.code for error in (IntegrityError, HashMismatch, ObjectTooLarge, ObjectNotFound))
 """Codes of errors of files that are not as they were stored."""

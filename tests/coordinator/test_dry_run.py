@@ -308,6 +308,8 @@ def test_an_origin_that_has_lost_blocks(folder: Path, tmp_path: Path, goes_on: b
     (result,) = workspace.pull(["copy"])
     assert isinstance(plan.error, HistoryRewritten)
     assert plan.error.message == str(result.error)
+    (status,) = workspace.updates.status(["copy"], remote=True)
+    assert [remark.condition for remark in status.remarks] == [Condition.DIVERGED], "the failed pull says the same"
     forced = one(planned(workspace, "copy", force=True))
     assert forced.expectation is Expectation.NEW
     assert forced.notes == (*(["1 block"] if goes_on else []), "drops 1 block here: the remote has a different history")

@@ -305,8 +305,8 @@ def _outcome(statistics: IngestStatistics, strategy: MergeStrategy) -> tuple[dic
         "superseded": superseded,
         "late": statistics.late,
     }
-    if not isinstance(strategy, MergeLedger) or not statistics.repeated:
+    if not isinstance(strategy, MergeLedger) or not statistics.repeated or statistics.appended < 2:
         return counts, ()
     many = statistics.repeated
     rows = "1 row has the key of a row" if many == 1 else f"{many} rows have keys of rows"
-    return counts, (f"{rows} before it in the same input; a ledger keeps all of them",)
+    return counts, (f"{rows} before it in the same input; a ledger keeps all rows of a new key",)

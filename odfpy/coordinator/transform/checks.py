@@ -56,6 +56,45 @@ def _remarks(source: Source, state: ChainState, engines: EngineRegistry, root: P
         )
 
 
+def remarks_on_sources(before: ChainState, after: ChainState) -> tuple[str, ...]:
+    """Return how a change of sources affects the data ingested so far.
+
+    Args:
+        before: the state of a root dataset.
+        after: its state with the new sources.
+    """
+    return (*_on_other_sources(before, after), *_on_coarser_key(before, after))
+
+
+def _on_other_sources(before: ChainState, after: ChainState) -> tuple[str, ...]:
+    if before.polling_source is not None and after.polling_source is None:
+        return ("the polling source is disabled: the manifest has push sources instead",)
+    names = {source.source_name for source in after.push_sources}
+    gone = [source.source_name for source in before.push_sources if source.source_name not in names]
+    remarks = tuple(f"the push source {name!r} is disabled: the manifest does not have it" for name in gone)
+    if len(after.source_states) < len(before.source_states) and after.polling_source is not None:
+        return (*remarks, "the source fetches from another location: the next pull ingests everything from there")
+    old, new = before.polling_source, after.polling_source
+    if old is not None and new is not None and old.merge != new.merge and before.source_states:
+        return (*remarks, "only `odf pull --force` merges previously ingested rows again")
+    return remarks
+
+
+def _on_coarser_key(before: ChainState, after: ChainState) -> tuple[str, ...]:
+    """Return a remark if several current rows may have the same new key, by which later ones will correct them."""
+    if not before.num_records or all(isinstance(source.merge, MergeLedger) for source in after.sources):
+        return ()
+    old, new = before.primary_key, after.primary_key
+    if after.kind is not DatasetKind.ROOT or new is None or (old is not None and set(old) <= set(new)):
+        return ()
+    remark = (
+        f"the primary key is now {', '.join(new)}: of current rows with the same key, only the last one counts from"
+        " now on. The others are not retracted, so datasets derived from this one keep them. If there are such rows,"
+        " use a new dataset"
+    )
+    return (remark,)
+
+
 def check_transform(
     state: ChainState,
     engines: EngineRegistry,

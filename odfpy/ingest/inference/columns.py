@@ -31,7 +31,7 @@ from odfpy.ingest.inference.sample import Sample
 from odfpy.ingest.inference.times import written_times
 from odfpy.ingest.inference.types import InferredType, guess_type, marker_in, null_marker
 from odfpy.ingest.read import FilePart, parts_of, read
-from odfpy.ingest.read.csv import first_record
+from odfpy.ingest.read.csv import first_record, refuse_separator_line
 from odfpy.ingest.read.csv_text import Dialect
 from odfpy.ingest.read.files import TextFile, in_turn
 from odfpy.ingest.read.geo.geojson_features import GEOMETRY, Collection, parse_feature_series
@@ -130,6 +130,7 @@ def find_columns(step: ReadStep, sample: Sample) -> FoundColumns:
 def _csv_columns(step: ReadCsv, sample: Sample) -> FoundColumns:
     first = first_record(TextFile(sample.path, sample.name, step.encoding), Dialect.of(step))
     cells = first.cells if first is not None else []
+    refuse_separator_line(cells, sample.name)
     names = names_of(cells if step.header else [""] * len(cells))
     schema = DataSchema(tuple(DataField(name, odf.Option(odf.String())) for name in names))
     table = read(replace(step, schema=schema), sample.path, name=sample.name)

@@ -178,6 +178,7 @@ def _names(first: Record | None, dialect: Dialect, name: str) -> list[str]:
         return []
     if not dialect.header:
         return [f"column_{i}" for i in range(1, len(first.cells) + 1)]
+    refuse_separator_line(first.cells, name)
     repeated = [cell for cell, count in Counter(first.cells).items() if count > 1]
     if repeated or "" in first.cells:
         what = f"has {shorten(repeated[0])} twice" if repeated else "leaves a column without a name"
@@ -189,6 +190,9 @@ def _order(header: Sequence[str] | None, names: Sequence[str], name: str) -> lis
     """Return the index of the file's column for each name."""
     if header is None:
         return list(range(len(names)))
+    if len(header) == len(names) == len(set(names)) and set(names) == set(header):
+        return [header.index(wanted) for wanted in names]
+    refuse_separator_line(header, name)
     if len(header) != len(names):
         missing = [wanted for wanted in names if wanted not in header]
         extra = [found for found in header if found not in names]
@@ -198,10 +202,22 @@ def _order(header: Sequence[str] | None, names: Sequence[str], name: str) -> lis
             + (f"; not in the schema: {_some(extra)}" if extra else ""),
             hint="List all columns of the file in the schema, in their order.",
         )
-    if len(set(names)) == len(names) and set(names) == set(header):
-        return [header.index(wanted) for wanted in names]
     _check_places(header, names, name)
     return list(range(len(names)))
+
+
+def refuse_separator_line(header: Sequence[str], name: str) -> None:
+    """Refuse a first line such as `sep=;`, which tells Excel how the lines below it are separated.
+
+    Raises:
+        IngestError: the header would be read as a row.
+    """
+    if header and header[0].lower().startswith("sep="):
+        raise IngestError(
+            f"The first line of {name} begins with {shorten(header[0])}: it tells Excel the separator,"
+            " and is no header",
+            hint="Leave it out, for example by a step of `prepare`: {kind: Pipe, command: [tail, '-n', '+2']}",
+        )
 
 
 def _check_places(header: Sequence[str], names: Sequence[str], name: str) -> None:

@@ -142,3 +142,10 @@ def test_names_of_strangers_stay_in_their_comments(odf: Odf, folder: Path):
     assert [one["name"] for one in found["columns"]][1] == name
     assert len(found["manifest"].splitlines()) == len(found["manifest"].split("\n")) - 1
     assert found["manifest"].count("\n      merge:") == 1
+
+
+def test_a_line_for_excel_is_no_header(folder: Path, odf: Odf) -> None:
+    Path("a.csv").write_bytes(b"sep=;\r\nid;c\r\n1;2\r\n")
+    refused = odf("new", "x", "--from", "a.csv", "-f", "-")
+    assert (refused.code, refused.out) == (1, "")
+    assert "begins with 'sep=': it tells Excel the separator" in refused.err

@@ -220,7 +220,13 @@ def test_the_summary_of_an_ingest_accounts_for_every_row(odf: Odf, workspace: Pa
     )
     told = odf("ingest", "com.example.rates", "--stdin", stdin=rows("7 x", "7 y", "1 a")).err.splitlines()
     assert "(3 rows read: 2 new, 1 changed nothing;" in told[0]
-    assert told[1] == "  note: 1 row has the key of a row before it in the same input; a ledger keeps all of them"
+    assert (
+        told[1]
+        == "  note: 1 row has the key of a row before it in the same input; a ledger keeps all rows of a new key"
+    )
+    assert "in the same input" not in odf("ingest", "com.example.rates", "--stdin", stdin=rows("7 x", "7 y")).err, (
+        "known keys are dropped, also where they are repeated"
+    )
 
 
 def test_counts_for_programs_add_up(odf: Odf, workspace: Path) -> None:

@@ -1,14 +1,18 @@
-"""Pulling from sources whose files have to be prepared first."""
+"""Pulling from sources whose files have to be prepared or preprocessed first."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
+from support.chains.csv_sources import csv_source, polled
+from support.chains.workspaces import workspace_with
 from support.ingest.preparing import zipped
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.storage.results import AddResult, PullOutcome
 from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import InvalidQuery
 
 SOURCE = """
 kind: DatasetSnapshot
@@ -94,3 +98,18 @@ def test_adding_says_that_arguments_of_images_are_no_place_for_secrets(tmp_path:
 def test_adding_names_commands_aloud(tmp_path: Path):
     _, added = workspace_with_source(tmp_path)
     assert added.notes == ("each pull runs the command sed -e 1,/BEGIN/d, in a sandbox if the system allows it",)
+
+
+def test_an_error_of_a_query_names_the_file_of_many(tmp_path: Path) -> None:
+    query = "select cast(price as decimal(18, 2)) as price from input"
+    preprocess = f'preprocess: {{kind: Sql, engine: datafusion, query: "{query}"}}'
+    merge = f"{{kind: Append}}\n      {preprocess}"
+    manifest = csv_source("prices", "{name: price, type: String}", source=polled(), merge=merge)
+    workspace = workspace_with(tmp_path / "workspace", manifest)
+    (workspace.root / "in").mkdir()
+    for name, price in (("monday.csv", "1.50"), ("tuesday.csv", "n/a")):
+        (workspace.root / "in" / name).write_text(f"price\n{price}\n")
+    (result,) = workspace.pull(["prices"])
+    assert isinstance(result.error, InvalidQuery)
+    assert result.error.message.startswith("tuesday.csv: Preprocessing with engine datafusion: Cannot cast")
+    assert workspace.tail("prices", 5)["price"].to_pylist() == [Decimal("1.50")]

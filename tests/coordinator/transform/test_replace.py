@@ -379,3 +379,27 @@ def test_a_column_that_an_input_gets_in_the_same_command_comes_later(tmp_path: P
     workspace.add(snapshots, replace=True)
     list(workspace.pull(["second"]))
     assert workspace.tail("second", 10)["more"].to_pylist() == [None, 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_told"),
+    [
+        ("{kind: Append}", "{kind: UpsertStream, primaryKey: [id]}", True),
+        ("{kind: Snapshot, primaryKey: [id, name]}", "{kind: UpsertStream, primaryKey: [id]}", True),
+        ("{kind: UpsertStream, primaryKey: [id]}", "{kind: UpsertStream, primaryKey: [id, name]}", False),
+        ("{kind: UpsertStream, primaryKey: [id]}", "{kind: Ledger, primaryKey: [id]}", False),
+        ("{kind: UpsertStream, primaryKey: [id]}", "{kind: Append}", False),
+    ],
+)
+def test_a_key_that_several_rows_may_have(tmp_path: Path, old: str, new: str, is_told: bool) -> None:
+    """Only the last row of a key counts, and corrections take back no other."""
+    workspace = workspace_with(tmp_path, root(merge=old))
+    (unfed,) = workspace.add(load_snapshots(root(merge=new), "root.yaml"), replace=True)
+    assert not unfed.notes, "there are no rows yet"
+    workspace.add(load_snapshots(root(merge=old), "root.yaml"), replace=True)
+    feed(workspace, "root", "1 a", "2 b")
+    (changed,) = workspace.add(load_snapshots(root(merge=new), "root.yaml"), replace=True)
+    assert [note for note in changed.notes if "the primary key is now id: of current rows" in note] == list(
+        changed.notes
+    ), changed.notes
+    assert bool(changed.notes) == is_told

@@ -205,6 +205,16 @@ def test_header_that_gives_no_names_is_refused(read_input: Reader, header: str, 
     assert caught.value.message == message
 
 
+@pytest.mark.parametrize("schema", [None, A_AND_B, required(a=String())])
+def test_a_line_for_excel_is_no_header(read_input: Reader, schema: DataSchema | None):
+    """With two columns that a schema may rename, the header below it would be a row."""
+    with pytest.raises(IngestError, match=r"begins with 'sep='.* is no header") as caught:
+        read_input(ReadCsv(header=True, separator=";", schema=schema), "sep=;\r\na;b\r\n1;2\r\n")
+    assert "command: [tail, '-n', '+2']" in str(caught.value.hint)
+    table = read_input(ReadCsv(header=True, schema=required(**{"sep=": String(), "b": String()})), "sep=,b\n1,2\n")
+    assert table.num_rows == 1, "a column may be called so"
+
+
 def test_nested_columns_are_refused(read_input: Reader):
     with pytest.raises(SchemaError, match="'a' cannot be read from CSV"):
         read_input(ReadCsv(schema=required(a=List(Int64()))), "1\n")
