@@ -57,10 +57,10 @@ def compile_pattern(source: EventTimeFromPath) -> re.Pattern[str]:
     try:
         pattern = re.compile(source.pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        raise InvalidValue(f"Event time pattern {source.pattern!r} is not a regular expression: {error}") from error
+        raise InvalidValue(f"Event time pattern `{source.pattern}` is not a regular expression: {error}") from error
     if pattern.groups < 1:
         raise InvalidValue(
-            f"Event time pattern {source.pattern!r} has no group", hint=r"Put the time in brackets: (\d+-\d+-\d+)\.csv"
+            f"Event time pattern `{source.pattern}` has no group", hint=r"Put the time in brackets: (\d+-\d+-\d+)\.csv"
         )
     return pattern
 
@@ -69,7 +69,7 @@ def _from_path(source: EventTimeFromPath, path: str) -> Timestamp:
     match = compile_pattern(source).search(path)
     if match is None or match[1] is None:
         raise FetchError(
-            f"{path!r} has no event time: it does not match the pattern {source.pattern!r}",
+            f"{path!r} has no event time: it does not match the pattern `{source.pattern}`",
             hint="Correct `pattern` under `eventTime`, or let `path` match fewer files.",
         )
     try:

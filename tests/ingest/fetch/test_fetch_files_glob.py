@@ -142,7 +142,7 @@ def test_event_time_from_the_path(
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
-        (EventTimeFromPath(r"(\d+)x"), FetchError, "it does not match the pattern"),
+        (EventTimeFromPath(r"(\d+)x"), FetchError, r"it does not match the pattern `\(\\d\+\)x`"),
         (EventTimeFromPath(r"(x)?a"), FetchError, "it does not match the pattern"),
         (EventTimeFromPath(r"(a)", "%Y"), FetchError, "Not a time in the format %Y: 'a'"),
         (EventTimeFromPath(r"a\.csv"), InvalidValue, "has no group"),
