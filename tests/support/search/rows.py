@@ -11,6 +11,7 @@ from support.search.relations import (
     LIST,
     LONG,
     SCALARS,
+    TEXT,
     TIME,
     Builder,
     Column,
@@ -120,6 +121,33 @@ def filtered(builder: Builder, table: Table, other: Table) -> Table:
     builder.uses.add(f"subquery {form}")
     text = f"SELECT * FROM {table.text} AS {alias} WHERE {where}"
     return made(builder, text, table.columns, table.time, table, other)
+
+
+def looked_up(builder: Builder, table: Table, other: Table) -> Table:
+    """Return rows or groups beside the value of a scalar subquery; the engine refuses it beside groups and in ON."""
+    kinds = (INT, LONG, TEXT)
+    if builder.world is not None or not other.of(*kinds) or not table.of(*kinds):
+        return filtered(builder, table, other)
+    alias, inner = builder.fresh("r"), builder.fresh("r")
+    found = column_of(builder, other.of(*kinds), inner)
+    query = f"(SELECT {builder.one_of(('max', 'min'))}({found.text}) FROM {other.text} AS {inner})"
+    value = Expression(query, found.kind, nullable=True)
+    form = builder.one_of(("column", "column", "group", "on"))
+    builder.uses.add(f"scalar subquery, {form}")
+    kept = plain(table, alias, kept_of(builder, table))
+    if form == "group":
+        kept = [column_of(builder, table.of(*kinds), alias)]
+        listed, columns = selected(builder, [*kept, value])
+        text = f"SELECT {listed} FROM {table.text} AS {alias} GROUP BY {kept[0].text}"
+    elif form == "on":
+        listed, columns = selected(builder, kept)
+        text = (
+            f"SELECT {listed} FROM {table.text} AS {alias} LEFT SEMI JOIN range(3) AS {inner}1 ON {query} IS NOT NULL"
+        )
+    else:
+        listed, columns = selected(builder, [*kept, value])
+        text = f"SELECT {listed} FROM {table.text} AS {alias}"
+    return made(builder, text, columns, time_of(table, columns[: len(kept)], kept), table, other)
 
 
 def united(builder: Builder, table: Table, other: Table) -> Table:
