@@ -56,6 +56,7 @@ IN_THIS_PROCESS = (
     "tests/flight/test_spark.py",
     "tests/ingest/lanes/test_lanes_agree.py",
     "tests/ingest/merge/test_merge_on_spark.py",
+    "tests/serving/reading/test_rest_of_spark.py",
     "tests/test_docs.py",
     "tests/test_examples.py",
 )

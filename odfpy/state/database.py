@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odfpy.errors import IngestError
 
@@ -22,12 +22,19 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "python_enable_replacements": False,
     "preserve_insertion_order": False,
 }
+_REMOVALS: Final = """
+    SELECT format('DROP VIEW "{}"', replace(view_name, '"', '""')) FROM duckdb_views() WHERE NOT internal
+    UNION ALL SELECT format('DROP TABLE "{}"', replace(table_name, '"', '""')) FROM duckdb_tables()
+"""
 _MENDED = 2
 _INTERRUPTED = ("Query interrupted", "KeyboardInterrupt")
 
 
 class SharedDatabase:
-    """A database in memory for the steps of one job. The first step opens it, which takes as long as a small merge."""
+    """A database in memory for the steps of one job.
+
+    To open it takes as long as a small merge. So the process keeps one that a job has left empty for the next job.
+    """
 
     def __init__(self, *, threads: int | None = None, memory: str | None = None, scratch: Path | None = None) -> None:
         """
@@ -39,7 +46,9 @@ class SharedDatabase:
         folder = None if scratch is None else str(scratch)
         given = {"threads": threads, "memory_limit": memory, "temp_directory": folder}
         self._settings = {name: value for name, value in given.items() if value is not None}
+        self._key = (threads, memory)
         self._instance: duckdb.DuckDBPyConnection | None = None
+        self._has_failed = False
 
     def __enter__(self) -> Self:
         return self
@@ -48,9 +57,10 @@ class SharedDatabase:
         self.close()
 
     def close(self) -> None:
-        """Close the database, if it was opened."""
-        if self._instance is not None:
-            self._instance.close()
+        """Close the database, if it was opened, or keep it for the next job."""
+        instance, self._instance = self._instance, None
+        if instance is not None and (self._has_failed or not _keep(instance, self._key)):
+            instance.close()
 
     @contextmanager
     def session(self, diagnose: Callable[[], None] | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -67,10 +77,42 @@ class SharedDatabase:
 
         with _our_errors(diagnose):
             if self._instance is None:
-                self._instance = duckdb.connect(config={**_settings(), **self._settings})
-            with self._instance.cursor() as connection:
-                connection.execute("SET TimeZone = 'UTC'")
-                yield connection
+                kept = _kept(self._key, self._settings.get("temp_directory"))
+                self._instance = kept or duckdb.connect(config={**_settings(), **self._settings})
+            try:
+                with self._instance.cursor() as connection:
+                    connection.execute("SET TimeZone = 'UTC'")
+                    yield connection
+            except BaseException:
+                self._has_failed = True
+                raise
+
+
+_Key: TypeAlias = "tuple[int | None, str | None]"
+_KEPT: Final[dict[tuple[int, _Key], duckdb.DuckDBPyConnection]] = {}
+"""Open databases without content, by process and settings: after a fork, those of the parent have no threads."""
+
+
+def _kept(key: _Key, scratch: object) -> duckdb.DuckDBPyConnection | None:
+    """Take the database that is kept for jobs with some settings, None if there is none."""
+    found = _KEPT.pop((os.getpid(), key), None)
+    if found is not None and scratch is not None:
+        found.execute("SET temp_directory = $folder", {"folder": scratch})
+    return found
+
+
+def _keep(instance: duckdb.DuckDBPyConnection, key: _Key) -> bool:
+    """Keep a database for the next job with these settings, without what is in it; tell whether it is kept."""
+    import duckdb
+
+    try:
+        with instance.cursor() as connection:
+            connection.execute("RESET temp_directory")  # fails if there is something, which only closing removes
+            for (removal,) in connection.execute(_REMOVALS).fetchall():
+                connection.execute(removal)
+    except duckdb.Error:
+        return False
+    return _KEPT.setdefault((os.getpid(), key), instance) is instance
 
 
 @contextmanager

@@ -16,8 +16,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.chains.workspaces import copied, derivative, feed, root, workspace_with
 from support.engine.session import MEMORY
 
+from odfpy.automation.history import last_runs
+from odfpy.chain.encoding import load_snapshots
+from odfpy.coordinator.schedules.file import save_schedule
+from odfpy.coordinator.schedules.schedule import DatasetSchedule, Trigger
+from odfpy.data.duration import Duration
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.cancellation import CancellationToken, JobProgress, Stage
 from odfpy.engine.contract import (
@@ -369,6 +375,20 @@ def test_what_goes_wrong_while_rows_are_read_is_told(engine, tmp_path):
     too_large = replace(query("SELECT id FROM range(100000)", tmp_path), max_bytes=1000)
     with pytest.raises(ResultTooLarge):
         list(engine.stream(too_large, CancellationToken()))
+
+
+def test_a_run_of_a_scheduler_tells_the_memory_of_the_engine(run: Path, tmp_path: Path):
+    workspace = copied(workspace_with(tmp_path), run.parent.parent)
+    workspace.config.set("engine.memory", MEMORY)
+    workspace.config.set("engine.master", SETTINGS.master)
+    workspace.add([one for text in (root(), derivative(engine="spark")) for one in load_snapshots(text, "new")])
+    feed(workspace, "root", "1 a", "2 b")
+    save_schedule(workspace.storage.get("derived").folder, DatasetSchedule(pull=Trigger(every=Duration(3600))))
+    program = [sys.executable, "-m", "odfpy", "-w", str(workspace.root), "run", "--once"]
+    subprocess.run(program, check=True, capture_output=True)
+    [told] = last_runs(workspace, num=5)
+    assert (told["outcome"], told["dataset"]) == ("updated", "derived")
+    assert told["engine_memory"] > told["peak_memory"]  # a JVM with Spark, beside a process that waits for it
 
 
 def test_an_engine_whose_workspace_is_removed_ends(engine: SparkEngine, tmp_path: Path):

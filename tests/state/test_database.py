@@ -46,6 +46,39 @@ def test_a_better_error_wins() -> None:
         db.execute("SELECT nonsense")
 
 
+def test_the_next_job_finds_it_open_and_empty(tmp_path: Path) -> None:
+    opened = []
+    for name in ("first", "second"):
+        with SharedDatabase(scratch=tmp_path / name) as shared:
+            with shared.session() as db:
+                db.from_arrow(pa.table({"a": [1]})).create_view('a "view"')
+                db.register("registered", pa.table({"a": [1]}))
+                db.execute("CREATE TABLE made AS SELECT 1 AS a")
+            with shared.session() as db:
+                assert db.execute('SELECT count(*) FROM made, "a ""view"""').fetchall() == [(1,)]
+                assert db.execute("SELECT current_setting('temp_directory')").fetchall() == [(str(tmp_path / name),)]
+                with pytest.raises(duckdb.CatalogException):
+                    db.execute("FROM registered")
+            opened.append(shared._instance)
+    assert opened[0] is opened[1]
+
+
+def test_a_job_that_fails_leaves_its_database_to_nobody() -> None:
+    with SharedDatabase() as shared:
+        with pytest.raises(IngestError), shared.session() as db:
+            db.execute("SELECT nonsense")
+        failed = shared._instance
+    with SharedDatabase() as shared, shared.session():
+        assert shared._instance is not failed
+
+
+def test_two_jobs_at_once_have_two() -> None:
+    with SharedDatabase() as first, SharedDatabase() as second, first.session() as one, second.session() as other:
+        one.execute("CREATE TABLE made AS SELECT 1 AS a")
+        other.execute("CREATE TABLE made AS SELECT 2 AS a")
+        assert one.execute("FROM made").fetchall() == [(1,)]
+
+
 def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     with database(scratch=scratch, threads=1) as db:
@@ -83,6 +116,7 @@ def test_the_sessions_of_a_shared_database_open_it_once(tmp_path: Path, monkeypa
         return opened[-1]
 
     monkeypatch.setattr(duckdb, "connect", counted)
+    monkeypatch.setattr("odfpy.state.database._KEPT", {})
     with SharedDatabase(threads=2, scratch=tmp_path / "scratch") as shared:
         assert opened == []
         for _ in range(2):

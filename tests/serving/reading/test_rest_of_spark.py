@@ -1,22 +1,16 @@
-"""A dataset that Spark computes: its run by a scheduler, and its query, origins and verification over REST."""
+"""A dataset that Spark computes: its query, origins and verification over REST."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from support.chains.workspaces import derivative, feed, root, workspace_with
-from support.engine.session import MEMORY
+from support.engine.spark_here import in_place
 from support.servers.serving import ask, serving, wait_until
 
-from odfpy.automation.history import last_runs
-from odfpy.coordinator.schedules.file import save_schedule
-from odfpy.coordinator.schedules.schedule import DatasetSchedule, Trigger
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.duration import Duration
-from odfpy.engine.worker.admin import stop_engine
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.server import DatasetServer
 
@@ -27,18 +21,16 @@ DAILY = "SELECT window.start AS event_time, name, count(*) AS n FROM source GROU
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    """The rows of a day are counted by Spark, in a run of a scheduler."""
+def workspace(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """The rows of a day are counted by Spark, in this process."""
     derived = derivative(DERIVED, SOURCE, DAILY, engine="spark")
-    made = workspace_with(tmp_path_factory.mktemp("spark") / "workspace", root(SOURCE, "{kind: Append}"), derived)
-    made.config.set("engine.memory", MEMORY)
-    feed(made, SOURCE, "1 a", "2 a", "3 b")
-    feed(made, SOURCE, "4 c", day=5)
-    save_schedule(made.storage.get(DERIVED).folder, DatasetSchedule(pull=Trigger(every=Duration(3600))))
-    program = [sys.executable, "-m", "odfpy", "-w", str(made.root), "run", "--once"]
-    subprocess.run(program, check=True, capture_output=True)
-    yield made
-    stop_engine(made.odf / "run", force=True)
+    with pytest.MonkeyPatch.context() as patch:
+        in_place(patch, spark)
+        made = workspace_with(tmp_path_factory.mktemp("spark") / "workspace", root(SOURCE, "{kind: Append}"), derived)
+        feed(made, SOURCE, "1 a", "2 a", "3 b")
+        feed(made, SOURCE, "4 c", day=5)
+        assert [one.error for one in made.pull([DERIVED])] == [None]
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +42,6 @@ def server(workspace: Workspace) -> Iterator[DatasetServer]:
 @pytest.fixture(scope="module")
 def admin(workspace: Workspace) -> str:
     return Tokens(workspace.odf).new("admin", Scope.ADMIN)
-
-
-def test_the_run_tells_the_memory_of_the_engine(workspace: Workspace) -> None:
-    [run] = last_runs(workspace, num=5)
-    assert (run["outcome"], run["dataset"]) == ("updated", DERIVED)
-    assert run["engine_memory"] > run["peak_memory"]  # a JVM with Spark, beside a process that waits for it
 
 
 def test_its_query_is_shown_with_class_and_state(server: DatasetServer, admin: str) -> None:
