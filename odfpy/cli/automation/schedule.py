@@ -296,6 +296,14 @@ def _say(session: Session, dataset: StoredDataset, schedule: DatasetSchedule) ->
         session.output.info(f"{dataset.handle}: {job.value} {trigger.in_words}{' (paused)' * schedule.is_paused}")
     if schedule.max_age is not None:
         session.output.info(f"{dataset.handle}: late when its last rows are older than {schedule.max_age}")
+    push = schedule.push
+    if (
+        push is not None
+        and push.to is None
+        and not session.workspace.remotes.aliases(str(dataset.handle.id)).list("push")
+    ):
+        place = f"run `odf push {dataset.handle} --to PLACE` once, or set a place with --to"
+        session.output.info(f"note: {dataset.handle} has not been pushed anywhere yet, so its runs fail; {place}")
     _remark_if_nothing_runs(session)
 
 

@@ -325,3 +325,17 @@ def test_numbers_that_no_schedule_has_room_for_are_refused(
 def test_after_the_last_day_of_the_calendar_nothing_comes(odf: Odf, workspace: Path) -> None:
     odf("schedule", "set", UPPER, "--every", "1h")
     assert odf("schedule", "next", UPPER, "--after", "9999-12-31T23:30:00Z").code == 0
+
+
+def test_a_push_without_a_place_is_remarked_on(workspace: Path, odf: Odf, tmp_path: Path) -> None:
+    place = str(tmp_path / "pushed" / "rates")
+    assert "has not been pushed anywhere yet" in odf("schedule", "set", RATES, "--job", "push", "--every", "1h").err
+    assert odf("push", RATES, "--to", place).code == 0
+    pushed = odf("schedule", "set", RATES, "--job", "push", "--every", "2h")
+    assert (pushed.code, "has not been pushed" in pushed.err) == (0, False)
+    assert odf("schedule", "remove", RATES, "--job", "push").code == 0
+
+
+def test_a_push_to_a_given_place_is_not_remarked_on(workspace: Path, odf: Odf, tmp_path: Path) -> None:
+    given = odf("schedule", "set", RATES, "--job", "push", "--every", "1h", "--to", str(tmp_path / "pushed" / "rates"))
+    assert (given.code, "has not been pushed" in given.err) == (0, False)
