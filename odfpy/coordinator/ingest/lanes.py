@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.ingest.pipeline import IngestedData
-from odfpy.ingest.retractions import RetractionLimit
+    from odfpy.ingest.retractions import RetractionLimit
 
 _TEXT_GROWS, _PARQUET_GROWS, _STATE_GROWS = 4, 10, 10
 """Maximum bytes of memory per byte of a file, approximately, as measured."""
