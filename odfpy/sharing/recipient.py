@@ -71,7 +71,7 @@ class SharedTableUrl:
             return text
         raise UnusableProfile(
             f"{endpoint} gives no proof of {self.path}: {_problem(text) or f'status {status}'}",
-            hint="Only odf servers have proofs. Otherwise ask the publisher.",
+            hint="Check the table and the version. Servers other than `odf serve` have no proofs: ask the publisher.",
         )
 
     def _profile(self) -> tuple[str, str]:

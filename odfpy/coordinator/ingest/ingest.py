@@ -89,7 +89,7 @@ def _push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
         names = ", ".join(sources)
         raise UsageError(
             f"{dataset.handle} has no push source {name or DEFAULT_SOURCE!r}; it has {names}",
-            hint=did_you_mean(name or "", sources, otherwise="Name one with --source-name."),
+            hint=did_you_mean(name or "", sources, otherwise="Name one (`--source-name`, or `sourceName` over REST)."),
         )
     return chosen
 
