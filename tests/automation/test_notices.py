@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from support.processes.forking import ForkingProcess
 from support.servers.certificates import self_signed
-from support.servers.serving import PATIENCE
+from support.servers.serving import PATIENCE, wait_until
 from support.servers.static_server import static_server
 from support.servers.webhooks import WebhookReceiver, receiving
 
@@ -230,8 +230,13 @@ def test_a_receiver_that_hangs_holds_up_no_other(notices: Notices, receiver: Web
         delivery.start()
         assert json.loads(receiver.calls.get(timeout=PATIENCE)[1])["subject"] == "first"
         notices.post(failed("second"))
-        notices.deliver(wait=0)
-        assert json.loads(receiver.calls.get(timeout=PATIENCE)[1])["subject"] == "second"
+
+        def has_come() -> bool:
+            notices.deliver(wait=0)  # as a scheduler does, again and again: the thread of the first may still end
+            return not receiver.calls.empty()
+
+        wait_until(has_come)
+        assert json.loads(receiver.calls.get()[1])["subject"] == "second"
         assert waiting(notices, hanging, tmp_path) == ["first", "second"]
     delivery.join(PATIENCE)
 
