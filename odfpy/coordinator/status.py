@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -150,8 +151,8 @@ class StatusReader:
         """Return remarks on whether others have the latest blocks, and whether these are signed."""
         state = dataset.state
         yield from _unless_unreachable(self._compare_with_pushed_copy(dataset))
-        if self.sign and not is_copy(dataset) and state.head is not None and not _is_signed(dataset, state.head):
-            yield StatusRemark(Condition.UNSIGNED, "the last block has no signature")
+        if self.sign and not is_copy(dataset) and state.head is not None:
+            yield from _remark_on_signatures(dataset, state.head)
 
     def _compare_with_inputs(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
         """Compare a derivative with the heads of its inputs."""
@@ -346,6 +347,16 @@ def _describe_unread(item: InputInterval) -> str:
     return f"{item.dataset.handle} has {count} more record{'' if count == 1 else 's'}"
 
 
-def _is_signed(dataset: StoredDataset, block: Multihash) -> bool:
+def _remark_on_signatures(dataset: StoredDataset, head: Multihash) -> Iterator[StatusRemark]:
     side = dataset.layout.side
-    return side is None or side.read(path_of(block), MAX_SIZE) is not None
+    if side is None:
+        return
+    if side.read(path_of(head), MAX_SIZE) is None:
+        yield StatusRemark(Condition.UNSIGNED, "the last block has no signature")
+        return
+    from odfpy.coordinator.storage.signers import Signers
+
+    with suppress(OdfError):  # `odf verify` reports what is wrong with a signature
+        if Signers(dataset).has_revoked(head):
+            text = "a key that signed the last block was revoked; the signature of the next commit vouches for it"
+            yield StatusRemark(Condition.UNSIGNED, text)

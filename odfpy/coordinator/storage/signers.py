@@ -24,6 +24,7 @@ from odfpy.chain.stores.ref_store import HEAD
 from odfpy.chain.stores.side_files import SideFiles
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import OdfError
@@ -85,6 +86,18 @@ class Signers:
             return BlockSigners(tuple(self._signer(key, one, counts=key in counting) for key, one in found))
         except OdfError as error:
             return BlockSigners(error=error)
+
+    def has_revoked(self, block: Multihash) -> bool:
+        """Return whether a signature of a block does not count, since its key was revoked or had expired.
+
+        Raises:
+            OdfError: a signature is forged or damaged, or the block is missing.
+        """
+        if not self._statements:  # nothing has to be verified then
+            return False
+        hashed = self._chain.block(block)
+        signed = read_signatures(self._side, self._dataset_id, hashed)
+        return signed is not None and self._revoked.counting(signed, hashed) != signed
 
     def _signer(self, key: ActorId, signature: Signature, *, counts: bool) -> Signer:
         name = self._keys.name_of(key, self._dataset_id)

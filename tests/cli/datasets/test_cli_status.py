@@ -277,3 +277,13 @@ def test_damage_and_missing_signatures(odf: Odf, workspace: Path, monkeypatch: p
     (dataset_folder(workspace, "com.example.stock") / "refs" / "head").write_text("nothing")
     shown = odf("status")
     assert (shown.code, "damaged" in shown.out) == (1, True)
+
+
+def test_a_signature_of_a_revoked_key_is_named_until_the_next_commit(odf: Odf, workspace: Path) -> None:
+    add_row(odf, 19, "com.example.cities")
+    assert ("com.example.cities", "unsigned") not in remarks(odf)
+    assert odf("key", "revoke", "--reason", "compromised", "--yes").code == 0
+    shown = odf("status", "com.example.cities")
+    assert (shown.code, "a key that signed the last block was revoked" in shown.out) == (0, True)
+    add_row(odf, 20, "com.example.cities")
+    assert ("com.example.cities", "unsigned") not in remarks(odf)
