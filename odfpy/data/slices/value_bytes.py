@@ -81,9 +81,20 @@ def value_bytes(array: pa.Array) -> pa.Buffer:
         return _data(_prefixed(array.cast(pa.large_binary()), None))
     if pa.types.is_boolean(array.type):
         return pa.py_buffer(_boolean_bytes(array))
-    width = array.type.bit_width // 8
-    stored = array.buffers()[1].slice(array.offset * width, len(array) * width)
-    return stored if array.null_count == 0 else _without_null_slots(array, stored, width)
+    stored = _stored(array)
+    return stored if array.null_count == 0 else _without_null_slots(array, stored, _width(array.type))
+
+
+def bytes_as_stored(array: pa.Array) -> pa.Buffer | None:
+    """Return `value_bytes` if they are in memory already, as those of numbers without nulls are; otherwise None."""
+    is_stored = len(array) and array.null_count == 0 and _is_fixed_width(array.type)
+    return _stored(array) if is_stored and not pa.types.is_boolean(array.type) else None
+
+
+def _stored(array: pa.Array) -> pa.Buffer:
+    """Return the slots of an array of a fixed-width type, from its first value on."""
+    width = _width(array.type)
+    return array.buffers()[1].slice(array.offset * width, len(array) * width)
 
 
 def value_sizes(array: pa.Array) -> Sizes:
@@ -172,11 +183,12 @@ def _prefixed(values: pa.LargeBinaryArray, counts: Sizes | None) -> pa.LargeBina
     data = np.frombuffer(room.buffers()[2], np.uint8)
     if not data.flags.writeable:
         data = data.copy()
-    byte = 0
     while len(counts):
-        data[starts + byte] = counts & 0xFF
+        data[starts] = counts  # numpy takes the lowest byte
         more = counts > 0xFF
-        starts, counts, byte = starts[more], counts[more] >> 8, byte + 1
+        if not more.any():
+            break
+        starts, counts = starts[more] + 1, counts[more] >> 8
     elements = _elements(_offsets(room), pa.py_buffer(data), values)
     return pc.coalesce(elements, _NULL) if values.null_count else elements
 
