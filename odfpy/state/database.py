@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -136,18 +135,6 @@ def database(
     """
     with SharedDatabase(threads=threads, memory=memory, scratch=scratch) as own, own.session(diagnose) as connection:
         yield connection
-
-
-def process_database() -> SharedDatabase:
-    """Return the database that this process keeps open; for queries that create nothing in it."""
-    return _of_process(os.getpid())
-
-
-@cache
-def _of_process(process: int) -> SharedDatabase:
-    """Return one database per process, since its threads do not survive a fork."""
-    del process
-    return SharedDatabase()
 
 
 def _settings() -> dict[str, str | bool | int | float | list[str]]:

@@ -28,7 +28,7 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.files import replaced_atomically
-from odfpy.state.database import SharedDatabase, process_database
+from odfpy.state.database import SharedDatabase, database
 from odfpy.state.entries import HASH, KeyColumns, merged_entries, sorted_entries
 from odfpy.state.fingerprints import Entries, Fingerprints
 from odfpy.state.merging import DEFAULT_SIZES, IndexSizes, num_staying, ranges
@@ -111,7 +111,7 @@ class KeyIndex:
             slices: the slices after those of the index, in order.
             schema: schema of the dataset, which all slices fit.
             token: the state of the dataset that the new index belongs to.
-            shared: database for it; by default one that this process keeps open.
+            shared: database for it; by default one of its own.
 
         Raises:
             StateDamaged: the index cannot be used, or the new one cannot be written; start from an empty one.
@@ -120,7 +120,7 @@ class KeyIndex:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         wanted = self._columns(schema)
-        with (shared or process_database()).session() as db, damage_found():
+        with database() if shared is None else shared.session() as db, damage_found():
             keys = KeyColumns.of(db, self.purpose.keys, wanted)
             if self.runs and keys.types != self.key_types:
                 raise StateDamaged(f"The primary key had the types {self.key_types}, and has {keys.types} now")

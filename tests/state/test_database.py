@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from odfpy.errors import IngestError, IntegrityError, OdfError
-from odfpy.state.database import SharedDatabase, database, literal, process_database, quoted
+from odfpy.state.database import SharedDatabase, database, literal, quoted
 
 
 def test_times_are_in_utc() -> None:
@@ -98,12 +98,12 @@ def test_names_and_texts_are_quoted(name: str) -> None:
 
 
 def test_a_kept_database_keeps_nothing_but_itself() -> None:
-    with process_database().session() as db:
+    with database() as db:
         assert db.execute("SELECT current_setting('TimeZone')").fetchall() == [("UTC",)]
         assert db.from_arrow(pa.table({"a": [1, 2]})).sum("a").fetchall() == [(3,)]
-    with pytest.raises(IngestError), process_database().session() as db:
+    with pytest.raises(IngestError), database() as db:
         db.execute("SELECT nonsense")
-    with process_database().session() as db:
+    with database() as db:
         assert db.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchall() == [(0,)]
 
 

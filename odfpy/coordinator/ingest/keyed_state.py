@@ -22,6 +22,7 @@ from odfpy.state.database import SharedDatabase
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from odfpy.ingest.pipeline import IngestTarget
     from odfpy.state.current import KeyedState, ScannedState
     from odfpy.state.indexed import IndexedState
     from odfpy.state.key_index import IndexPurpose, KeyIndex
@@ -73,6 +74,24 @@ class DatasetKeys:
 
         self._answering = IndexedState(index, schema, lambda: self._scanned(schema))
         return self._answering
+
+    def target(self, schema: DataSchema | None = None) -> IngestTarget:
+        """Return the dataset as the target of an ingest, with its keys.
+
+        Args:
+            schema: the schema that it gets with the rows; None for the one it has.
+        """
+        from odfpy.ingest.pipeline import IngestTarget
+
+        state = self._dataset.state
+        return IngestTarget(
+            vocab=state.vocab,
+            schema=schema or state.schema,
+            next_offset=state.next_offset,
+            watermark=state.watermark,
+            state=self.state,
+            database=self.database,
+        )
 
     def extend(self, head: Multihash | None, schema: DataSchema | None) -> None:
         """Extend the index with a commit. If that fails, the next merge repairs it.

@@ -123,21 +123,12 @@ def ingest_locally(ingest: FileIngest, keys: DatasetKeys) -> tuple[IngestedData,
     Raises:
         OdfError: nothing can be committed.
     """
-    from odfpy.ingest.pipeline import IngestTarget, ingest_rows
+    from odfpy.ingest.pipeline import ingest_rows
 
-    state = ingest.dataset.state
     rows, remarks = _read_rows(ingest)
-    target = IngestTarget(
-        vocab=state.vocab,
-        schema=state.schema,
-        next_offset=state.next_offset,
-        watermark=state.watermark,
-        state=keys.state,
-        database=keys.database,
-    )
     ingested = ingest_rows(
         rows,
-        target,
+        keys.target(),
         ingest.source.merge,
         system_time=ingest.system_time,
         source_event_time=ingest.file.event_time,

@@ -44,22 +44,14 @@ def commit_rows(
     Raises:
         OdfError: nothing was committed.
     """
-    from odfpy.ingest.pipeline import IngestTarget, ingest_rows
+    from odfpy.ingest.pipeline import ingest_rows
 
     state = dataset.state
     system_time = commit_time(state)
     with DatasetKeys(dataset, source.merge, scratch) as keys:
-        target = IngestTarget(
-            vocab=state.vocab,
-            schema=schema or state.schema,
-            next_offset=state.next_offset,
-            watermark=state.watermark,
-            state=keys.state,
-            database=keys.database,
-        )
         ingested = ingest_rows(
             rows,
-            target,
+            keys.target(schema),
             source.merge,
             system_time=system_time,
             source_event_time=system_time,

@@ -31,7 +31,7 @@ from odfpy.data.schemas.arrow import plain_array, plain_field, plain_schema
 from odfpy.data.slices.ahead import ahead
 from odfpy.data.slices.bounded_batches import bounded_batches
 from odfpy.data.slices.parquet_io import PathLike, open_parquet, reading
-from odfpy.data.slices.value_bytes import bytes_as_stored, type_bytes, value_bytes
+from odfpy.data.slices.value_bytes import is_zero_copy, type_bytes, value_bytes
 from odfpy.errors import SchemaError
 
 _PIECE_ROWS = 32_768
@@ -210,8 +210,8 @@ class _Column:
         """Yield the bytes of each leaf, a few rows at a time."""
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         for chunk in chunks:
-            if (stored := bytes_as_stored(chunk)) is not None:  # nothing to be made, so nothing to be cut
-                yield [stored]
+            if is_zero_copy(chunk):  # nothing has to be made, so nothing to be cut
+                yield [value_bytes(chunk)]
                 continue
             rows = min(_PIECE_ROWS, max(1, len(chunk) * _PIECE_BYTES // max(1, bytes_of(chunk))))
             for start in range(0, len(chunk), rows):

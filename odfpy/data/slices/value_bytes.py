@@ -81,20 +81,14 @@ def value_bytes(array: pa.Array) -> pa.Buffer:
         return _data(_prefixed(array.cast(pa.large_binary()), None))
     if pa.types.is_boolean(array.type):
         return pa.py_buffer(_boolean_bytes(array))
-    stored = _stored(array)
-    return stored if array.null_count == 0 else _without_null_slots(array, stored, _width(array.type))
-
-
-def bytes_as_stored(array: pa.Array) -> pa.Buffer | None:
-    """Return `value_bytes` if they are in memory already, as those of numbers without nulls are; otherwise None."""
-    is_stored = len(array) and array.null_count == 0 and _is_fixed_width(array.type)
-    return _stored(array) if is_stored and not pa.types.is_boolean(array.type) else None
-
-
-def _stored(array: pa.Array) -> pa.Buffer:
-    """Return the slots of an array of a fixed-width type, from its first value on."""
     width = _width(array.type)
-    return array.buffers()[1].slice(array.offset * width, len(array) * width)
+    stored = array.buffers()[1].slice(array.offset * width, len(array) * width)
+    return stored if array.null_count == 0 else _without_null_slots(array, stored, width)
+
+
+def is_zero_copy(array: pa.Array) -> bool:
+    """Return whether `value_bytes` copies nothing: numbers without nulls are stored as they are hashed."""
+    return array.null_count == 0 and _is_fixed_width(array.type) and not pa.types.is_boolean(array.type)
 
 
 def value_sizes(array: pa.Array) -> Sizes:
