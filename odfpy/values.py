@@ -1,9 +1,10 @@
 """Classes of values: the `dataclass` of the standard library, made in a quarter of the time.
 
 Short commands make more than a hundred such classes, each of which the standard library makes by compiling six methods,
-and a third of the time of `odf list` went there. Of a class that is frozen and has slots, this one compiles `__init__`;
-the other methods are the same functions for all classes. They do what those of the standard library do, so that
-`fields`, `replace`, `match`, `copy` and `pickle` see no difference. Other classes are left to the standard library.
+and a third of the time of `odf list` went there. Of a class that is frozen and has slots, this one compiles `__init__`,
+when the first value is made; the other methods are the same functions for all classes. They do what those of the
+standard library do, so that `fields`, `replace`, `match`, `copy` and `pickle` see no difference. Other classes are left
+to the standard library.
 
 A class that inherits from one of these is made here, too; the standard library does not know that these are frozen.
 """
@@ -45,6 +46,7 @@ def _value_class(body: type, *, frozen: bool, slots: bool, kw_only: bool = False
     """
     del frozen
     own = vars(body)
+    body.__doc__ = body.__doc__ or body.__name__  # the standard library would look for a signature
     cls: Any = dataclasses.dataclass(body, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
     fields = dataclasses.fields(cls)
     names = tuple(field.name for field in fields)
@@ -85,8 +87,21 @@ def _value_class(body: type, *, frozen: bool, slots: bool, kw_only: bool = False
     if "__hash__" not in own or (own["__hash__"] is None and "__eq__" in own):
         _give(cls, __hash__)
     if "__init__" not in own:
-        _give(cls, _init_of(cls, fields))
+        cls.__init__ = _FirstInit(cls, fields)
     return cls
+
+
+class _FirstInit:
+    """The `__init__` of a class until it is first used: a command makes values of few of its classes."""
+
+    def __init__(self, cls: type, fields: tuple[Field[Any], ...]) -> None:
+        self._cls, self._fields = cls, fields
+
+    def __get__(self, value: object, owner: type | None = None) -> Callable[..., None]:
+        init: Any = _init_of(self._cls, self._fields)
+        _give(self._cls, init)  # in the place of this one
+        bound: Callable[..., None] = init.__get__(value, owner)
+        return bound
 
 
 def _give(cls: type, method: Callable[..., object]) -> None:

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
 from odfpy.chain.block import DatasetSnapshot
 from odfpy.chain.encoding import dump_snapshot, load_snapshots
 from odfpy.chain.events import AddPushSource, SetPollingSource, SetVocab
 from odfpy.chain.state import ChainState
+from odfpy.codec.tree import Path as TreePath
 from odfpy.codec.tree import TreeError
-from odfpy.coordinator.schedules.scheduled_snapshot import with_schedule
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue, MalformedManifest, NotFound, OdfError, UsageError, did_you_mean
@@ -98,7 +98,13 @@ def _parsed(data: bytes, source: str) -> list[DatasetSnapshot]:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise MalformedManifest(f"{source}, line {line}: not UTF-8") from error
-    return load_snapshots(text, source, check_feasible, {"schedule": with_schedule})
+    return load_snapshots(text, source, check_feasible, {"schedule": _with_schedule})
+
+
+def _with_schedule(snapshot: DatasetSnapshot, tree: Any, path: TreePath) -> DatasetSnapshot:
+    from odfpy.coordinator.schedules.scheduled_snapshot import with_schedule  # few manifests have one
+
+    return with_schedule(snapshot, tree, path)
 
 
 def check_feasible(snapshot: DatasetSnapshot) -> None:
