@@ -272,6 +272,9 @@ def test_runs_are_listed_and_filtered(polled: Path, odf: Odf, workspace: Path) -
     assert len(odf("runs", "com.example.other", "-o", "json").json) == 2, "the id counts"
     odf("delete", "com.example.other", "-y")
     assert len(odf("runs", POLLED, "-o", "json").json) == 2, "the name of then"
+    assert odf("runs", POLLED, "--since", "2999-01-01").err == "No runs.\n"
+    typo = odf("runs", f"{RATES}x")
+    assert (typo.code, RATES in typo.err) == (1, True), "a typo is no dataset without runs"
     shown = odf("runs", "-n", "1").out
     assert "E402: " in shown
     assert Workspace.open(workspace).datasets.summary("odf.runs").num_records == 2
