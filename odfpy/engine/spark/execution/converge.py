@@ -80,7 +80,7 @@ def write_difference(
         slices = write_rows(
             request, result.layout, in_final_order(ready.catalyst, changes, key, result.layout.sources[0])
         )
-    runs.keep(whole, engine)
+    runs.write_state(whole, engine)
     return slices
 
 

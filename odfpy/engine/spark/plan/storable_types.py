@@ -65,13 +65,13 @@ def has_map(data_type: DataType) -> bool:
     return _has(data_type, lambda inner: isinstance(inner, MapType))
 
 
-def check_rows(columns: Sequence[Node], where: Callable[[Node], str], *, are_kept: bool) -> None:
+def check_rows(columns: Sequence[Node], where: Callable[[Node], str], *, are_stored: bool) -> None:
     """Refuse rows that have to be recognized in a later pull, but cannot be.
 
     Args:
         columns: columns of the rows.
         where: returns the place in the query for a column, as the end of a message.
-        are_kept: whether the rows are stored between pulls, or passed from one fragment to the next.
+        are_stored: whether the rows are stored between pulls, or passed from one fragment to the next.
 
     Raises:
         UnsupportedQuery: the message names the column and its type, the hint an alternative.
@@ -79,7 +79,7 @@ def check_rows(columns: Sequence[Node], where: Callable[[Node], str], *, are_kep
     for column in columns:
         if not can_be_compared(column):
             reason = "whose values cannot be compared, so a retracted row could not be found"
-        elif are_kept and not can_be_stored(column):
+        elif are_stored and not can_be_stored(column):
             reason = "whose values cannot be stored between pulls"
         else:
             continue

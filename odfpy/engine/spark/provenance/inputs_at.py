@@ -17,7 +17,7 @@ from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Groups, InputsAt, PlanInfo, StatefulInput
 from odfpy.engine.spark.incremental.properties.row_rules import is_complete
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, same_nulls, weight_of
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, weight_of, with_identity_of
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.log import LOG_OFFSET, LOG_SOURCE, MARKS, log_of, log_over
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
@@ -193,7 +193,7 @@ class TransformAt:
     def _named(self, wanted: Sequence[Node], plan: Node) -> Node:
         """Return columns under other identities, followed by the identifiers."""
         found = columns(plan)
-        named = [same_nulls(self.catalyst, one, other) for one, other in zip(found, wanted, strict=False)]
+        named = [with_identity_of(self.catalyst, one, other) for one, other in zip(found, wanted, strict=False)]
         return self.annotator.ids.with_ids(named, found[-1], plan)
 
     # --- Steps before ---

@@ -32,7 +32,7 @@ _MAX_IN_MEMORY: Final = 8 << 20
 _ROWS_AT_ONCE: Final = 512
 
 
-def read_kept(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> Node:
+def read_stored(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> Node:
     """Return the rows of files that the engine has written for itself.
 
     Args:
