@@ -106,9 +106,9 @@ def run_query(context: SessionContext, query: str) -> DataFrame:
             hint="Give min(...) and max(...) names by AS, and name them so further on; or ask Spark.",
         )
     pairs = zip(renamed.schema().names, frame.schema().names, strict=True)
-    names = [(found, wanted) for found, wanted in pairs if found != wanted]
-    for found, wanted in names:
-        renamed = renamed.with_column_renamed(quoted(found), wanted)
+    names = [(name, wanted) for name, wanted in pairs if name != wanted]
+    for name, wanted in names:
+        renamed = renamed.with_column_renamed(quoted(name), wanted)
     return renamed
 
 

@@ -92,15 +92,15 @@ class SparkEngine:
 
     def with_cancellation(self, token: CancellationToken) -> SparkEngine:
         """Return the same engine with a token that can cancel its jobs, and is notified of their progress."""
-        found = SparkEngine(self.run.path, self.settings, self._on_progress)
-        found._sandboxed_only, found._control = self._sandboxed_only, token
-        return found
+        engine = SparkEngine(self.run.path, self.settings, self._on_progress)
+        engine._sandboxed_only, engine._control = self._sandboxed_only, token
+        return engine
 
     def sandboxed_only(self) -> SparkEngine:
         """Return the same engine for untrusted queries: it raises `SandboxRequired` unless it is fully sandboxed."""
-        found = SparkEngine(self.run.path, self.settings, self._on_progress)
-        found._sandboxed_only, found._control = True, self._control
-        return found
+        engine = SparkEngine(self.run.path, self.settings, self._on_progress)
+        engine._sandboxed_only, engine._control = True, self._control
+        return engine
 
     @property
     def version(self) -> str:

@@ -204,7 +204,7 @@ class SparkHost:
     # --- Serving ---
 
     def serve(self, job: Job) -> Result:
-        """Do a job; errors are part of the result, and exceptions are bugs of the operation."""
+        """Run a job; errors are part of the result, and exceptions are bugs of the operation."""
         if self._spark is None:
             raise EngineUnavailable("Spark has not been started")
         from odfpy.engine.spark.process.counting import count_jobs

@@ -47,8 +47,8 @@ def check_constants(catalyst: Catalyst, parsed: Node, source: SourceText) -> Non
     """
     values = [value for plan in _plans(parsed) for value in _values(plan) if not _is_plain(value)]
     if values:
-        made = [catalyst.alias(value, f"c{at}") for at, value in enumerate(values)]
-        check_deterministic(catalyst, catalyst.analyze(catalyst.project(made, catalyst.one_row())), source)
+        aliases = [catalyst.alias(value, f"c{at}") for at, value in enumerate(values)]
+        check_deterministic(catalyst, catalyst.analyze(catalyst.project(aliases, catalyst.one_row())), source)
 
 
 def check_ranges(plan: Node, source: SourceText) -> None:

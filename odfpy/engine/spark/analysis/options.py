@@ -92,16 +92,16 @@ def _names_classes(schema: str) -> bool:
     """Return whether a JSON schema has user-defined types, whose Java classes would be loaded."""
     if "{" not in schema:
         return False
-    found: list[Any] = []
+    values: list[Any] = []
 
     def keep(pairs: list[tuple[str, Any]]) -> None:
-        found.extend(value for _, value in pairs)
+        values.extend(value for _, value in pairs)
 
     try:
         json.loads(schema, object_pairs_hook=keep)
     except (ValueError, RecursionError):
         return True  # Java may parse it differently
-    return _MADE_UP_TYPE in found
+    return _MADE_UP_TYPE in values
 
 
 def _unfit_map(options: Node, known: Iterable[str]) -> UnsuitableArgument | None:

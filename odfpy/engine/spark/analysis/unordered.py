@@ -99,7 +99,7 @@ def is_known_in_group(call: Node, groupings: Sequence[Node]) -> bool:
 
 
 def _is_made_of(value: Node, known: Sequence[Node]) -> bool:
-    if any(value.semanticEquals(one) for one in known):
+    if any(value.semanticEquals(other) for other in known):
         return True
     below = children(value)
     if not below:
@@ -136,8 +136,8 @@ def has_plain_order(sort: Node) -> bool:
 def of_equal_rows(operator: Node) -> Iterator[Unordered]:
     """Yield columns of DISTINCT, INTERSECT or EXCEPT for which one of several equal values may be chosen."""
     for column in columns(operator):
-        if (found := ambiguous(column, operator)) is not None:
-            yield found
+        if (reason := ambiguous(column, operator)) is not None:
+            yield reason
 
 
 def ambiguous(value: Node, node: Node) -> Unordered | None:

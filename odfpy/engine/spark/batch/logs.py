@@ -142,5 +142,5 @@ class _Carrying:
 
 
 def _marks_of(plan: Node) -> list[Node]:
-    found = {column.name(): column for column in columns(plan)}
-    return [found[name] for name in (*MARKS, BRANCH) if name in found]
+    by_name = {column.name(): column for column in columns(plan)}
+    return [by_name[name] for name in (*MARKS, BRANCH) if name in by_name]

@@ -127,7 +127,7 @@ def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) ->
     def visit(step: Step, *, is_last: bool) -> tuple[Step, bool]:  # noqa: ARG001  its order is kept in any case
         check_no_hints(catalyst, step.source)
         _check(catalyst, step)
-        in_their_order = all(found.name not in ARRANGING for found in step.operators)
+        in_their_order = all(operator.name not in ARRANGING for operator in step.operators)
         return step, in_their_order and row_by_row_reason(step) is not None
 
     steps = each_step(catalyst, request.transform, [table.name for table in tables], visit)
@@ -145,10 +145,10 @@ def _name_table(catalyst: Catalyst, table: PreprocessTable, position: int, *, in
         rows = catalyst.plan(frame.coalesce(1).sortWithinPartitions(ROW_NUMBER) if in_order else frame)
     else:
         rows = catalyst.empty(wanted)
-    *found, number = columns(rows)
+    *data, number = columns(rows)
     exposed = [
         column if field.nullable else catalyst.alias(catalyst.never_null(column), field.name)
-        for field, column in zip(fields, found, strict=False)
+        for field, column in zip(fields, data, strict=False)
     ]
     carried = {
         CARRIED_INPUT: catalyst.integer(position),

@@ -76,11 +76,11 @@ class RowByRowPlan:
 
 def _leaf_over(catalyst: Catalyst, leaf: Node, table: Table, rows: Node) -> Node:
     """Return an input over other rows: its columns keep their identities (see `name_input`)."""
-    found, names = columns(rows), table.schema().names
+    all_columns, names = columns(rows), table.schema().names
     *named, source, _, _ = selected(leaf)
-    shown = [with_identity_of(catalyst, below, column) for below, column in zip(found, named, strict=True)]
+    shown = [with_identity_of(catalyst, below, column) for below, column in zip(all_columns, named, strict=True)]
     offset, operation = (
-        found[names.index(name)] for name in (table.vocab.offset_column, table.vocab.operation_type_column)
+        all_columns[names.index(name)] for name in (table.vocab.offset_column, table.vocab.operation_type_column)
     )
     marks = [source, catalyst.alias(offset, CARRIED_OFFSET), catalyst.alias(operation, CARRIED_OPERATION)]
     return catalyst.project([*shown, *marks], rows)
@@ -127,7 +127,7 @@ def _analyzed(
         result,
         tuple(origins(delta.plan, columns(delta.plan)[layout.sources[0]])),
         _passed_key(delta, tables, layout.sources),
-        next(filter(None, (_star(catalyst, one, tables) for one in steps)), None),
+        next(filter(None, (_star(catalyst, query_step, tables) for query_step in steps)), None),
     )
 
 

@@ -91,8 +91,8 @@ def beside_sessions(build: Builder, rows: Node, keys: list[Node], start: Node, e
     whole = [*keys, first.toAttribute()]
     last = greatest(end, whole, [], build.rows_until("UnboundedFollowing"))
     marked = catalyst.project([*columns(rows), begun], build.window([reached], keys, order, rows))
-    made = build.window([last], whole, [], build.window([first], keys, order, marked))
-    return catalyst.project([*columns(rows), first.toAttribute(), last.toAttribute()], made)
+    with_windows = build.window([last], whole, [], build.window([first], keys, order, marked))
+    return catalyst.project([*columns(rows), first.toAttribute(), last.toAttribute()], with_windows)
 
 
 def whole_sessions(build: Builder, aggregate: Node) -> Node:
@@ -108,7 +108,7 @@ def whole_sessions(build: Builder, aggregate: Node) -> Node:
     if own.nullable():
         session = build.only_if(catalyst.expression("IsNotNull", own), session)
     whole = catalyst.alias(session, own.name())
-    below = catalyst.project([*(one for one in known if not same_column(one, own)), whole], rows)
+    below = catalyst.project([*(column for column in known if not same_column(column, own)), whole], rows)
 
     def found(part: Node) -> Node | None:
         return whole.toAttribute() if part.semanticEquals(own) else None
@@ -154,11 +154,11 @@ def _with_fences(catalyst: Catalyst, plan: Node) -> Node:
     plan = plan.withNewChildren(catalyst.seq(below)) if below else plan
     inside = (node for expression in expressions_of(plan) for name, node in subtree(expression) if is_query(name))
     if any(makes_sessions(operator.node) for query in inside for operator in with_subqueries(query.plan())):
-        found = with_inner_queries(catalyst, plan, lambda inner: _with_fences(catalyst, inner))
-        if found is plan:
+        fenced = with_inner_queries(catalyst, plan, lambda inner: _with_fences(catalyst, inner))
+        if fenced is plan:
             raise UnsupportedQuery(
                 "A subquery with session_window stands where Spark would not keep its sessions apart",
                 hint="Move it to a WITH before the query, and join what it gives.",
             )
-        plan = found
+        plan = fenced
     return fenced_sessions(catalyst, plan) if makes_sessions(plan) else plan

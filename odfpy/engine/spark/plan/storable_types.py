@@ -36,7 +36,11 @@ def unsortable_beside_text(groupings: Sequence[Node]) -> Node | None:
 
     if not any("COLLATE" in grouping.dataType().sql() for grouping in groupings):
         return None
-    odd = (one for one in groupings if _has(type_of(one), lambda inner: isinstance(inner, CalendarIntervalType)))
+    odd = (
+        expression
+        for expression in groupings
+        if _has(type_of(expression), lambda inner: isinstance(inner, CalendarIntervalType))
+    )
     return next(odd, None)
 
 

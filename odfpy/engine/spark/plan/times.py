@@ -138,11 +138,11 @@ def complete_before(watermark: DerivedWatermark) -> DerivedWatermark:
     return watermark
 
 
-def check_advance(found: Iterable[DerivedWatermark], was: Clock, now: Clock) -> None:
+def check_advance(watermarks: Iterable[DerivedWatermark], was: Clock, now: Clock) -> None:
     """Check that watermarks do not go back as long as those of the sources do not.
 
     Args:
-        found: the watermarks of columns.
+        watermarks: the watermarks of columns.
         was: the watermarks before the pull.
         now: the watermarks after the pull.
 
@@ -150,8 +150,8 @@ def check_advance(found: Iterable[DerivedWatermark], was: Clock, now: Clock) -> 
         InternalError: a watermark goes back.
     """
     if not any(_is_back(*pair) for pair in zip(was.watermarks, now.watermarks, strict=True)):
-        for times in found:
-            see_advance(times.at(was), times.at(now))
+        for watermark in watermarks:
+            see_advance(watermark.at(was), watermark.at(now))
 
 
 def see_advance(was: int | None, now: int | None) -> None:

@@ -84,7 +84,7 @@ def _prepared(gateway: JavaGateway, *, is_cold: bool) -> OwnClass:
 
 
 def _be_nobody(context: type[SparkContext]) -> None:
-    """Have a fixed user name towards Hadoop's libraries, which fail when the system has no name for the user's id."""
+    """Set a fixed user name for Hadoop's libraries, which fail when the system has no name for the user's id."""
     users = context._jvm.org.apache.hadoop.security.UserGroupInformation  # type: ignore[union-attr]  # noqa: SLF001
     users.setLoginUser(users.createRemoteUser("odf"))
 

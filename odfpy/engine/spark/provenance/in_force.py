@@ -46,4 +46,6 @@ def tells_only_what_was_in_force(steps: Steps, source: int) -> bool:
 
 def _is_made_of_single_rows(steps: Steps) -> bool:
     operators = [operator for step in steps.steps for operator in step.step.operators]
-    return all(one.name in _OF_ONE_ROW_EACH and one.subquery is None for one in operators)
+    return all(
+        operator_below.name in _OF_ONE_ROW_EACH and operator_below.subquery is None for operator_below in operators
+    )
