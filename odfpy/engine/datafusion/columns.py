@@ -57,7 +57,7 @@ def names_of(plan: Any) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Origin:
     """One origin of a column.
 
     Attributes:
@@ -74,7 +74,7 @@ class _Way:
     is_one_of: bool = False
     through: tuple[str, ...] = ()
 
-    def made_by(self, text: str) -> _Way:
+    def made_by(self, text: str) -> _Origin:
         return replace(self, through=(text[:_MAX_TEXT_LENGTH], *self.through))
 
 
@@ -105,7 +105,7 @@ def column_origins(plan: Any, inputs: Sequence[str], layout: OutputLayout) -> tu
     return tuple(origins.values())
 
 
-def _ways(plan: Any, at: int, before: int) -> Iterator[_Way]:
+def _ways(plan: Any, at: int, before: int) -> Iterator[_Origin]:
     """Yield all origins of a column of a plan.
 
     Args:
@@ -116,7 +116,9 @@ def _ways(plan: Any, at: int, before: int) -> Iterator[_Way]:
     name, variant = operator(plan)
     match name:
         case "TableScan":
-            yield _Way(str(variant.table_name()), names_of(plan)[at].removeprefix(f"{variant.table_name()}."), before)
+            yield _Origin(
+                str(variant.table_name()), names_of(plan)[at].removeprefix(f"{variant.table_name()}."), before
+            )
         case "Union":
             for below in plan.inputs():
                 yield from (replace(way, is_one_of=True) for way in _ways(below, at, before))
@@ -129,7 +131,7 @@ def _ways(plan: Any, at: int, before: int) -> Iterator[_Way]:
             yield from _ways(plan.inputs()[0], at, before)
 
 
-def _of_expression(below: Any, raw: Any, before: int) -> Iterator[_Way]:
+def _of_expression(below: Any, raw: Any, before: int) -> Iterator[_Origin]:
     """Yield the origins of what an expression reads; a mere column reference adds nothing to them."""
     from datafusion.expr import Expr
 
@@ -164,7 +166,7 @@ def _columns_read(expression: Any) -> Iterator[str]:
         yield from _columns_read(operand)
 
 
-def _of_unnest(plan: Any, at: int, before: int) -> Iterator[_Way]:
+def _of_unnest(plan: Any, at: int, before: int) -> Iterator[_Origin]:
     (below,) = plan.inputs()
     known, name = names_of(below), names_of(plan)[at]
     unnested = next((column for column in unnest_columns(plan) if column.column == name), None)

@@ -228,7 +228,7 @@ def _translated(message: str, source: SourceText, retry: Retry | None) -> OdfErr
         match = mistake.message.search(text)
         if match is not None:
             spans = _Places(source).of(match, mistake.otherwise)
-            span = _meant(spans, message, source, retry)
+            span = _position_meant(spans, message, source, retry)
             sentence = _in_one_line(text) if mistake.says is None else mistake.says.format(**match.groupdict())
             where = source.at(*span) if span else source.whole()
             is_quoted = span is not None and source.text[span[0]] == '"'
@@ -367,7 +367,7 @@ def _is(token: Any, *kinds: str) -> bool:
     return token.token_type.name in kinds
 
 
-def _meant(
+def _position_meant(
     spans: Sequence[tuple[int, int]], message: str, source: SourceText, retry: Retry | None
 ) -> tuple[int, int] | None:
     """Return the position that a message refers to: the only one, or the one whose replacement changes the message."""

@@ -169,7 +169,7 @@ def reap() -> None:
             exit_code(pid)
 
 
-def last_words(run: RunFolder) -> str:
+def log_tail(run: RunFolder) -> str:
     """Return the end of the log, for a message."""
     try:
         lines = run.log.read_text("utf-8", "replace").strip().splitlines()
@@ -178,7 +178,7 @@ def last_words(run: RunFolder) -> str:
     return "\n".join(lines[-_LOG_LINES:])
 
 
-def last_words_of_java(run: RunFolder) -> str:
+def java_log_tail(run: RunFolder) -> str:
     """Return the last line that Java has printed at a failed start; empty if it printed nothing."""
     try:
         lines = run.log.read_text("utf-8", "replace").strip().splitlines()

@@ -42,10 +42,10 @@ def without_lateral_rows(catalyst: Catalyst, plan: Node) -> Node:
         plan = plan.withNewChildren(catalyst.seq(rewritten))
     if operator_name(plan) != "LateralJoin":
         return plan
-    return _Beside(catalyst, plan).made() or plan
+    return _LateralJoin(catalyst, plan).made() or plan
 
 
-class _Beside:
+class _LateralJoin:
     """One lateral join."""
 
     def __init__(self, catalyst: Catalyst, join: Node) -> None:

@@ -36,7 +36,7 @@ _VALUES: Final = {"Min": "min({0})", "Max": "max({0})", "BitAndAgg": "bit_and({0
 
 
 @dataclass(frozen=True, slots=True)
-class _Other:
+class _OtherCall:
     """A mergeable call that is not one of a `Summand`.
 
     Attributes:
@@ -146,7 +146,7 @@ class PartialAggregate:
         return [summand for summand in self._summands if summand.is_float]
 
     @property
-    def _values(self) -> list[_Other]:
+    def _values(self) -> list[_OtherCall]:
         return [other for other in self._others if other.kind not in _SUMS]
 
     def _partial_keys(self, by_value: bool) -> list[str]:
@@ -156,7 +156,7 @@ class PartialAggregate:
     def _stored(self) -> list[Node]:
         return [*self.groupings, *(other.argument for other in self._values)]
 
-    def _other(self, call: Node, name: str) -> _Other:
+    def _other(self, call: Node, name: str) -> _OtherCall:
         build = self.build
         function = build.replacement(call.aggregateFunction())
         kind, values = _kind(function), children(function)
@@ -168,7 +168,7 @@ class PartialAggregate:
             (argument,) = values
         for condition in conditions:
             argument = build.only_if(condition, argument)
-        return _Other(call, argument, kind, name)
+        return _OtherCall(call, argument, kind, name)
 
     # --- First phase ---
 
@@ -227,7 +227,7 @@ class PartialAggregate:
 
         return [self.build.substitute(call, replacement) for call in self._rest]
 
-    def _first(self, other: _Other, weight: Node | None, by_value: bool) -> list[str]:
+    def _first(self, other: _OtherCall, weight: Node | None, by_value: bool) -> list[str]:
         name = other.name
         if other.kind == "Count":
             return [f"{self._count(name, weight)} as {name}"]

@@ -77,10 +77,10 @@ def is_settled(function: Node) -> bool:
     if name == "aggregate.Mode":
         return bool(function.reverseOpt().isDefined())
     if name == "aggregate.ListAgg":
-        return _tells(function.child(), [key.child() for key in items(function.orderExpressions())])
+        return _determines(function.child(), [key.child() for key in items(function.orderExpressions())])
     if name in _BY_ANOTHER:
         value, order = children(function)[:2]
-        return _tells(value, _parts_of(order))
+        return _determines(value, _parts_of(order))
     return False
 
 
@@ -107,7 +107,7 @@ def _is_made_of(value: Node, known: Sequence[Node]) -> bool:
     return all(_is_made_of(child, known) for child in below)
 
 
-def _tells(value: Node, keys: Sequence[Node]) -> bool:
+def _determines(value: Node, keys: Sequence[Node]) -> bool:
     """Return whether rows that are equal in some keys have the same value."""
     exact = [key for key in keys if not may_hide(key.dataType())]
     if any(key.semanticEquals(value) for key in exact):

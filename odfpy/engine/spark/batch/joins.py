@@ -44,7 +44,7 @@ def join(walk: PlanWalk, plan: Node, where: Sequence[Node] = ()) -> ClosedPlan:
     for facts, versions, kinds in ((left, right, _FACTS_LEFT), (right, left, _FACTS_RIGHT)):
         as_of = _as_of(walk, conjuncts, facts, versions) if versions.validity else None
         if as_of is not None and (kind in kinds or as_of.end is not None):
-            return _LookedUp(walk, plan, kind, left, right, as_of).closed(only_facts=kind in kinds)
+            return _TemporalJoin(walk, plan, kind, left, right, as_of).closed(only_facts=kind in kinds)
     return _Pairs(walk, plan, kind, left, right, _interval(walk, conjuncts, left, right)).closed()
 
 
@@ -253,9 +253,13 @@ def _as_of(walk: PlanWalk, conjuncts: Sequence[Node], facts: ClosedPlan, version
     begins, ends = [], []
     for condition in conjuncts:
         for order in not_after(condition):
-            if (begin := _validity(order.smaller, versions)) and not begin.is_end and _is_of(order.greater, facts):
+            if (
+                (begin := _validity(order.smaller, versions))
+                and not begin.is_end
+                and _reads_time_of(order.greater, facts)
+            ):
                 begins.append((begin, order.greater))
-            if (end := _validity(order.greater, versions)) and end.is_end and _is_of(order.smaller, facts):
+            if (end := _validity(order.greater, versions)) and end.is_end and _reads_time_of(order.smaller, facts):
                 ends.append((order.greater, order.smaller))
     if not begins:
         return None
@@ -280,7 +284,7 @@ def _validity(column: Node, versions: ClosedPlan) -> ValidityColumn | None:
     return versions.validity.get(column_id(column)) if expression_name(column) == "AttributeReference" else None
 
 
-def _is_of(time: Node, facts: ClosedPlan) -> bool:
+def _reads_time_of(time: Node, facts: ClosedPlan) -> bool:
     return len(columns_read(time)) == 1 and reads_only(time, facts.columns)
 
 
@@ -304,7 +308,7 @@ def _time_of_fact(walk: PlanWalk, time: Node, facts: ClosedPlan) -> tuple[Node, 
 
 
 @dataclass(frozen=True, slots=True)
-class _LookedUp:
+class _TemporalJoin:
     """A join of facts with the versions that were in force at their times."""
 
     walk: PlanWalk

@@ -16,7 +16,16 @@ from odfpy.engine.spark.analysis.star_arguments import has_star_in_function
 from odfpy.engine.spark.batch.closed import TABLE, ClosedPlan, NotComparable
 from odfpy.engine.spark.batch.closing import ClosedPlanner
 from odfpy.engine.spark.batch.logs import Logs
-from odfpy.engine.spark.batch.tables import Field, Log, num_taken_back, quoted, read_log, repeated, seen_as, state_of
+from odfpy.engine.spark.batch.tables import (
+    Field,
+    Log,
+    num_taken_back,
+    quoted,
+    read_log,
+    repeated,
+    state_of,
+    under_query_names,
+)
 from odfpy.engine.spark.batch.temporal import versions_of_log, versions_of_state
 from odfpy.engine.spark.batch.time_bounds import ColumnTimes, RowLineage, TableTimes, ValidityColumn
 from odfpy.engine.spark.batch.versions import VALID_FROM, VALID_TO
@@ -183,7 +192,7 @@ class Steps:
         catalyst, mark = self.catalyst, self.catalyst.alias(self.catalyst.integer(len(self._named)), TABLE)
         if not plan.deterministic():  # a fence: Spark would refuse LATERAL over it
             times, plan = replace(times, hidden=plan), catalyst.empty(catalyst.dataframe(plan).schema)
-        inner = seen_as(catalyst, plan, fields, [mark])
+        inner = under_query_names(catalyst, plan, fields, [mark])
         catalyst.name_view(name, catalyst.project(columns(inner)[:-1], inner))
         self._named.append(times)
         self._names.append(name)

@@ -162,7 +162,7 @@ def normalize_floats(catalyst: Catalyst, rows: DataFrame) -> DataFrame:
     return catalyst.dataframe(catalyst.project(normalized, plan))
 
 
-def seen_as(catalyst: Catalyst, rows: Node, fields: Sequence[Field], marks: Sequence[Node] = ()) -> Node:
+def under_query_names(catalyst: Catalyst, rows: Node, fields: Sequence[Field], marks: Sequence[Node] = ()) -> Node:
     """Return a plan under the column names that queries use.
 
     Args:

@@ -121,7 +121,7 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     """Translate an error of Java: of the machine, of the engine, or of the query, with its place in the text."""
     if (failure := _resource_failure(exception)) is not None:
         return failure
-    cause = _telling_cause(exception)
+    cause = _cause_with_condition(exception)
     message = _shortened(_message(cause))
     match = _CONDITION.match(message)
     condition = match.group(1) if match else ""
@@ -284,7 +284,7 @@ def _first_in_text(patterns: Sequence[str], sources: Sequence[SourceText]) -> st
     return next(places, "")
 
 
-def _telling_cause(exception: Any) -> Any:
+def _cause_with_condition(exception: Any) -> Any:
     """Return the innermost exception that carries one of Spark's error conditions, or the outermost exception."""
     telling = exception
     for current in _causes(exception):

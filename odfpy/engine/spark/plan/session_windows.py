@@ -57,10 +57,10 @@ def session_of(build: Builder, like: Node, start: Node, end: Node, name: str) ->
         end: end of the session, never NULL.
         name: name of the column.
     """
-    return build.catalyst.alias(_from_to(build, start, end), name, metadata=like.metadata())
+    return build.catalyst.alias(_interval_struct(build, start, end), name, metadata=like.metadata())
 
 
-def _from_to(build: Builder, start: Node, end: Node) -> Node:
+def _interval_struct(build: Builder, start: Node, end: Node) -> Node:
     return build.struct(start=build.catalyst.never_null(start), end=build.catalyst.never_null(end))
 
 
@@ -104,18 +104,18 @@ def whole_sessions(build: Builder, aggregate: Node) -> Node:
     start, end = (catalyst.field_of(own, field) for field in ("start", "end"))
     rows = beside_sessions(build, aggregate.child(), keys, start, end)
     *known, first, last = columns(rows)
-    session = _from_to(build, first, last)
+    session = _interval_struct(build, first, last)
     if own.nullable():
         session = build.only_if(catalyst.expression("IsNotNull", own), session)
     whole = catalyst.alias(session, own.name())
     below = catalyst.project([*(column for column in known if not same_column(column, own)), whole], rows)
 
-    def found(part: Node) -> Node | None:
+    def replacement(part: Node) -> Node | None:
         return whole.toAttribute() if part.semanticEquals(own) else None
 
-    calls = {call_id(call): build.substitute(call, found) for call in different_calls(aggregate)}
+    calls = {call_id(call): build.substitute(call, replacement) for call in different_calls(aggregate)}
     outputs = columns_with(build, aggregate, calls, [own], [whole.toAttribute()])
-    return catalyst.aggregate([build.substitute(grouping, found) for grouping in groupings], outputs, below)
+    return catalyst.aggregate([build.substitute(grouping, replacement) for grouping in groupings], outputs, below)
 
 
 def needs_whole_sessions(plan: Node) -> bool:

@@ -65,7 +65,7 @@ class Calls:
         self._client: Any = gateway._gateway_client  # noqa: SLF001
         self._java: Any = java.new(gateway.java_gateway_server)
         self._page = 0
-        self._waiting = _Waiting()
+        self._waiting = _PendingCalls()
         self._deletions = Deletions(spark)
         self._numbers = count()
         self._send = self._client.send_command
@@ -214,7 +214,7 @@ class _ItemFacts(NamedTuple):
     nullable: str
 
 
-class _Waiting(threading.local):
+class _PendingCalls(threading.local):
     """The calls of this thread that wait."""
 
     def __init__(self) -> None:

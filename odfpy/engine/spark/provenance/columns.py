@@ -32,7 +32,7 @@ _MADE_HERE: Final = {"Project": "projectList", "Aggregate": "aggregateExpression
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Origin:
     """One origin of a column.
 
     Attributes:
@@ -51,7 +51,7 @@ class _Way:
     branch: int = 0
     is_one_of: bool = False
 
-    def made_by(self, text: str) -> _Way:
+    def made_by(self, text: str) -> _Origin:
         return replace(self, through=(text, *self.through))
 
 
@@ -61,7 +61,7 @@ class _Plan:
 
     definitions: dict[int, Node] = field(default_factory=dict)
 
-    def ways(self, plan: Node, column: Node) -> Iterator[_Way]:
+    def ways(self, plan: Node, column: Node) -> Iterator[_Origin]:
         """Yield all origins of a column of a plan."""
         name = operator_name(plan)
         match name:
@@ -109,13 +109,13 @@ class _Plan:
                 return self._reads(self.definitions[plan.cteId()])
         return sum(map(self._reads, children(plan)))
 
-    def _through(self, plan: Node, outputs: Sequence[Node], column: Node) -> Iterator[_Way]:
+    def _through(self, plan: Node, outputs: Sequence[Node], column: Node) -> Iterator[_Origin]:
         position, marker = find_column(outputs, column), _marker(outputs)
         if marker is not None and position is not None:
             data = [output for output in outputs if not output.name().startswith(RESERVED_PREFIX)]
             at = find_column(data, column)
             if at is not None:
-                yield _Way(number_named(marker), str(column.name()), at)
+                yield _Origin(number_named(marker), str(column.name()), at)
         elif position is None or expression_name(outputs[position]) != "Alias":
             yield from self.ways(plan.child(), column)
         else:
@@ -123,7 +123,7 @@ class _Plan:
                 plan.child(), outputs[position].child(), name=_WINDOW if is_window(outputs[position]) else None
             )
 
-    def _of(self, below: Node, expression: Node, *, name: str | None = None) -> Iterator[_Way]:
+    def _of(self, below: Node, expression: Node, *, name: str | None = None) -> Iterator[_Origin]:
         """Yield the origins of what an expression reads; a mere column reference adds nothing to them."""
         while expression_name(expression) == "KnownNotNull":
             (expression,) = children(expression)
@@ -181,7 +181,7 @@ class _Origins:
     ready: PreparedTransform | Stateful
     plans: Sequence[Node]
 
-    def inputs(self, ways: Iterable[_Way]) -> Iterator[_Way]:
+    def inputs(self, ways: Iterable[_Origin]) -> Iterator[_Origin]:
         """Ways from sources as ways from inputs."""
         for way in ways:
             below = self._below(way)
@@ -192,7 +192,7 @@ class _Origins:
                     is_one_of = way.is_one_of or origin.is_one_of
                     yield replace(origin, through=(*way.through, *origin.through), is_one_of=is_one_of)
 
-    def _below(self, way: _Way) -> Iterable[_Way] | None:
+    def _below(self, way: _Origin) -> Iterable[_Origin] | None:
         """Return the origins of a column of an earlier step or a temporal table; None for a column of an input."""
         ready = self.ready
         if isinstance(ready, PreparedTransform):
@@ -216,7 +216,7 @@ class _Origins:
             return ()
         return _Plan().ways(self.plans[at], columns(self.plans[at])[way.at])
 
-    def _of_versions(self, way: _Way, free: Node, names: Sequence[str]) -> Iterable[_Way]:
+    def _of_versions(self, way: _Origin, free: Node, names: Sequence[str]) -> Iterable[_Origin]:
         """Return the origins of a column of versions: a column of the rows below, or event times for the validity."""
         below = columns(free)
         if way.at < len(names) - 2:

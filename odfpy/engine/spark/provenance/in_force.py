@@ -23,7 +23,7 @@ _OF_ONE_ROW_EACH: Final = ROW_OPERATORS | {"Join"}
 """Operators whose rows are each derived from at most one row of every input."""
 
 
-def tells_only_what_was_in_force(steps: Steps, source: int) -> bool:
+def cites_only_begun_versions(steps: Steps, source: int) -> bool:
     """Return whether a source is a temporal table for which only rows that began versions need to be cited.
 
     Args:

@@ -37,7 +37,7 @@ from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock
 from odfpy.engine.spark.provenance.annotate import Annotator
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, leaf
-from odfpy.engine.spark.provenance.in_force import tells_only_what_was_in_force
+from odfpy.engine.spark.provenance.in_force import cites_only_begun_versions
 from odfpy.engine.spark.row_by_row.carried import CARRIED, Delta
 from odfpy.engine.spark.row_by_row.carry import carry
 from odfpy.engine.watermark import input_watermark
@@ -80,7 +80,7 @@ class TransformAt:
     def result(self) -> Node:
         """Return the rows of the result, with its columns and the identifiers."""
         for fragment in self.ready.steps.fragments:
-            own_rows = tells_only_what_was_in_force(self.ready.steps, fragment.source)
+            own_rows = cites_only_begun_versions(self.ready.steps, fragment.source)
             annotator = Annotator(self.catalyst, own_rows=True) if own_rows else self.annotator
             self._fragments[fragment.source] = self._annotated(fragment.info, annotator)
         output = self.ready.steps.output

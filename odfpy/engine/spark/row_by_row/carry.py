@@ -64,10 +64,10 @@ class _Carrier:
                 below = self.carry(child_of(plan))
                 return _Carried(self._on(plan, below), below.branches)
             case "Generate":
-                below = self._fanned(plan)
+                below = self._multiplied(plan)
                 return _Carried(self._on(plan, below), below.branches)
             case "Expand":
-                below = self._fanned(plan)
+                below = self._multiplied(plan)
                 carried = _carried_columns(below.plan)
                 copies = [items(copy) + carried for copy in items(plan.projections())]
                 return _Carried(self._catalyst.expand(copies, columns(plan) + carried, below.plan), below.branches)
@@ -84,7 +84,7 @@ class _Carrier:
             case other:
                 raise InternalError(f"{other} is not an operator of a query row by row")
 
-    def _fanned(self, plan: Node) -> _Carried:
+    def _multiplied(self, plan: Node) -> _Carried:
         """Return the plan below an operator that makes several rows of one."""
         below = self.carry(child_of(plan))
         for branch in below.branches:
