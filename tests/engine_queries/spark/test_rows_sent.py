@@ -150,7 +150,7 @@ def test_few_rows_of_a_log_are_told_the_time_as_many_are(spark, catalyst, rows, 
     found = []
     for session in (catalyst, Catalyst(request_session(spark))):
         data = columns(session.empty(spark_schema(table.select(["c0"]).schema, "rows")))
-        changes = log._with_clock(session, sent(session, table), (*data, *log.marks(session)), latest)
+        changes = log._as_changes(session, sent(session, table), (*data, *log.marks(session)), latest)
         frame = session.dataframe(changes.plan)
         found.append((sorted(frame.collect()), changes.latest, frame.schema))
     assert found[0] == found[1]
