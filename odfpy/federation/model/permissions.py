@@ -40,7 +40,7 @@ def view_of(
         else []
     )
     known = {**(attributes or {}), **(who.attributes if who is not None else {})}
-    return _view(granted or [one for one in (data_source.default_permission,) if one is not None], known)
+    return _view(granted or [default for default in (data_source.default_permission,) if default is not None], known)
 
 
 def _view(pairs: Sequence[Permission], attributes: Mapping[str, str]) -> View | None:

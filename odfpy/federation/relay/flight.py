@@ -74,7 +74,7 @@ def info_of(answer: Answer, question: Question, descriptor: Any) -> Any:
         fl.FlightEndpoint(part.ticket.encode(), [part.location], app_metadata=_part_metadata(part))
         for part in answer.parts
     ]
-    missing = [[relay.relay, relay.why] for relay in answer.missing]
+    missing = [[absent.relay, absent.why] for absent in answer.missing]
     metadata = json.dumps({"query": question.query, "missing": missing}).encode()
     # An answer without parts mostly belongs to a repeated question, whose fragment was not parsed.
     schema = question.fragment.read().schema if endpoints else pa.schema([])
