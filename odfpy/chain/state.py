@@ -141,9 +141,9 @@ class ChainState:
             NoDataYet: there is none.
             SchemaError: a raw Arrow schema that cannot be read.
         """
-        if (found := self.schema) is None:
+        if (schema := self.schema) is None:
             raise NoDataYet(f"{name} has no data yet, and no schema", hint="Pull or ingest data first.")
-        return found
+        return schema
 
     @property
     def num_records(self) -> int:
@@ -213,9 +213,9 @@ class ChainState:
         )
 
 
-def is_same_query(one: SetTransform, other: SetTransform) -> bool:
+def is_same_query(left: SetTransform, right: SetTransform) -> bool:
     """Return whether two transforms differ in nothing but the version of the engine."""
-    return _any_version(one) == _any_version(other)
+    return _any_version(left) == _any_version(right)
 
 
 def _any_version(event: SetTransform) -> SetTransform:
