@@ -136,8 +136,8 @@ def _in_order(
             if isinstance(ref, DatasetAlias) and ref not in by_name and not may_lack_inputs:
                 _require_input(storage, name, ref, by_name)
         names = [existing.name_of(ref) if isinstance(ref, DatasetId) else ref for ref in refs]
-        known = [one for one in names if one is not None]
-        return known if may_exist else [one for one in known if one in by_name]
+        known = [input_name for input_name in names if input_name is not None]
+        return known if may_exist else [input_name for input_name in known if input_name in by_name]
 
     order = DependencyOrder(inputs_of, by_name)
     for name in by_name:

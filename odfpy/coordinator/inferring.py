@@ -90,17 +90,17 @@ def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManife
             retries=limits.retries,
             options=limits.sources,
         )
-        found = infer(step, context, limits.unpack)
-        found = replace(found, remarks=(*found.remarks, *_remarks_on_secrets(step)))
-        text = manifest_text(alias, found)
+        findings = infer(step, context, limits.unpack)
+        findings = replace(findings, remarks=(*findings.remarks, *_remarks_on_secrets(step)))
+        text = manifest_text(alias, findings)
         # The rows are produced with the manifest as it is written and parsed again, so they show its effect.
         (snapshot,) = load_snapshots(text, "the inferred manifest", check_feasible)
         source = next(event for event in snapshot.metadata if isinstance(event, SetPollingSource))
         named = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
         vocabulary = named.vocabulary if named else DEFAULT_VOCABULARY
-        rows = first_rows(source, vocabulary, found, now, Path(scratch))
+        rows = first_rows(source, vocabulary, findings, now, Path(scratch))
     shown = rows.drop_columns([vocabulary.system_time_column]) if rows.num_columns else rows
-    return InferredManifest(alias, text, shown, findings_tree(found))
+    return InferredManifest(alias, text, shown, findings_tree(findings))
 
 
 def name_for(source: str) -> str:
@@ -183,9 +183,9 @@ def _whole_file_url(url: str, root: Path, *, is_workspace: bool) -> str:
 def _from_root(path: Path, root: Path, *, is_workspace: bool, start: str | None = None) -> str:
     """Return a path relative to the workspace's folder, if it is in there; else the absolute path."""
     if is_workspace:
-        for one in (path, path.resolve()):
-            if one.is_relative_to(start or root):
-                return one.relative_to(start or root).as_posix()
+        for candidate in (path, path.resolve()):
+            if candidate.is_relative_to(start or root):
+                return candidate.relative_to(start or root).as_posix()
     return path.as_posix()
 
 
@@ -209,8 +209,8 @@ def _pattern_in(folder: Path) -> str:
 
 def _endings(name: str) -> list[str]:
     """Return the suffixes of a name that tell a format, such as `.csv` and `.gz`."""
-    found: list[str] = []
+    suffixes: list[str] = []
     while (suffix := PurePosixPath(name).suffix) and suffix.lower() in _SUFFIXES:
-        found.insert(0, suffix)
+        suffixes.insert(0, suffix)
         name = name.removesuffix(suffix)
-    return found
+    return suffixes

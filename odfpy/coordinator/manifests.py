@@ -124,19 +124,19 @@ def _impossible(snapshot: DatasetSnapshot) -> Iterator[SourceFault]:
     vocabulary = next((event.vocabulary for event in snapshot.metadata if isinstance(event, SetVocab)), None)
     pushed: set[str] = set()
     for number, event in enumerate(snapshot.metadata):
-        found: Iterable[SourceFault] = ()
+        faults: Iterable[SourceFault] = ()
         match event:
             case SetVocab():
-                found = check_vocabulary(event.vocabulary)
+                faults = check_vocabulary(event.vocabulary)
             case AddPushSource(source_name=name) if name in pushed:
                 hint = "The second would replace the first. Give each a different name."
                 error = InvalidValue(f"another push source has the name {name!r}", hint=hint)
-                found = [SourceFault(("sourceName",), error)]
+                faults = [SourceFault(("sourceName",), error)]
             case SetPollingSource() | AddPushSource():
-                found = check_source(event, vocabulary or DEFAULT_VOCABULARY)
+                faults = check_source(event, vocabulary or DEFAULT_VOCABULARY)
         if isinstance(event, AddPushSource):
             pushed.add(event.source_name)
-        yield from (SourceFault((number, *fault.path), fault.error) for fault in found)
+        yield from (SourceFault((number, *fault.path), fault.error) for fault in faults)
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------
@@ -147,8 +147,8 @@ def _files(path: Path, *, recursive: bool) -> list[Path]:
         return [path]
     if not recursive:
         raise UsageError(f"{path} is a folder", hint="Add all manifests in it with --recursive.")
-    found = (file for file in sorted(path.rglob("*")) if file.suffix in _SUFFIXES and file.is_file())
-    visible = (file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
+    files = (file for file in sorted(path.rglob("*")) if file.suffix in _SUFFIXES and file.is_file())
+    visible = (file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts))
     manifests = [file for file in visible if _MARK in _read(file)]
     if not manifests:
         raise NotFound(f"No manifests (*.yaml with `kind: DatasetSnapshot`) in {path}")

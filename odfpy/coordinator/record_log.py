@@ -165,10 +165,10 @@ class RecordedDataset:
         if not count:  # another process is just creating it
             return
         # Usually the wanted records are among the last ones, and nothing else has to be read.
-        found = self._select(workspace, names, num, condition, max(0, count - _LAST))
-        if len(found) < num and count > _LAST:
-            found = self._select(workspace, names, num, condition, 0)
-        yield from found
+        selected = self._select(workspace, names, num, condition, max(0, count - _LAST))
+        if len(selected) < num and count > _LAST:
+            selected = self._select(workspace, names, num, condition, 0)
+        yield from selected
 
     def _select(
         self, workspace: Workspace, names: Iterable[str], num: int, condition: str | None, first: int
@@ -178,8 +178,8 @@ class RecordedDataset:
         where = " AND ".join([f'"offset" >= {first}', *([f"({condition})"] if condition else [])])
         wanted = ", ".join(f'"{name}"' for name in names)
         text = f'SELECT {wanted} FROM "{self.name}" WHERE {where} ORDER BY "offset" DESC'  # noqa: S608  the caller's
-        found: list[dict[str, Any]] = workspace.queries.sql(Query(text, "datafusion", limit=num)).to_pylist()
-        return found
+        records: list[dict[str, Any]] = workspace.queries.sql(Query(text, "datafusion", limit=num)).to_pylist()
+        return records
 
 
 class RecordLog:
@@ -322,7 +322,7 @@ class RecordLog:
 def _complete(folder: Path) -> Iterator[list[Path]]:
     """Yield the files that are no longer written; held, so that only one process ingests them."""
     with ExitStack() as held:
-        found = []
+        paths = []
         for path in sorted(folder.glob("*.ndjson")):
             with suppress(FileNotFoundError):
                 file = path.open("rb")
@@ -331,8 +331,8 @@ def _complete(folder: Path) -> Iterator[list[Path]]:
                     continue
                 held.enter_context(file)
                 if is_same_file(file, path):  # else another process has just ingested it
-                    found.append(path)
-        yield found
+                    paths.append(path)
+        yield paths
 
 
 def _portions(files: Iterable[Path]) -> Iterator[list[Path]]:

@@ -105,7 +105,7 @@ class StatusReader:
         refs = all_of(refs)
         chosen = {dataset.handle.id for dataset in self.storage.match(refs)} if refs else None
         named, nameless = self.storage.scan()
-        yield from (_damaged(one) for one in nameless if chosen is None)
+        yield from (_damaged(handle) for handle in nameless if chosen is None)
         lineage = Lineage(self.storage)
         waiting: set[DatasetId] = set()  # datasets that cannot be up to date before their inputs
         # All datasets are examined: one far upstream that is out of date makes the chosen ones stale.

@@ -69,22 +69,22 @@ def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
     """
     tip, head = find(dataset, ReferenceKind.BRANCH, branch), dataset.chain.head()
     layout = dataset.on(None).layout
-    found = compare_chains(layout, tip, layout, head)
-    if found.ancestor is None:
+    comparison = compare_chains(layout, tip, layout, head)
+    if comparison.ancestor is None:
         raise IntegrityError(
             f"{dataset.handle}: the branch {branch} has no block in common with the head",
             hint=f"Drop it: odf branch {dataset.handle} {branch} --delete",
         )
-    head_blocks = tuple(block.hashed for block in found.target)
-    rewritten, blocks = _rewritten_and_own(dataset, [block.hashed for block in found.source], head_blocks)
+    head_blocks = tuple(block.hashed for block in comparison.target)
+    rewritten, blocks = _rewritten_and_own(dataset, [block.hashed for block in comparison.source], head_blocks)
     keys = dataset.on(branch).state.primary_key
     return BranchDiff(
         handle=dataset.handle,
         branch=branch,
         head=head,
         tip=tip,
-        base=found.ancestor,
-        base_number=found.ancestor_number,
+        base=comparison.ancestor,
+        base_number=comparison.ancestor_number,
         blocks=blocks,
         head_blocks=head_blocks,
         num_records=sum(item.data.offset_interval.num_rows for item in slices_of(blocks)),
@@ -119,8 +119,12 @@ def _has_rows_of(dataset: StoredDataset, slices: Sequence[SliceOfBlock], item: S
     from odfpy.data.slices.slice import read_slice
 
     first, last = item.data.offset_interval.start, item.data.offset_interval.end
-    found = overlapping(slices, first, last)
-    if not found or found[0].data.offset_interval.start > first or found[-1].data.offset_interval.end < last:
+    slices_found = overlapping(slices, first, last)
+    if (
+        not slices_found
+        or slices_found[0].data.offset_interval.start > first
+        or slices_found[-1].data.offset_interval.end < last
+    ):
         return False
     vocab, store = dataset.state.vocab, dataset.layout.data
     (path,) = slice_paths(store, [item])
@@ -128,22 +132,22 @@ def _has_rows_of(dataset: StoredDataset, slices: Sequence[SliceOfBlock], item: S
     for columns in (system_columns, None):  # the times of commits almost always suffice
         rows = read_slice(path, columns, vocab=vocab)
         rows = fit_table(rows, rows.schema)  # nullability is not compared
-        parts = [read_slice(one, columns, vocab=vocab) for one in slice_paths(store, found)]
+        parts = [read_slice(slice_path, columns, vocab=vocab) for slice_path in slice_paths(store, slices_found)]
         if not all(set(rows.column_names) <= set(part.column_names) for part in parts):
             return False
         there = pa.concat_tables([fit_table(part.select(rows.column_names), rows.schema) for part in parts])
-        start = found[0].data.offset_interval.start
+        start = slices_found[0].data.offset_interval.start
         if not there.slice(first - start, rows.num_rows).equals(rows):
             return False
     return True
 
 
-def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Table:
+def staged_rows(dataset: StoredDataset, branch_diff: BranchDiff, limit: int) -> pa.Table:
     """Return the first rows that a branch would add, with the columns of its last block.
 
     Args:
         dataset: the dataset.
-        found: the difference between the branch and the head.
+        branch_diff: the difference between the branch and the head.
         limit: the maximum number of rows.
     """
     import pyarrow as pa
@@ -151,12 +155,12 @@ def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Tab
     from odfpy.data.schemas.arrow import to_arrow
     from odfpy.data.schemas.fit import fit_table
 
-    state = dataset.on(found.branch).state
+    state = dataset.on(branch_diff.branch).state
     if state.schema is None:
         return pa.table({})
     schema = to_arrow(state.schema)
     parts, count = [], 0
-    for table in rows_of(dataset, found.blocks):
+    for table in rows_of(dataset, branch_diff.blocks):
         if count >= limit:
             break
         parts.append(fit_table(table.slice(0, limit - count), schema))
@@ -188,7 +192,7 @@ def touched_keys(
 
     vocab = dataset.state.vocab
     operation = vocab.operation_type_column
-    found: dict[tuple[str, ...], list[int]] = {}
+    offsets_by_key: dict[tuple[str, ...], list[int]] = {}
     slices = [item for item in slices_of(blocks) if item.data.offset_interval.end >= since]
     for item, path in zip(slices, slice_paths(dataset.layout.data, slices), strict=True):
         if not set(keys) <= set(slice_schema(path, vocab=vocab).names):
@@ -198,8 +202,8 @@ def touched_keys(
         operations = table.column(operation).to_pylist()
         values = zip(*(table.column(key).to_pylist() for key in keys), strict=True)
         for done, key in zip(operations, values, strict=True):
-            found.setdefault(tuple(_text_of(value) for value in key), []).append(done)
-    return found
+            offsets_by_key.setdefault(tuple(_text_of(value) for value in key), []).append(done)
+    return offsets_by_key
 
 
 def _text_of(value: Any) -> str:
@@ -210,7 +214,7 @@ def _text_of(value: Any) -> str:
         case list():
             return f"[{', '.join(map(_text_of, value))}]"
         case dict():
-            return f"{{{', '.join(f'{name!r}: {_text_of(one)}' for name, one in value.items())}}}"
+            return f"{{{', '.join(f'{name!r}: {_text_of(member)}' for name, member in value.items())}}}"
     return str(value)
 
 

@@ -63,30 +63,30 @@ def merge(storage: Storage, dataset: StoredDataset, branch: str, *, fast_forward
         NoSuchReference: there is no such branch; with a suggestion.
         OdfError: something is damaged; nothing has changed.
     """
-    found = diff(dataset, branch)
-    applied_again = bool(found.blocks and found.head_blocks)
+    branch_diff = diff(dataset, branch)
+    applied_again = bool(branch_diff.blocks and branch_diff.head_blocks)
     if applied_again:
         if fast_forward_only:
             raise MergeConflict(
                 f"{dataset.handle}: the head has moved since {branch} began",
                 hint="Omit --ff-only to rebase the branch on the head.",
             )
-        rebase(dataset, found)
-        found = diff(dataset, branch)
-    if found.blocks:
-        after = validate(found.blocks, dataset.chain.state(found.base))
+        rebase(dataset, branch_diff)
+        branch_diff = diff(dataset, branch)
+    if branch_diff.blocks:
+        after = validate(branch_diff.blocks, dataset.chain.state(branch_diff.base))
         Lineage(storage).refuse_cycle(dataset, after)
-        dataset.sign_head(found.blocks[-1])  # before the head moves, so that it is never unsigned
-        dataset.layout.refs.compare_and_swap(HEAD, found.head, found.tip)
+        dataset.sign_head(branch_diff.blocks[-1])  # before the head moves, so that it is never unsigned
+        dataset.layout.refs.compare_and_swap(HEAD, branch_diff.head, branch_diff.tip)
     # Last: until the head has moved, only the branch protects its blocks from `odf gc`.
     delete(dataset, ReferenceKind.BRANCH, branch)
     return MergeResult(
         handle=dataset.handle,
         branch=branch,
-        old_head=found.head,
-        new_head=found.tip if found.blocks else found.head,
-        num_blocks=len(found.blocks),
-        num_records=found.num_records,
+        old_head=branch_diff.head,
+        new_head=branch_diff.tip if branch_diff.blocks else branch_diff.head,
+        num_blocks=len(branch_diff.blocks),
+        num_records=branch_diff.num_records,
         applied_again=applied_again,
         notes=dataset.workspace_folder.signing.remarks(),
     )

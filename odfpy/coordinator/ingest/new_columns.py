@@ -68,7 +68,7 @@ def warnings_of_absent_columns(
     others = [column for column in there if column not in declared.names]
     what = "column" if len(absent) == 1 else "columns"
     message = f"{name} has no {what} {', '.join(map(repr, absent))}: null in each of its rows"
-    if meant := [column for one in absent for column in nearest(one, others)]:
+    if meant := [column for absent_name in absent for column in nearest(absent_name, others)]:
         message += f"; it has {', '.join(map(repr, dict.fromkeys(meant)))}, which is not ingested"
     return (DataWarning(WarningKind.COLUMNS, message, len(absent), tuple(absent)),)
 

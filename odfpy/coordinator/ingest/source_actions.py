@@ -87,8 +87,8 @@ def _fetching(fetch: FetchStep, root: Path) -> Iterator[Action]:
         case FetchContainer():
             words = shlex.join([*(fetch.command or ()), *(fetch.args or ())])
             yield Action(f"runs the image {fetch.image}{f' with {words}' if words else ''}", reaches_out=True)
-            named = [one.name for one in fetch.env or () if one.value is None]
-            texts = [fetch.image, words, *(one.value or "" for one in fetch.env or ())]
+            named = [variable.name for variable in fetch.env or () if variable.value is None]
+            texts = [fetch.image, words, *(variable.value or "" for variable in fetch.env or ())]
             yield from _settings([*texts, *(f"${{{{ env.{name} }}}}" for name in named)], "the image")
         case FetchMqtt():
             yield Action(f"listens to the broker {without_secrets(fetch.host)}, port {fetch.port}", reaches_out=False)

@@ -90,7 +90,7 @@ def source_report(dataset: StoredDataset, num_commits: int, *, copied_from: str 
 
 def _commits(dataset: StoredDataset, count: int) -> tuple[SourceCommit, ...]:
     try:
-        found = ((hashed, hashed.block.event) for hashed in dataset.chain.iter_blocks())
+        events = ((hashed, hashed.block.event) for hashed in dataset.chain.iter_blocks())
         commits = (
             SourceCommit(
                 block=hashed.hash,
@@ -100,7 +100,7 @@ def _commits(dataset: StoredDataset, count: int) -> tuple[SourceCommit, ...]:
                 state=event.new_source_state,
                 watermark=event.new_watermark,
             )
-            for hashed, event in found
+            for hashed, event in events
             if isinstance(event, AddData)
         )
         return tuple(islice(commits, count))

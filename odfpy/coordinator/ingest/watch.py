@@ -88,10 +88,10 @@ class FolderWatcher:
         while True:
             try:
                 self.progress(Progress(str(dataset.handle), f"watching {self.folder}"))
-                found = list(files_in(self.folder, self.pattern))
-                ready = seen.ready(found, time.monotonic())
+                files = list(files_in(self.folder, self.pattern))
+                ready = seen.ready(files, time.monotonic())
                 ready = [stamp for stamp in ready if not is_being_written(self.folder / stamp.name)]
-                moved = None if seen.lacks(found) else self._advance_idle_watermark()
+                moved = None if seen.lacks(files) else self._advance_idle_watermark()
                 if not ready and moved is None:
                     self.pause()
             except KeyboardInterrupt:

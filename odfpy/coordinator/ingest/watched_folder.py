@@ -76,20 +76,20 @@ class WatchedFolder:
         for stamp in taken_in:
             self.mark_ingested(stamp)
 
-    def ready(self, found: Iterable[FileStamp], now: float) -> list[FileStamp]:
+    def ready(self, files: Iterable[FileStamp], now: float) -> list[FileStamp]:
         """Return new files that have not changed for long enough, in the order of their names.
 
         Args:
-            found: all files in the folder.
+            files: all files in the folder.
             now: seconds by a monotonic clock.
         """
-        new = [stamp for stamp in sorted(found) if self._is_new(stamp)]
+        new = [stamp for stamp in sorted(files) if self._is_new(stamp)]
         self._since = {stamp: self._since.get(stamp, now) for stamp in new}
         return [stamp for stamp in new if stamp in self._since and now - self._since[stamp] >= self.settle]
 
-    def lacks(self, found: Iterable[FileStamp]) -> bool:
+    def lacks(self, files: Iterable[FileStamp]) -> bool:
         """Return whether some of the files have not been ingested, for whatever reason."""
-        return any(stamp not in self._taken_in.get(stamp.name, ()) for stamp in found)
+        return any(stamp not in self._taken_in.get(stamp.name, ()) for stamp in files)
 
     def was_ingested_before(self, stamp: FileStamp) -> bool:
         """Return whether the file, with other content, has been ingested before."""

@@ -55,10 +55,10 @@ def _way_out(members: Sequence[StoredDataset], known: Mapping[DatasetId, Before]
     own = [dataset for dataset in members if not is_copy(dataset)]
     if not own:
         return f"They are copies: `odf delete --force {members[0].handle}` removes one; inform its publisher."
-    found = [(since, number, dataset) for dataset in own for since, number in known[dataset.handle.id]]
-    if not found:
+    candidates = [(since, number, dataset) for dataset in own for since, number in known[dataset.handle.id]]
+    if not candidates:
         return f"Either {_OTHER_INPUTS}; or `odf delete --force {own[0].handle}`."
-    _, number, latest = max(found, key=lambda item: item[0])
+    _, number, latest = max(candidates, key=lambda item: item[0])
     name = latest.handle
     return f"`odf reset {name} {number}` resets {name} to its previous query; or {_OTHER_INPUTS}."
 

@@ -48,8 +48,8 @@ class Lineage:
 
     def names_of_inputs(self, name: DatasetAlias) -> list[DatasetAlias]:
         """Return the same as `inputs_of`, by names; empty for a name that is not in the workspace."""
-        found = self._by_name.get(name)
-        return [] if found is None else [self._datasets[item].handle.alias for item in self.inputs_of(found)]
+        dataset_id = self._by_name.get(name)
+        return [] if dataset_id is None else [self._datasets[item].handle.alias for item in self.inputs_of(dataset_id)]
 
     def dependents_of(self, dataset_id: DatasetId) -> list[DatasetHandle]:
         """Return the datasets that are directly derived from one."""
@@ -57,14 +57,14 @@ class Lineage:
 
     def with_dependents(self, datasets: list[StoredDataset]) -> list[StoredDataset]:
         """Return the datasets, and everything derived from them, directly or indirectly."""
-        found = {dataset.handle.id: dataset for dataset in datasets}
-        waiting = list(found)
+        reached = {dataset.handle.id: dataset for dataset in datasets}
+        waiting = list(reached)
         while waiting:
             for dataset in self._dependents.get(waiting.pop(), ()):
-                if dataset.handle.id not in found:
-                    found[dataset.handle.id] = dataset
+                if dataset.handle.id not in reached:
+                    reached[dataset.handle.id] = dataset
                     waiting.append(dataset.handle.id)
-        return list(found.values())
+        return list(reached.values())
 
     def in_order(self, datasets: list[StoredDataset], *, with_inputs: bool) -> list[StoredDataset]:
         """Return the datasets, inputs first; `with_inputs` adds everything they are derived from.
@@ -112,11 +112,11 @@ class Lineage:
     @cached_property
     def _dependents(self) -> dict[DatasetId, list[StoredDataset]]:
         """Return the datasets that are directly derived from each."""
-        found: dict[DatasetId, list[StoredDataset]] = {}
+        dependents: dict[DatasetId, list[StoredDataset]] = {}
         for dataset in self._datasets.values():
             for item in _inputs(dataset):
-                found.setdefault(item, []).append(dataset)
-        return found
+                dependents.setdefault(item, []).append(dataset)
+        return dependents
 
     def _node(self, dataset_id: DatasetId, inputs: Sequence[LineageNode]) -> LineageNode:
         dataset = self._datasets[dataset_id]

@@ -63,19 +63,19 @@ def moments(blocks: Sequence[HashedBlock], states: Sequence[ChainState], *, each
         states: the states after each of them.
         each: whether to return all transforms instead of the last one.
     """
-    found: list[ReplayedTransform] = []
+    transforms: list[ReplayedTransform] = []
     for hashed, state in zip(blocks, states, strict=True):
         if isinstance(hashed.block.event, ExecuteTransform):
-            before = found[-1] if found else None
-            found.append(
+            before = transforms[-1] if transforms else None
+            transforms.append(
                 ReplayedTransform(hashed, state, before is not None and (before.has_changed or _differ(before, state)))
             )
-    return found if each else found[-1:]
+    return transforms if each else transforms[-1:]
 
 
 def _differ(before: ReplayedTransform, state: ChainState) -> bool:
-    one, other = before.state.set_transform, state.set_transform
-    return one is not None and other is not None and not is_same_query(one, other)
+    left, right = before.state.set_transform, state.set_transform
+    return left is not None and right is not None and not is_same_query(left, right)
 
 
 class BatchVerifier:
@@ -120,8 +120,8 @@ class BatchVerifier:
             folder = Path(run.new_data_path).parent
             self._is_used = True
             answer = self._engine.run_job(JOB, json.dumps(to_tree(request)), folder, reads)
-        found: BatchAnswer = from_tree(BatchAnswer, json.loads(answer))
-        return found
+        batch_answer: BatchAnswer = from_tree(BatchAnswer, json.loads(answer))
+        return batch_answer
 
     @contextmanager
     def _request(self, dataset: StoredDataset, moment: ReplayedTransform) -> Iterator[BatchRequest | None]:
@@ -170,8 +170,8 @@ def finding_of(comparison: BatchComparison) -> Finding | None:
         return _finding(comparison, Severity.WARNING, f"Not compared with the batch result: {answer.obstacle}")
     if answer.is_equal:
         return None
-    said = ((answer.missing, "missing"), (answer.extra, "too many"), (answer.differing, "with different values"))
-    counts = ", ".join(f"{count} {'row' if count == 1 else 'rows'} {what}" for count, what in said if count)
+    kinds = ((answer.missing, "missing"), (answer.extra, "too many"), (answer.differing, "with different values"))
+    counts = ", ".join(f"{count} {'row' if count == 1 else 'rows'} {what}" for count, what in kinds if count)
     message = f"The state of the dataset differs from the result of its query, run once: {counts}"
     message = ". ".join([message, *answer.remarks])
     if answer.taken_back:

@@ -121,9 +121,9 @@ class BlockGroup:
     @property
     def states(self) -> list[SourceState]:
         """Return the source states that are retained: the last one, or each that names an ingested file of a folder."""
-        found = [event.new_source_state for event in self.events if event.new_source_state is not None]
-        each = [state for state in found[:-1] if state.kind == STATE_KIND and state != found[-1]]
-        return list(dict.fromkeys([*each, *found[-1:]]))
+        recorded = [event.new_source_state for event in self.events if event.new_source_state is not None]
+        each = [state for state in recorded[:-1] if state.kind == STATE_KIND and state != recorded[-1]]
+        return list(dict.fromkeys([*each, *recorded[-1:]]))
 
     @property
     def num_after(self) -> int:
@@ -147,12 +147,12 @@ class BlockGroup:
         Args:
             before: the previous group of data.
         """
-        first, said = self.events[0], before.events[-1]
+        first, last = self.events[0], before.events[-1]
         has_rows, state = first.new_data is not None, first.new_source_state
         if self.changes:
             first, has_rows = self.events[-1], bool(self.slices)
             state = self.states[0] if self.states else None
-        if has_rows or (first.new_watermark, first.new_checkpoint) != (said.new_watermark, said.new_checkpoint):
+        if has_rows or (first.new_watermark, first.new_checkpoint) != (last.new_watermark, last.new_checkpoint):
             return False
         return state == (before.states[-1] if before.states else None)
 
@@ -252,8 +252,8 @@ def plan_compaction(storage: Storage, dataset: StoredDataset, options: CompactOp
     blocks = dataset.chain.in_order()
     slices = len(slices_of(blocks))
     if options.keep_metadata_only:
-        made = without_data(dataset)
-        after, num_kept = (made.state.sequence_number + 1, 0), made.new.base.sequence_number + 1
+        rewritten = without_data(dataset)
+        after, num_kept = (rewritten.state.sequence_number + 1, 0), rewritten.new.base.sequence_number + 1
     else:
         groups = groups_of(blocks, options)
         after = (sum(group.num_after for group in groups), sum(bool(group.slices) for group in groups))
@@ -309,39 +309,39 @@ def compact(storage: Storage, dataset: StoredDataset, options: CompactOptions, p
 def _compact(dataset: StoredDataset, options: CompactOptions, progress: ProgressSink) -> ChainState:
     blocks = dataset.chain.in_order()
     groups = groups_of(blocks, options)
-    made = rewriting(dataset, blocks, _num_kept(groups))
+    rewritten = rewriting(dataset, blocks, _num_kept(groups))
     total, done = sum(len(group.slices) for group in groups), 0
     files: list[tuple[Path, Multihash]] = []
     with dataset.workspace_folder.scratch() as scratch:
         position = 0
         for group in groups:
             position += len(group.blocks)
-            if position <= made.new.base.sequence_number + 1:
+            if position <= rewritten.new.base.sequence_number + 1:
                 continue
             if not group.changes:
                 for hashed in group.blocks:
-                    made.keep(hashed)
+                    rewritten.keep(hashed)
                 continue
             progress(Progress(str(dataset.handle), "compacting", done, total, "slices"))
             data = group.slices[0] if len(group.slices) == 1 else None
             if len(group.slices) > 1:
                 path = scratch / f"slice-{len(files)}"
-                data = _described(_merged_slice(dataset, made.state, group, path))
+                data = _described(_merged_slice(dataset, rewritten.state, group, path))
                 files.append((path, data.physical_hash))
-            _add_group(made, group, data)
+            _add_group(rewritten, group, data)
             done += len(group.slices)
         # Only after all groups are made: until here, an error leaves nothing beside the old slices.
         for path, name in files:
             dataset.layout.data.insert_file(path, name)
-        return made.commit()
+        return rewritten.commit()
 
 
-def _add_group(made: Rewriting, group: BlockGroup, data: DataSlice | None) -> None:
+def _add_group(rewritten: Rewriting, group: BlockGroup, data: DataSlice | None) -> None:
     """Add the blocks of a group: its rows with the first of its states, then the remaining states."""
     last, states = group.events[-1], group.states
     links = sum(map(LinkedObjects.of, group.events), LinkedObjects())
     for number in range(group.num_after):
-        state = made.state
+        state = rewritten.state
         event = AddData(
             prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
             prev_offset=state.last_offset,
@@ -351,7 +351,7 @@ def _add_group(made: Rewriting, group: BlockGroup, data: DataSlice | None) -> No
             new_source_state=states[number] if states else None,
             extra=links.beside(None) if number == 0 else None,
         )
-        made.new.add(event, group.blocks[-1].block.system_time)
+        rewritten.new.add(event, group.blocks[-1].block.system_time)
 
 
 def _merged_slice(dataset: StoredDataset, state: ChainState, group: BlockGroup, path: Path) -> SliceInfo:
@@ -387,10 +387,10 @@ def _rows(files: list[Path], schema: DataSchema, state: ChainState) -> Iterator[
 
 def _check(file: Path, name: Multihash) -> None:
     with file.open("rb") as stream:
-        found = Multihash.of_stream(stream, name.algorithm)
-    if found != name:
+        actual = Multihash.of_stream(stream, name.algorithm)
+    if actual != name:
         raise HashMismatch(
-            f"Damaged slice: {file} has the hash {found}; nothing was compacted",
+            f"Damaged slice: {file} has the hash {actual}; nothing was compacted",
             hint="`odf verify --repair` fetches it again from a repository that has the dataset.",
         )
 

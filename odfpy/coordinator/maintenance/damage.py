@@ -44,12 +44,12 @@ def damage_of(store: ObjectStore, name: Multihash, what: str, size: int | None =
         if size is not None and found_size != size:
             return Damage(f"Damaged {what}: it has {found_size} bytes, the block says {size}", IntegrityError)
         with store.open(name) as stream:
-            found = Multihash.of_stream(stream, name.algorithm)
+            actual = Multihash.of_stream(stream, name.algorithm)
     except ObjectNotFound:
         return Damage(f"Missing {what}", ObjectNotFound)
     except (OdfError, OSError) as error:
         return Damage(f"Unreadable {what}: {error}", type(error) if isinstance(error, OdfError) else OdfError)
-    return None if found == name else Damage(f"Damaged {what}: its bytes have the hash {found}", HashMismatch)
+    return None if actual == name else Damage(f"Damaged {what}: its bytes have the hash {actual}", HashMismatch)
 
 
 @contextmanager
@@ -104,6 +104,6 @@ def explain_damage(dataset: StoredDataset) -> Iterator[None]:
 
 def _objects_in(text: str) -> Iterator[Multihash]:
     """Yield the names of objects that a message contains, each once."""
-    for found in dict.fromkeys(_NAME.findall(text)):
+    for name in dict.fromkeys(_NAME.findall(text)):
         with suppress(InvalidValue):
-            yield Multihash.parse(found)
+            yield Multihash.parse(name)

@@ -125,13 +125,13 @@ class GarbageCollector:
         lock = self.storage.lock_of(dataset.folder)
         with self._locked(no_pushes(lock, f"Dataset {dataset.handle}")), self._locked(dataset.writing()):
             try:
-                found = list(self._useless(dataset))
+                useless = list(self._useless(dataset))
             except OdfError as error:
                 raise error.with_message(
                     f"{error.message}: unneeded files cannot be identified",
                     hint=f"`odf verify {dataset.handle}` says what is damaged; nothing of the dataset was removed.",
                 ) from error
-            return self._removed(found)
+            return self._removed(useless)
 
     def _useless(self, dataset: StoredDataset) -> Iterator[UnusedPath]:
         known = reachable_blocks(dataset.layout)
@@ -158,8 +158,8 @@ class GarbageCollector:
             caches = (path for path in _children(self.storage.cache) if is_folder_name(path.name))
             orphans = [path for path in caches if path.name not in folders]
             shared = _unused(self.storage, 0 if self.options.caches else _UNUSED)
-            found = self._removed([*_caches(orphans), *_scratch(self.storage), *shared])
-        return [*found, *self._incoming()]
+            removed = self._removed([*_caches(orphans), *_scratch(self.storage), *shared])
+        return [*removed, *self._incoming()]
 
     def _incoming(self) -> Iterator[UnusedPath]:
         """Yield abandoned incomplete copies from other locations."""
@@ -187,11 +187,11 @@ class GarbageCollector:
                     raise
             yield
 
-    def _removed(self, found: list[UnusedPath]) -> list[UnusedPath]:
+    def _removed(self, unused: list[UnusedPath]) -> list[UnusedPath]:
         if not self.options.dry_run:
-            for item in found:
+            for item in unused:
                 remove(item.path)
-        return found
+        return unused
 
 
 def _scratch(storage: Storage) -> Iterator[UnusedPath]:

@@ -123,7 +123,7 @@ def record_verification(dataset: StoredDataset, report: VerifyReport, *, integri
         head = report.head or dataset.layout.refs.get(HEAD)  # its block may be unreadable
         if head is None:
             return
-        found = LastVerification(
+        outcome = LastVerification(
             time=Timestamp.now(),
             head=head,
             errors=errors,
@@ -134,7 +134,7 @@ def record_verification(dataset: StoredDataset, report: VerifyReport, *, integri
             findings=_kept(report.findings),
             linked=_links(report.linked),
         )
-        save_document(_path(dataset), _KIND, found)
+        save_document(_path(dataset), _KIND, outcome)
 
 
 def _counts(report: VerifyReport) -> RecordedCounts:
@@ -155,19 +155,19 @@ def _links(linked: LinkedFiles | None) -> RecordedLinks | None:
 
 
 def _kept(findings: Sequence[Finding]) -> tuple[RecordedFinding, ...]:
-    ordered = sorted(findings, key=lambda one: one.severity is not Severity.ERROR)
+    ordered = sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)
     return tuple(
         RecordedFinding(
-            severity=one.severity,
-            check=one.check,
-            message=_cut(one.message),
-            block=one.block,
-            sequence_number=one.sequence_number,
-            file=one.file and _cut(one.file),
-            hint=one.hint and _cut(one.hint),
-            code=one.code,
+            severity=finding.severity,
+            check=finding.check,
+            message=_cut(finding.message),
+            block=finding.block,
+            sequence_number=finding.sequence_number,
+            file=finding.file and _cut(finding.file),
+            hint=finding.hint and _cut(finding.hint),
+            code=finding.code,
         )
-        for one in ordered[:MAX_FINDINGS]
+        for finding in ordered[:MAX_FINDINGS]
     )
 
 

@@ -79,24 +79,24 @@ def reachable_blocks(layout: DatasetLayout) -> Reached:
         OdfError: a reference, a block or such a slice is missing or damaged, so that reachability is unknown.
     """
     layout.chain.head()  # without a head, everything would seem unreachable
-    found = _Walk()
+    walk = _Walk()
     for name in layout.refs.names():
         head = layout.refs.get(name)
         if head is not None:
-            _walk(layout, head, found)
-    links = all_links(found.slices, found.links, layout)
-    return replace(found.reached, links=links, has_unread_links=found.has_unread_links)
+            _walk(layout, head, walk)
+    links = all_links(walk.slices, walk.links, layout)
+    return replace(walk.reached, links=links, has_unread_links=walk.has_unread_links)
 
 
 def _walk(layout: DatasetLayout, head: Multihash, walk: _Walk) -> None:
     """Walk back from a block; beyond known blocks only as far as its checkpoint requires."""
     wants_last = True
-    found = walk.reached
+    reached = walk.reached
     for hashed in layout.chain.iter_blocks(head):
-        is_known = hashed.hash in found.blocks
+        is_known = hashed.hash in reached.blocks
         if is_known and not wants_last:
             return
-        found.blocks.add(hashed.hash)
+        reached.blocks.add(hashed.hash)
         event = hashed.block.event
         if isinstance(event, SetDataSchema):
             walk.links.update(column.name for column in link_columns(event.schema))
@@ -104,12 +104,12 @@ def _walk(layout: DatasetLayout, head: Multihash, walk: _Walk) -> None:
         if not isinstance(event, (AddData, ExecuteTransform)):
             continue
         if event.new_data is not None:
-            found.data.add(event.new_data.physical_hash)
+            reached.data.add(event.new_data.physical_hash)
             walk.slices += [] if is_known else [SliceOfBlock(hashed, event.new_data)]
         if event.new_checkpoint is not None:
-            found.checkpoints.add(event.new_checkpoint.physical_hash)
+            reached.checkpoints.add(event.new_checkpoint.physical_hash)
             if wants_last:
-                found.last_checkpoints.add(event.new_checkpoint.physical_hash)
+                reached.last_checkpoints.add(event.new_checkpoint.physical_hash)
         # Stop even after an event without a checkpoint: a run continues from the checkpoint of the last data event, and
         # from no older one.
         wants_last = False
@@ -145,10 +145,10 @@ class UnusedPath:
     name: Multihash | None = None
 
 
-def unreferenced_objects(folder: Path, found: Reached) -> Iterator[UnusedPath]:
+def unreferenced_objects(folder: Path, reached: Reached) -> Iterator[UnusedPath]:
     """Yield the objects of a dataset that no reference reaches, and the signatures of such blocks."""
-    is_block, is_checkpoint = found.blocks.__contains__, found.checkpoints.__contains__
-    needed_in = (is_block, found.needs_data, is_checkpoint, is_block, found.needs_data)
+    is_block, is_checkpoint = reached.blocks.__contains__, reached.checkpoints.__contains__
+    needed_in = (is_block, reached.needs_data, is_checkpoint, is_block, reached.needs_data)
     for part, is_needed in zip((*OBJECT_FOLDERS, SIGNATURES, PACKED), needed_in, strict=True):
         for path in _files(folder / part):
             name = object_name(path)

@@ -65,13 +65,13 @@ class Repair:
         except OdfError as error:  # e.g. of the file of remotes: other datasets can still be repaired
             self._add_finding(f"Not repaired: {error.message}", type(error), error.hint)
 
-    def findings_beside(self, found: Sequence[Finding]) -> Sequence[Finding]:
+    def findings_beside(self, findings: Sequence[Finding]) -> Sequence[Finding]:
         """Return why files were not repaired; also that there is no remote, if anything is damaged.
 
         Args:
-            found: the findings of a verification after the repair.
+            findings: the findings of a verification after the repair.
         """
-        if found and not self._remotes and not self.findings:
+        if findings and not self._remotes and not self.findings:
             self._add_finding(
                 "Nothing to repair from: the dataset was neither pulled from nor pushed to a repository", OdfError
             )
@@ -131,14 +131,14 @@ class Repair:
     def _open_remotes(self) -> list[tuple[str, DatasetLayout]]:
         aliases = self.transfers.aliases(self.dataset)
         places = dict.fromkeys([*aliases.list("pull"), *aliases.list("push")])
-        found = []
+        opened = []
         for remote in places:
             place = without_user(remote)
             try:
-                found.append((place, open_dataset(resolve_remote(remote, self.transfers.registry))))
+                opened.append((place, open_dataset(resolve_remote(remote, self.transfers.registry))))
             except OdfError as error:
                 self._add_finding(f"Cannot fetch from {place}: {error.message}", type(error), error.hint)
-        return found
+        return opened
 
     def _tell_lost_tags(self) -> None:
         """Report tags that were pushed and are missing here: deleted or lost, which only the user knows."""
@@ -146,8 +146,8 @@ class Repair:
         pushed_to = self.transfers.aliases(self.dataset).shown("push")
         for remote, layout in (known for known in self._remotes if known[0] in pushed_to):
             with suppress(OdfError):  # not all remotes can be listed
-                found = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]
-                for name in found[:_MAX_TAGS]:
+                lost = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]
+                for name in lost[:_MAX_TAGS]:
                     self._add_finding(
                         f"{remote} has {name}, which does not exist here",
                         ReferenceNotThere,

@@ -113,14 +113,14 @@ class ReferenceRepair:
         reached: set[Multihash] = set()
         for other in layout.refs.names():
             with suppress(OdfError):
-                reached.update(one.hash for one in layout.chain.iter_blocks(layout.refs.get(other)))
+                reached.update(hashed.hash for hashed in layout.chain.iter_blocks(layout.refs.get(other)))
         since = self._signed_at(block) if name == HEAD else None
         after = [
-            one.hash
-            for one in self._blocks_here()
-            if one.block.prev_block_hash == block
-            and one.hash not in reached
-            and (since is None or one.block.system_time > since)
+            hashed.hash
+            for hashed in self._blocks_here()
+            if hashed.block.prev_block_hash == block
+            and hashed.hash not in reached
+            and (since is None or hashed.block.system_time > since)
         ]
         # A silent step back would drop what was committed after the last push, and the next `odf gc` would remove it.
         if after:
@@ -138,7 +138,7 @@ class ReferenceRepair:
         signed = self._head_signatures()
         if signed is None or signed.block_hash != block:
             return None
-        return max((one.time for one in signed.signatures), default=None)
+        return max((signature.time for signature in signed.signatures), default=None)
 
     def _blocks_here(self) -> Iterator[HashedBlock]:
         blocks = self.dataset.layout.blocks
@@ -174,8 +174,8 @@ def restored_signatures(dataset: StoredDataset, blocks: Sequence[HashedBlock], r
     for _, remote in remotes:
         if remote.side is None or not _says_signed(remote.side):
             continue
-        found = _good_ones(remote.side, dataset_id, wanted) if wanted else []
-        for hashed, signed in found:
+        restorable = _good_ones(remote.side, dataset_id, wanted) if wanted else []
+        for hashed, signed in restorable:
             yield _write(dataset.folder, side, path_of(hashed.hash), encode(signed, BLOCK_SIGNATURES))
             wanted.remove(hashed)
         if head is not None and not _is_good_head(side, dataset_id, head):
@@ -211,7 +211,7 @@ def _good_ones(
 ) -> list[tuple[HashedBlock, SignedBlock]]:
     """Return the valid signatures that another place has; an invalid one does not affect the others."""
     try:
-        found = read_all_signatures(side, dataset_id, blocks)
+        signed_blocks = read_all_signatures(side, dataset_id, blocks)
     except OdfError:
         if len(blocks) == 1:
             return []
@@ -219,7 +219,7 @@ def _good_ones(
         # request to a node.
         half = len(blocks) // 2
         return [*_good_ones(side, dataset_id, blocks[:half]), *_good_ones(side, dataset_id, blocks[half:])]
-    return [(hashed, signed) for hashed, signed in zip(blocks, found, strict=True) if signed is not None]
+    return [(hashed, signed) for hashed, signed in zip(blocks, signed_blocks, strict=True) if signed is not None]
 
 
 def _write(folder: Path, side: SideFiles, path: str, data: bytes) -> str:

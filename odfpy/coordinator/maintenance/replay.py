@@ -229,10 +229,10 @@ def _compare_watermarks(
     compare.
     """
     is_ours = (set_transform.transform.version or "").startswith(OUR_ENGINES)
-    found = watermark_after(before, response)
-    if found == recorded or (response.new_watermark is None and not is_ours):
+    computed = watermark_after(before, response)
+    if computed == recorded or (response.new_watermark is None and not is_ours):
         return ""
-    gives = f"the watermark {found}" if found else "no watermark"
+    gives = f"the watermark {computed}" if computed else "no watermark"
     return f"The replay gives {gives}, the block says {recorded or 'none'}"
 
 

@@ -108,10 +108,10 @@ class RepositoryGarbage:
             layout = open_dataset(url)
             limit = time.time() - self.older_than.seconds
             known, tips = _references(layout)
-            found = list(self._useless(layout, known, limit))
+            unused = list(self._useless(layout, known, limit))
             if self.dry_run:
-                return GcReport(name=name, found=tuple(found))
-            left = iter(found)
+                return GcReport(name=name, found=tuple(unused))
+            left = iter(unused)
             while some := list(islice(left, _AT_ONCE)):
                 if _tips(layout) != tips:
                     _require_all(layout, name, removed)  # a second run would not detect what is missing
@@ -201,11 +201,11 @@ def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | U
 
 
 def _chosen(listed: list[ListedDataset], names: Iterable[str]) -> list[ListedDataset]:
-    found: dict[DatasetAlias, ListedDataset] = {}
+    chosen: dict[DatasetAlias, ListedDataset] = {}
     for name in names:
         fits = DatasetPattern(name).matches if is_pattern(name) else DatasetAlias.parse(name).__eq__
         fitting = {item.alias: item for item in listed if fits(item.alias)}
         if not fitting:
             raise DatasetNotFound(f"There is no dataset {name!r}", hint="`odf search --repo` shows what is there.")
-        found |= fitting
-    return [item for item in listed if item.alias in found] if found else listed
+        chosen |= fitting
+    return [item for item in listed if item.alias in chosen] if chosen else listed

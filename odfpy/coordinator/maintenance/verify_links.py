@@ -66,15 +66,15 @@ class LinkedCheck:
             OdfError: the slice cannot be read, or has an invalid link.
         """
         for items in linked_in([item], self.dataset.layout, ALL, self._done, with_removed=True):
-            found: list[tuple[ObjectOfBlock, Damage | int]] = []
-            run_all([partial(self._check, one, found) for one in items], self.monitor.stop)
-            for one, outcome in found:
+            outcomes: list[tuple[ObjectOfBlock, Damage | int]] = []
+            run_all([partial(self._check, linked, outcomes) for linked in items], self.monitor.stop)
+            for linked, outcome in outcomes:
                 if isinstance(outcome, int):
                     self.count, self.size = self.count + 1, self.size + outcome
                 elif outcome.cause is ObjectNotFound:
-                    self.missing.add(as_names([one.name]))
+                    self.missing.add(as_names([linked.name]))
                 else:
-                    self.damaged.append((one, outcome))
+                    self.damaged.append((linked, outcome))
 
     def needed(self, blocks: list[HashedBlock]) -> Names:
         """Return the missing objects that current rows need, sorted.
@@ -110,8 +110,8 @@ class LinkedCheck:
             pass
         return names[chosen.contains(names)]
 
-    def _check(self, item: ObjectOfBlock, found: list[tuple[ObjectOfBlock, Damage | int]]) -> None:
-        found.append((item, self._outcome(item)))
+    def _check(self, item: ObjectOfBlock, outcomes: list[tuple[ObjectOfBlock, Damage | int]]) -> None:
+        outcomes.append((item, self._outcome(item)))
 
     def _outcome(self, item: ObjectOfBlock) -> Damage | int:
         """Return the size of an intact object, or its damage."""
@@ -121,12 +121,12 @@ class LinkedCheck:
             if item.size not in (UNKNOWN, size):
                 return Damage(f"Damaged file: it has {size} bytes, its row says {item.size}", IntegrityError)
             with self.monitor.over(store.open(item.name), store.describe(item.name)) as stream:
-                found = Multihash.of_stream(stream, item.name.algorithm)
+                actual = Multihash.of_stream(stream, item.name.algorithm)
         except ObjectNotFound:
             return Damage("Missing file", ObjectNotFound)
         except (OdfError, OSError) as error:
             return Damage(f"Unreadable file: {error}", type(error) if isinstance(error, OdfError) else OdfError)
-        return size if found == item.name else Damage(f"Damaged file: its bytes have the hash {found}", HashMismatch)
+        return size if actual == item.name else Damage(f"Damaged file: its bytes have the hash {actual}", HashMismatch)
 
 
 def verify_links(verification: Verification) -> LinkedFiles | None:

@@ -207,7 +207,7 @@ def _identity_facets(id_: DatasetId, block: Multihash | None) -> dict[str, Datas
 def _field_facet(field: DataField, number: int) -> schema_dataset.SchemaDatasetFacetFields:
     inner = field.type.inner if isinstance(field.type, Option) else field.type
     below = inner.fields if isinstance(inner, Struct) else ()
-    fields = [_field_facet(one, place) for place, one in enumerate(below, 1)]
+    fields = [_field_facet(child, place) for place, child in enumerate(below, 1)]
     return schema_dataset.SchemaDatasetFacetFields(
         field.name, type_text(field.type), ordinal_position=number, fields=fields
     )

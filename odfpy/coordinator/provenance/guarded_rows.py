@@ -67,7 +67,7 @@ class GuardedDatasets:
         except (QueryCancelled, QueryTimedOut, ResultTooLarge):
             raise
         except OdfError as error:
-            if all(self._may_read(one) for one in self._inputs_of(dataset_id)):
+            if all(self._may_read(input_id) for input_id in self._inputs_of(dataset_id)):
                 raise
             raise self._unknown(dataset_id) from error  # the error may reveal something about a hidden dataset
 
@@ -94,9 +94,9 @@ class GuardedDatasets:
         return self._known[dataset_id]
 
     def _visible(self, dataset: TracedDataset) -> TracedDataset:
-        cited = {one for row in dataset.rows for rows in (row.made_of, row.because_of) for one in rows}
+        cited = {item for row in dataset.rows for rows in (row.made_of, row.because_of) for item in rows}
         inputs = dict.fromkeys((*(column.input for column in dataset.columns), *sorted(cited, key=str)))
-        hidden = tuple(one for one in inputs if not self._may_read(one))
+        hidden = tuple(item for item in inputs if not self._may_read(item))
         if not hidden:
             return dataset
         return replace(
@@ -111,7 +111,7 @@ class GuardedDatasets:
         return replace(row, made_of=self._only(row.made_of), because_of=self._only(row.because_of))
 
     def _only(self, rows: Rows) -> Rows:
-        return {one: offsets for one, offsets in rows.items() if self._may_read(one)}
+        return {input_id: offsets for input_id, offsets in rows.items() if self._may_read(input_id)}
 
     def _inputs_of(self, dataset_id: DatasetId) -> set[DatasetId]:
         """Return all that a dataset was ever derived from."""

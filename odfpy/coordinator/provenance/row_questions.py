@@ -58,10 +58,10 @@ class TraceGroup:
         """Return the inputs of the trace."""
         if self.by_rows:
             return together(self.runs, scratch)
-        found = self.last.request(scratch).query_inputs
+        query_inputs = self.last.request(scratch).query_inputs
         if self.until is None:
-            return found
-        return tuple(_up_to(one, count) for one, count in zip(found, self.until, strict=True))
+            return query_inputs
+        return tuple(_up_to(query_input, count) for query_input, count in zip(query_inputs, self.until, strict=True))
 
     def holds(self, offset: int, cited: Collection[tuple[int, int]]) -> bool:
         """Return whether a derivation of a row already existed as of the run for which the row is traced."""
@@ -92,10 +92,10 @@ class TraceGroups:
 
     def place_of(self, offset: int) -> int | None:
         """Return which run has added a row; None if none has."""
-        found = bisect_right(self._firsts, offset, key=lambda one: one[0]) - 1
-        if found < 0:
+        position = bisect_right(self._firsts, offset, key=lambda first: first[0]) - 1
+        if position < 0:
             return None
-        at = self._firsts[found][1]
+        at = self._firsts[position][1]
         return at if self.runs[at].has(offset) else None
 
     def by_rows(self, wanted: Iterable[DatasetRow]) -> Iterator[TraceGroup]:
@@ -139,27 +139,27 @@ class TraceGroups:
     def _stays(self, rows: Sequence[DatasetRow]) -> Mapping[int, int]:
         """Return, for each row, the last run of the same query before an equal row was added again."""
         following = self.rows.equal_to_any(rows)
-        found = {}
+        stays = {}
         for row in rows:
             at = self._as_of(row)
             if row.operation.weight < 0:
-                found[row.offset] = at
+                stays[row.offset] = at
                 continue
             offsets = following[row.key]
             others = offsets[bisect_right(offsets, self._end_of(at)) :]
             changes = self.place_of(others[0]) if others else None
             ends = at if others else self._last_of_query[at]
-            found[row.offset] = ends if changes is None else min(changes - 1, self._last_of_query[at])
-        return found
+            stays[row.offset] = ends if changes is None else min(changes - 1, self._last_of_query[at])
+        return stays
 
     @cached_property
     def _last_of_query(self) -> Sequence[int]:
         """For each run, the last run up to which the query is the same."""
-        found = list(range(len(self.runs)))
-        for at in reversed(found[:-1]):
+        last = list(range(len(self.runs)))
+        for at in reversed(last[:-1]):
             if self.runs[at].set_transform == self.runs[at + 1].set_transform:
-                found[at] = found[at + 1]
-        return found
+                last[at] = last[at + 1]
+        return last
 
     def _end_of(self, at: int) -> int:
         """Return the last offset that a run has added."""

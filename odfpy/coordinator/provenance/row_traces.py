@@ -117,16 +117,16 @@ class RowTraces:
     def _ways(question: TraceGroup, path: Path) -> Mapping[int, list[Derivation]]:
         from odfpy.engine.ipc import map_stream
 
-        found: defaultdict[tuple[int, int], set[tuple[int, int, int]]] = defaultdict(set)
+        by_way: defaultdict[tuple[int, int], set[tuple[int, int, int]]] = defaultdict(set)
         table = map_stream(str(path))
         columns = (table.column(name).to_pylist() for name in (WANTED, WAY, INPUT, OFFSET, BRANCH))
         for offset, way, source, cited, branch in zip(*columns, strict=True):
-            known = found[offset, way]
+            known = by_way[offset, way]
             if source >= 0:
                 known.add((source, cited, branch))
         ways: defaultdict[int, list[Derivation]] = defaultdict(list)
         newer: set[int] = set()
-        for (offset, _), sources in found.items():
+        for (offset, _), sources in by_way.items():
             rows = frozenset((source, cited) for source, cited, _ in sources)
             if not question.by_rows or _of_run(question, offset, rows):
                 ways[offset].append(Derivation(rows, frozenset((source, branch) for source, _, branch in sources)))
@@ -164,8 +164,8 @@ class RowTraces:
                 raise as_error(response)
             if not isinstance(response, contract.TransformResponseSuccess):
                 raise InternalError("The engine asks for rows of before a first run")
-            found = (row for made in response.slices for row in self.rows.of_table(self._read(made.path)))
-            return {(row.key, question.sign(row)) for row in found}
+            rows = (row for slice_ in response.slices for row in self.rows.of_table(self._read(slice_.path)))
+            return {(row.key, question.sign(row)) for row in rows}
 
     def _read(self, path: str) -> pa.Table:
         from odfpy.data.slices.slice import read_slice
@@ -175,7 +175,7 @@ class RowTraces:
 
 def _of_run(question: TraceGroup, offset: int, cited: Collection[tuple[int, int]]) -> bool:
     """Return whether rows were new in the run that has added a row."""
-    run = next(one for one in question.runs if one.has(offset))
+    run = next(candidate for candidate in question.runs if candidate.has(offset))
     return all(run.is_new(source, row) for source, row in cited)
 
 

@@ -118,9 +118,9 @@ class DatasetRows:
             if item.data.offset_interval.start >= row.offset:
                 continue
             (path,) = slice_paths(self.dataset.layout.data, [item])
-            for found in reversed(list(self.of_table(self._of_times(path, [time])))):
-                if found.offset < row.offset and found.key == row.key and found.operation.weight > 0:
-                    return found.offset
+            for candidate in reversed(list(self.of_table(self._of_times(path, [time])))):
+                if candidate.offset < row.offset and candidate.key == row.key and candidate.operation.weight > 0:
+                    return candidate.offset
         return None
 
     def equal_before(self, row: DatasetRow, first: int) -> Iterator[DatasetRow]:
@@ -128,9 +128,9 @@ class DatasetRows:
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in overlapping(self.slices, first, row.offset):
             (path,) = slice_paths(self.dataset.layout.data, [item])
-            for found in self.of_table(self._of_times(path, [time])):
-                if first <= found.offset < row.offset and found.key == row.key:
-                    yield found
+            for candidate in self.of_table(self._of_times(path, [time])):
+                if first <= candidate.offset < row.offset and candidate.key == row.key:
+                    yield candidate
 
     def equal_to_any(self, rows: Sequence[DatasetRow]) -> Mapping[RowKey, Sequence[int]]:
         """Return the offsets of all rows equal to one of some rows, from the first of these on, by key."""
@@ -139,13 +139,13 @@ class DatasetRows:
             {row.values[self.dataset.state.vocab.event_time_column] for row in rows},
         )
         first, last = min(row.offset for row in rows), self.dataset.state.num_records
-        found: defaultdict[RowKey, list[int]] = defaultdict(list)
+        offsets_by_key: defaultdict[RowKey, list[int]] = defaultdict(list)
         for item in overlapping(self.slices, first, last):
             (path,) = slice_paths(self.dataset.layout.data, [item])
             for row in self.of_table(self._of_times(path, times)):
                 if row.key in keys:
-                    found[row.key].append(row.offset)
-        return found
+                    offsets_by_key[row.key].append(row.offset)
+        return offsets_by_key
 
     def retractions_of(self, keys: Collection[RowKey], first: int, last: int) -> list[int]:
         """Return the rows in a range of offsets that retract rows with one of the keys.
@@ -160,15 +160,15 @@ class DatasetRows:
 
         from odfpy.data.slices.slice import read_rows, read_slice
 
-        vocab, found = self.dataset.state.vocab, []
+        vocab, retractions = self.dataset.state.vocab, []
         less = pa.array([int(kind) for kind in OperationType if kind.weight < 0], pa.int32())
         for item in overlapping(self.slices, first, last):
             (path,) = slice_paths(self.dataset.layout.data, [item])
             kinds = read_slice(path, [vocab.operation_type_column], vocab=vocab).column(0).combine_chunks()
             places = pc.indices_nonzero(pc.is_in(kinds, value_set=less)).to_pylist()
             rows = self.of_table(read_rows(path, places, vocab=vocab)) if places else ()
-            found += [row.offset for row in rows if row.key in keys and first <= row.offset <= last]
-        return found
+            retractions += [row.offset for row in rows if row.key in keys and first <= row.offset <= last]
+        return retractions
 
     def _of_times(self, path: Path, times: Collection[Any]) -> pa.Table:
         """Return the rows of a slice that have one of some event times."""
@@ -178,6 +178,8 @@ class DatasetRows:
         from odfpy.data.slices.slice import read_rows, read_slice
 
         vocab = self.dataset.state.vocab
-        found = read_slice(path, [vocab.event_time_column], vocab=vocab).column(0).combine_chunks()
-        places = pc.indices_nonzero(pc.is_in(found, value_set=pa.array(list(times), found.type))).to_pylist()
+        times_of_rows = read_slice(path, [vocab.event_time_column], vocab=vocab).column(0).combine_chunks()
+        places = pc.indices_nonzero(
+            pc.is_in(times_of_rows, value_set=pa.array(list(times), times_of_rows.type))
+        ).to_pylist()
         return read_rows(path, places, vocab=vocab)

@@ -117,8 +117,8 @@ class _Hop:
         engine = self.datasets.engines.get(last.set_transform.transform.engine)
         self.traces = RowTraces(self.dataset, self.rows, engine)
         questions = list(self._answered(wanted))
-        found = {row.offset: row for row in wanted}
-        shown = tuple(self._traced_row(found[offset], found, run_of[offset]) for offset in self.offsets)
+        by_offset = {row.offset: row for row in wanted}
+        shown = tuple(self._traced_row(by_offset[offset], by_offset, run_of[offset]) for offset in self.offsets)
         check, remark = self._checked(questions)
         return TracedDataset(
             id=self.dataset.handle.id,
@@ -148,12 +148,12 @@ class _Hop:
     def _with_partners(self, run_of: Mapping[int, TransformRun]) -> list[int]:
         """Return the offsets, including those of the other halves of corrections, which explain why they were made."""
         operations = {row.offset: row.operation for row in self.rows.read(self.offsets)}
-        found = set(self.offsets)
+        offsets = set(self.offsets)
         for offset, operation in operations.items():
             other = offset + _PARTNER.get(operation, 0)
             if other != offset and run_of[offset].has(other):
-                found.add(other)
-        return sorted(found)
+                offsets.add(other)
+        return sorted(offsets)
 
     # --- What rows are made of ---
 
@@ -186,11 +186,11 @@ class _Hop:
             return False
         ways, self._origins = answer
         for row in question.rows:
-            found = ways.get(row.offset, [])
-            if found:
+            ways_of_row = ways.get(row.offset, [])
+            if ways_of_row:
                 # Of several equal rows, the first corresponds to the first derivation, and so on.
-                self._ways[row.offset] = len(found)
-                self._made_by[row.offset] = found[self._place(row, question, len(found)) % len(found)]
+                self._ways[row.offset] = len(ways_of_row)
+                self._made_by[row.offset] = ways_of_row[self._place(row, question, len(ways_of_row)) % len(ways_of_row)]
         return True
 
     def _place(self, row: DatasetRow, question: TraceGroup, ways: int) -> int:
@@ -200,12 +200,12 @@ class _Hop:
         run = self._run_of(row.offset)
         data = run.event.new_data
         first = row.offset if data is None else data.offset_interval.start
-        return sum(question.sign(one) == question.sign(row) for one in self.rows.equal_before(row, first))
+        return sum(question.sign(equal_row) == question.sign(row) for equal_row in self.rows.equal_before(row, first))
 
-    def _traced_row(self, row: DatasetRow, found: Mapping[int, DatasetRow], run: TransformRun) -> TracedRow:
+    def _traced_row(self, row: DatasetRow, by_offset: Mapping[int, DatasetRow], run: TransformRun) -> TracedRow:
         made_of = self._made_of(row.offset)
         takes_back = self.rows.last_addition_before(row) if row.operation.weight < 0 else None
-        because = () if self.by_rows else self._because_of(row, found, run)
+        because = () if self.by_rows else self._because_of(row, by_offset, run)
         return TracedRow(
             offset=row.offset,
             operation=row.operation,
@@ -219,16 +219,22 @@ class _Hop:
 
     def _made_of(self, offset: int) -> CitedRows | None:
         """Return the input rows of a row, None if unknown."""
-        found = self._made_by.get(offset)
-        return None if found is None else found.rows
+        made_by = self._made_by.get(offset)
+        return None if made_by is None else made_by.rows
 
-    def _because_of(self, row: DatasetRow, found: Mapping[int, DatasetRow], run: TransformRun) -> set[tuple[int, int]]:
+    def _because_of(
+        self, row: DatasetRow, by_offset: Mapping[int, DatasetRow], run: TransformRun
+    ) -> set[tuple[int, int]]:
         """Return the input rows of a run that caused a correction."""
         if row.operation is OperationType.APPEND:
             return set()
-        pair = [row, found.get(row.offset + _PARTNER.get(row.operation, 0), row)]
-        now = {one for each in pair if each.operation.weight > 0 for one in self._made_of(each.offset) or ()}
-        was = {one for each in pair if each.operation.weight < 0 for one in self._made_of(each.offset) or ()}
+        pair = [row, by_offset.get(row.offset + _PARTNER.get(row.operation, 0), row)]
+        now = {
+            source_row for each in pair if each.operation.weight > 0 for source_row in self._made_of(each.offset) or ()
+        }
+        was = {
+            source_row for each in pair if each.operation.weight < 0 for source_row in self._made_of(each.offset) or ()
+        }
         new = {(source, offset) for source, offset in now if run.is_new(source, offset)}
         return (new | self._taking_back(was, run)) or self._hiding(row, run)
 
@@ -268,15 +274,15 @@ class _Hop:
 
     def _taking_back(self, cited: set[tuple[int, int]], run: TransformRun) -> set[tuple[int, int]]:
         """Return the input rows of a run that retract some of the cited rows."""
-        found = set()
+        retractions = set()
         for number, item in enumerate(run.inputs):
             rows = self._inputs.setdefault(item.dataset.handle.id, DatasetRows(item.dataset))
             keys = {row.key for row in rows.read(sorted(offset for source, offset in cited if source == number))}
             interval = item.interval
             if keys and interval.new_offset is not None:
                 first = 0 if interval.prev_offset is None else interval.prev_offset + 1
-                found |= {(number, offset) for offset in rows.retractions_of(keys, first, interval.new_offset)}
-        return found
+                retractions |= {(number, offset) for offset in rows.retractions_of(keys, first, interval.new_offset)}
+        return retractions
 
     def _rows_of(self, run: TransformRun, cited: Sequence[tuple[int, int]] | CitedRows | set[tuple[int, int]]) -> Rows:
         by_input: defaultdict[DatasetId, list[int]] = defaultdict(list)
@@ -284,17 +290,19 @@ class _Hop:
             by_input[run.event.query_inputs[number].dataset_id].append(offset)
         return {dataset_id: tuple(sorted(set(offsets))) for dataset_id, offsets in by_input.items()}
 
-    def _is_used(self, one: ColumnOrigin) -> bool:
+    def _is_used(self, origin: ColumnOrigin) -> bool:
         """Return whether a column origin applies to the traced rows; some apply only to other UNION branches."""
         branches = {
             branch for offset in self.offsets if offset in self._made_by for branch in self._made_by[offset].branches
         }
-        return not one.is_one_of or not branches or bool(branches & {(one.input, -1), (one.input, one.branch)})
+        return (
+            not origin.is_one_of or not branches or bool(branches & {(origin.input, -1), (origin.input, origin.branch)})
+        )
 
-    def _column(self, one: ColumnOrigin, run: TransformRun) -> ColumnSource:
-        dataset_id = run.event.query_inputs[one.input].dataset_id
+    def _column(self, origin: ColumnOrigin, run: TransformRun) -> ColumnSource:
+        dataset_id = run.event.query_inputs[origin.input].dataset_id
         name = str(self.datasets.storage.get(dataset_id).handle)
-        return ColumnSource(one.column, dataset_id, name, one.source, one.is_copy, one.through)
+        return ColumnSource(origin.column, dataset_id, name, origin.source, origin.is_copy, origin.through)
 
     # --- The check ---
 
@@ -320,9 +328,9 @@ class _Hop:
         All rows are replayed together first. A row that matched no version of a temporal table may then match a version
         cited for another row, whose end is not cited; so failed rows are replayed again without the others.
         """
-        cited = {one for row in rows for one in self._made_of(row.offset) or ()}
-        made = self.traces.replayed(question, cited)
-        lost = [row for row in rows if (row.key, question.sign(row)) not in made]
+        cited = {source_row for row in rows for source_row in self._made_of(row.offset) or ()}
+        replayed = self.traces.replayed(question, cited)
+        lost = [row for row in rows if (row.key, question.sign(row)) not in replayed]
         if not lost:
             return None
         if len(rows) == 1:
@@ -330,8 +338,8 @@ class _Hop:
         if len(lost) < len(rows):
             return self._lost(question, lost)
         half = len(rows) // 2
-        found = self._lost(question, rows[:half])
-        return found if found is not None else self._lost(question, rows[half:])
+        lost_half = self._lost(question, rows[:half])
+        return lost_half if lost_half is not None else self._lost(question, rows[half:])
 
 
 _PARTNER: Final = {OperationType.CORRECT_FROM: 1, OperationType.CORRECT_TO: -1}

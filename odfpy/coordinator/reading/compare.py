@@ -132,8 +132,8 @@ class Comparison:
         for batch in self.answer:
             numbers = batch.column(0)
             if self.key:
-                for one in pc.value_counts(numbers).to_pylist():
-                    counts[list(Change)[one["values"]]] += one["counts"]
+                for value_count in pc.value_counts(numbers).to_pylist():
+                    counts[list(Change)[value_count["values"]]] += value_count["counts"]
             else:
                 signed = numbers.cast("int64")
                 counts[Change.ADDED] += pc.sum(pc.max_element_wise(signed, 0)).as_py() or 0
@@ -257,7 +257,9 @@ def _column_changes(sides: Sequence[_Side], schemas: Sequence[pa.Schema]) -> tup
         for side, schema in zip(sides, schemas, strict=True)
     )
     names = dict.fromkeys((*new, *old))
-    return tuple(ColumnChange(one, old.get(one), new.get(one)) for one in names if old.get(one) != new.get(one))
+    return tuple(
+        ColumnChange(column, old.get(column), new.get(column)) for column in names if old.get(column) != new.get(column)
+    )
 
 
 def _helper(taken: Collection[str]) -> str:

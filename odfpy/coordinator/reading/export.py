@@ -78,7 +78,7 @@ class Exported:
     @property
     def size(self) -> int:
         """Return the size of all files in bytes."""
-        return sum(int(one["size"]) for one in self.manifest["files"])
+        return sum(int(file["size"]) for file in self.manifest["files"])
 
 
 def export(service: QueryService, query: Query, options: ExportOptions, progress: ProgressSink = silent) -> Exported:
@@ -150,21 +150,21 @@ def _described(service: QueryService, query: Query, answer: Answer, options: Exp
         "version": VERSION,
         "query": query.text,
         "dialect": query.dialect,
-        "inputs": [_input_tree(service, one) for one in answer.inputs],
+        "inputs": [_input_tree(service, query_input) for query_input in answer.inputs],
         "format": options.files.format.value,
         "compression": options.files.compression,
         "partitionBy": list(options.partition_by),
     }
 
 
-def _input_tree(service: QueryService, one: QueryInput) -> dict[str, Any]:
+def _input_tree(service: QueryService, query_input: QueryInput) -> dict[str, Any]:
     resolver = service.resolver
-    state = resolver.at(resolver.find(one.id), one.block_hash).state
+    state = resolver.at(resolver.find(query_input.id), query_input.block_hash).state
     rows = None if state.last_offset is None else {"start": 0, "end": state.last_offset}
     return {
-        "id": str(one.id),
-        "alias": str(one.alias),
-        "blockHash": str(one.block_hash),
+        "id": str(query_input.id),
+        "alias": str(query_input.alias),
+        "blockHash": str(query_input.block_hash),
         "sequenceNumber": state.sequence_number,
         "offsets": rows,
     }
@@ -188,7 +188,7 @@ def check_export(path: Path) -> Exported:
     sidecar = path if is_sidecar else sidecar_of(path, is_folder=path.is_dir())
     manifest = read_sidecar(sidecar)
     is_folder = sidecar.name == IN_FOLDER
-    wrong = [why for one in manifest["files"] if (why := _difference(sidecar.parent, one))]
+    wrong = [why for entry in manifest["files"] if (why := _difference(sidecar.parent, entry))]
     if is_folder:
         wrong += [f"{name} was not exported" for name in unlisted_files(sidecar.parent, manifest)]
     if wrong:
@@ -201,13 +201,13 @@ def check_export(path: Path) -> Exported:
     return Exported(to, sidecar, manifest)
 
 
-def _difference(folder: Path, one: Mapping[str, Any]) -> str | None:
-    path = folder / one["path"]
+def _difference(folder: Path, entry: Mapping[str, Any]) -> str | None:
+    path = folder / entry["path"]
     try:
-        if path.stat().st_size != one["size"]:
-            return f"{one['path']} has {path.stat().st_size} bytes and not {one['size']}"
+        if path.stat().st_size != entry["size"]:
+            return f"{entry['path']} has {path.stat().st_size} bytes and not {entry['size']}"
         with path.open("rb") as file:
-            found = Multihash.of_stream(file)
+            actual = Multihash.of_stream(file)
     except OSError as error:
-        return f"{one['path']}: {error.strerror}"
-    return None if str(found) == one["hash"] else f"{one['path']} has the hash {found}"
+        return f"{entry['path']}: {error.strerror}"
+    return None if str(actual) == entry["hash"] else f"{entry['path']} has the hash {actual}"

@@ -32,7 +32,7 @@ def unlisted_files(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
         folder: the folder of the export.
         manifest: content of its sidecar.
     """
-    known = {IN_FOLDER, *(one["path"] for one in manifest["files"])}
+    known = {IN_FOLDER, *(file["path"] for file in manifest["files"])}
     paths = (Path(parent, name) for parent, folders, files in os.walk(folder) for name in (*folders, *files))
     there = (path.relative_to(folder).as_posix() for path in paths if path.is_symlink() or not path.is_dir())
     return sorted(name for name in there if name not in known)
@@ -69,8 +69,8 @@ def _is_export(manifest: Any) -> bool:
     return False
 
 
-def _is_file(one: Any) -> bool:
-    match one:
+def _is_file(entry: Any) -> bool:
+    match entry:
         case {"path": str(path), "size": int(), "hash": str()}:
             return not path.startswith("/") and ".." not in Path(path).parts
     return False

@@ -44,18 +44,18 @@ def days_of(blocks: Iterable[HashedBlock], most: int) -> list[DayOfHistory]:
         blocks: the blocks, newest first.
         most: maximum number of days.
     """
-    found: list[DayOfHistory] = []
+    days: list[DayOfHistory] = []
     for hashed in blocks:
         event = hashed.block.event
         if not isinstance(event, AddData | ExecuteTransform):
             continue
         day = str(hashed.block.system_time)[:_DAY]
-        if not found or found[-1].day != day:
-            if len(found) == most:
+        if not days or days[-1].day != day:
+            if len(days) == most:
                 break
-            found.append(_begun(day, hashed.block.system_time, event.new_watermark))
-        found[-1] = _with(found[-1], event)
-    return found[::-1]
+            days.append(_begun(day, hashed.block.system_time, event.new_watermark))
+        days[-1] = _with(days[-1], event)
+    return days[::-1]
 
 
 def block_tree(hashed: HashedBlock, signed: BlockSigners) -> dict[str, Any]:

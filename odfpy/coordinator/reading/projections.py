@@ -41,7 +41,7 @@ def table_of(
         )
     at = None if as_at is None else moment(storage, name, as_at)
     of = None if as_of is None else str(Timestamp.of(as_of))
-    arguments = [name, *(one for one in (at, of) if one is not None)]
+    arguments = [name, *(value for value in (at, of) if value is not None)]
     function = {(True, True): "odf_as_at_of", (True, False): "odf_as_at", (False, True): "odf_as_of"}.get(
         (at is not None, of is not None), "odf_current"
     )

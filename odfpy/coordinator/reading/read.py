@@ -83,7 +83,7 @@ class WorkspaceResolver:
     def owner(self, block: Multihash) -> str | None:
         """Implement `DatasetResolver`."""
         having = (dataset for dataset in self.storage.datasets() if block in dataset.layout.blocks)
-        return next((str(one.handle) for one in having), None)
+        return next((str(owning.handle) for owning in having), None)
 
     def names(self) -> list[str]:
         """Implement `DatasetResolver`."""

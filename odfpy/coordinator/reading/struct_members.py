@@ -42,7 +42,7 @@ def _value(value: str, kind: pa.DataType, missing: str, other: pa.DataType, *, i
 
     if kind == other or not (pa.types.is_struct(kind) and pa.types.is_struct(other)):
         return value
-    mine, theirs = ({field.name: field.type for field in one.fields} for one in (kind, other))
+    mine, theirs = ({field.name: field.type for field in struct.fields} for struct in (kind, other))
     parts = []
     for name in {**theirs, **mine} if is_old else {**mine, **theirs}:
         text = "'" + name.replace("'", "''") + "'"

@@ -84,6 +84,6 @@ def next_time(cron: str, zone: tzinfo, after: float) -> float | None:
     try:
         local = datetime.fromtimestamp(after, zone)
         # In a repeated hour, the next time on the wall clock may have been an hour ago.
-        return next((found for one in CronSim(cron, local) if (found := one.timestamp()) > after), None)
+        return next((seconds for moment in CronSim(cron, local) if (seconds := moment.timestamp()) > after), None)
     except (OverflowError, ValueError):  # the end of the calendar
         return None

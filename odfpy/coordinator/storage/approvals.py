@@ -92,7 +92,7 @@ class Approvals:
             return
         self._folder.mkdir(mode=0o700, exist_ok=True)
         if wanted:
-            content = "".join(f"{one}\n" for one in sorted(wanted))
+            content = "".join(f"{line}\n" for line in sorted(wanted))
             replace_file(self._path(dataset_id), content.encode("ascii"), mode=0o600)
         else:
             self._path(dataset_id).unlink(missing_ok=True)
@@ -113,16 +113,16 @@ class Approvals:
         is in the workspace and nowhere else; or all sources of a dataset whose key is here if it has no signatures at
         all.
         """
-        made: list[tuple[DatasetId, list[Source]]] = []
+        sources_by_dataset: list[tuple[DatasetId, list[Source]]] = []
         for entry in self.workspace_folder.entries():
             try:
                 dataset = StoredDataset.load(entry, self.workspace_folder)
                 if self.workspace_folder.keys.get(dataset.handle.id) is not None:
-                    made.append((dataset.handle.id, list(_set_here(dataset))))
+                    sources_by_dataset.append((dataset.handle.id, list(_set_here(dataset))))
             except OdfError:
                 continue  # sources of damaged datasets are not approved
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for dataset_id, sources in made:
+        for dataset_id, sources in sources_by_dataset:
             self.approve(dataset_id, sources)
 
 

@@ -85,13 +85,13 @@ def _heading() -> bytes:
 
 def _read(file: Path) -> ChainState | None:
     try:
-        found = file.read_bytes()
+        content = file.read_bytes()
     except OSError:
         return None
     heading, size = _heading(), len(Multihash.of(b"").digest)
-    if not found.startswith(heading) or len(found) < len(heading) + size:
+    if not content.startswith(heading) or len(content) < len(heading) + size:
         return None
-    digest, data = found[len(heading) : len(heading) + size], found[len(heading) + size :]
+    digest, data = content[len(heading) : len(heading) + size], content[len(heading) + size :]
     if Multihash.of(data).digest != digest:
         return None
     try:

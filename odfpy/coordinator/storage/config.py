@@ -145,9 +145,9 @@ def find(key: str, settings: Mapping[str, Setting] = SETTINGS) -> Setting:
     Raises:
         UsageError: there is none; with a suggestion.
     """
-    found = _in_context(key, settings)
-    if found is not None:
-        return found
+    setting = _in_context(key, settings)
+    if setting is not None:
+        return setting
     if (of_dataset := _in_context(key, DATASET_SETTINGS)) is not None:
         raise UsageError(f"{of_dataset.key} is a setting of single datasets", hint="Add --dataset NAME.")
     if (of_workspace := _in_context(key, SETTINGS)) is not None:

@@ -176,12 +176,12 @@ class UserKeys:
         """
         document = load_document(self._trusted, "TrustedKeys", _Document)
         try:
-            found = [TrustedKey(entry.name, ActorId.parse(entry.key)) for entry in document.keys] if document else []
+            keys = [TrustedKey(entry.name, ActorId.parse(entry.key)) for entry in document.keys] if document else []
         except InvalidValue as error:
             raise MalformedManifest(
                 f"{self._trusted}: {error.message}", hint="Correct the file, or delete it."
             ) from error
-        return tuple(sorted(found, key=lambda item: item.name.lower()))
+        return tuple(sorted(keys, key=lambda item: item.name.lower()))
 
     def trust(self, name: str, key: ActorId) -> TrustedKey:
         """Give a key a name.
@@ -303,11 +303,11 @@ def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners:
     if text is None:
         return RequiredSigners("", frozenset(), owner=False, revoked=keys.revoked, learn=keys.learn)
     names = [name.strip() for name in text.split(",")]
-    found = {keys.find(name) for name in names if name.lower() != OWNER}
+    actors = {keys.find(name) for name in names if name.lower() != OWNER}
     own = keys.known()
     return RequiredSigners(
         " or ".join(names),
-        frozenset(found | ({own.actor} if own else set())),
+        frozenset(actors | ({own.actor} if own else set())),
         owner=any(name.lower() == OWNER for name in names),
         revoked=keys.revoked,
         learn=keys.learn,
@@ -323,10 +323,10 @@ def answer_key(root: Path) -> KeyPair:
     """
     keys = answer_keys(root)
     pair, now = keys.own(), Timestamp.now()
-    for one in keys.revoked.everywhere():
-        if one.key == str(pair.actor) and one.has_come(now):
+    for revocation in keys.revoked.everywhere():
+        if revocation.key == str(pair.actor) and revocation.has_come(now):
             raise UnusableKey(
-                f"No answer is signed with the key {pair.actor}, which {one.in_words(None)}",
+                f"No answer is signed with the key {pair.actor}, which {revocation.in_words(None)}",
                 hint="`odf key revoke --reason superseded` replaces your key. For a key that"
                 " `proofs.key` names, remove its file.",
             )

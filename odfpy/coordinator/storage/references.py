@@ -211,21 +211,23 @@ def _block_of_name(dataset: StoredDataset, text: str) -> Multihash | None:
     """Return the block that a tag, a branch, or another reference names."""
     refs = dataset.layout.refs
     names = (f"{kind.value}.{text}" for kind in (ReferenceKind.TAG, ReferenceKind.BRANCH))
-    return next((found for name in (*names, text) if is_name(name) and (found := refs.get(name)) is not None), None)
+    return next((block for name in (*names, text) if is_name(name) and (block := refs.get(name)) is not None), None)
 
 
 def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) -> Multihash:
     last = blocks[0].block.sequence_number
     if text.isdecimal() and len(text) < len(str(blocks[0].hash)):
-        found = [hashed for hashed in blocks if hashed.block.sequence_number == int(text)]
+        matching = [hashed for hashed in blocks if hashed.block.sequence_number == int(text)]
     else:
-        found = [block for block in blocks if str(block.hash).startswith(text)] if _is_hash(text) else []
-    if len(found) == 1:
-        return found[0].hash
+        matching = [block for block in blocks if str(block.hash).startswith(text)] if _is_hash(text) else []
+    if len(matching) == 1:
+        return matching[0].hash
     if len(text) == len(str(blocks[0].hash)) and _is_hash(text) and Multihash.parse(text) in dataset.layout.blocks:
         return Multihash.parse(text)  # of an abandoned history that has not been removed yet
-    if found:
-        raise UsageError(f"{len(found)} blocks of {dataset.handle} begin with {text}", hint="Write more of the hash.")
+    if matching:
+        raise UsageError(
+            f"{len(matching)} blocks of {dataset.handle} begin with {text}", hint="Write more of the hash."
+        )
     others = (name for name in dataset.layout.refs.names() if name != HEAD)
     names = [known.name if (known := ReferenceName.parse(name)) else name for name in others]
     about = f"Its blocks have the numbers 0 to {last}; `odf log {dataset.handle}` shows them."

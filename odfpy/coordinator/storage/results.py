@@ -194,7 +194,7 @@ class LineageNode:
         The origin is a root dataset, a dataset whose query passes no watermark on, or one that is ahead already, so
         that a pull would help.
         """
-        found: dict[DatasetHandle, None] = {}
+        holders: dict[DatasetHandle, None] = {}
         through = {self.handle}  # each dataset once, however many paths lead to it
         waiting = [self]
         while waiting:
@@ -202,11 +202,11 @@ class LineageNode:
                 if not item.holds_back:
                     continue
                 if item.taken_in != item.watermark or not any(deeper.holds_back for deeper in item.inputs):
-                    found[item.handle] = None
+                    holders[item.handle] = None
                 elif item.handle not in through:
                     through.add(item.handle)
                     waiting.append(item)
-        return tuple(found)
+        return tuple(holders)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,11 +51,11 @@ class RevokedKeysFile:
             MalformedManifest: the file is damaged; the message names it.
         """
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:  # it is missing or unreadable, which is then reported
             return _read(self._path)
         # Every commit needs it, and checking signatures takes longer than checking whether a file has changed.
-        return _read_once(self._path, found.st_ino, found.st_mtime_ns, found.st_size)
+        return _read_once(self._path, status.st_ino, status.st_mtime_ns, status.st_size)
 
     def add(
         self,
@@ -76,12 +76,12 @@ class RevokedKeysFile:
             known = self.load()
             names = {str(key) for key in named}
             every = tuple(dict.fromkeys((*known.learnt, *learnt)))
-            strangers = [one for one in every if one.key not in names]
+            strangers = [revocation for revocation in every if revocation.key not in names]
             dropped = set(strangers[:-_MAX_LEARNT])
             new = replace(
                 known,
                 made=tuple(dict.fromkeys((*known.made, *made))),
-                learnt=tuple(one for one in every if one not in dropped),
+                learnt=tuple(revocation for revocation in every if revocation not in dropped),
             )
             if new != known:
                 save_document(self._path, _KIND, _Document(new.made, new.learnt))
@@ -96,7 +96,7 @@ def _read(path: Path) -> KnownRevocations:
     document = load_document(path, _KIND, _Document)
     if document is None:
         return KnownRevocations()
-    forged = next((one for one in (*document.made, *document.learnt) if not one.is_honest()), None)
+    forged = next((revocation for revocation in (*document.made, *document.learnt) if not revocation.is_honest()), None)
     if forged is not None:
         raise MalformedManifest(f"{path}: a statement about {forged.key} is not signed by the key that it names")
     return KnownRevocations(document.made, document.learnt)
@@ -127,6 +127,10 @@ def announce(key: ActorId, layout: DatasetLayout, dataset_id: DatasetId, known: 
         dataset_id: id of the dataset.
         known: known statements about keys.
     """
-    said = [one for one in known.get(dataset_id) if one.key == str(key) and one.is_honoured_in(dataset_id)]
-    if said and layout.side is not None:
-        revocations.add(layout.side, said)
+    revoking = [
+        revocation
+        for revocation in known.get(dataset_id)
+        if revocation.key == str(key) and revocation.is_honoured_in(dataset_id)
+    ]
+    if revoking and layout.side is not None:
+        revocations.add(layout.side, revoking)

@@ -89,12 +89,15 @@ def without_data(dataset: StoredDataset) -> Rewriting:
     """
     blocks = dataset.chain.in_order()
     data = (AddData, ExecuteTransform)
-    first = next((number for number, one in enumerate(blocks) if isinstance(one.block.event, data)), len(blocks))
-    made = rewriting(dataset, blocks, first)
+    first = next(
+        (number for number, hashed_block in enumerate(blocks) if isinstance(hashed_block.block.event, data)),
+        len(blocks),
+    )
+    rewritten = rewriting(dataset, blocks, first)
     for hashed in blocks[first:]:
         if not isinstance(hashed.block.event, data):
-            made.keep(hashed)
-    return made
+            rewritten.keep(hashed)
+    return rewritten
 
 
 # --- Downstream ------------------------------------------------------------------------------------------------------

@@ -82,8 +82,8 @@ class Signers:
             if signed is None:
                 return BlockSigners()
             counting = self._revoked.counting(signed, hashed).signers
-            found = zip(signed.signers, signed.signatures, strict=True)
-            return BlockSigners(tuple(self._signer(key, one, counts=key in counting) for key, one in found))
+            pairs = zip(signed.signers, signed.signatures, strict=True)
+            return BlockSigners(tuple(self._signer(key, one, counts=key in counting) for key, one in pairs))
         except OdfError as error:
             return BlockSigners(error=error)
 
@@ -144,20 +144,20 @@ def verify_signatures(
     vouching = {ActorId.owner_of(dataset_id), *(required.keys if required is not None else ())}
     statements = statements_about(side, dataset_id, UserKeys())
     revoked = RevokedKeys(dataset_id, statements, walk_back(blocks, ()), frozenset(vouching))
-    found: list[SignedBlock | None] = []
+    counted: list[SignedBlock | None] = []
     signed: SignedBlock | None = None
     for hashed in blocks:
         file = side.describe(path_of(hashed.hash))
         try:
             signed = read_signatures(side, dataset_id, hashed)
-            found.append(None if signed is None else revoked.counting(signed, hashed))
+            counted.append(None if signed is None else revoked.counting(signed, hashed))
             if signed is not None:
                 revoked.require(signed, hashed, file)
         except RevokedKey as error:
             tell(error, hashed, file)
         except OdfError as error:
             signed = None
-            found.append(None)
+            counted.append(None)
             tell(error, hashed, file)
     try:
         read_head_signatures(side, dataset_id, newest)
@@ -168,7 +168,7 @@ def verify_signatures(
             required.check(newest, signed, revoked, dataset.layout.refs.describe(HEAD))
         except OdfError as error:
             tell(error, newest, side.describe(path_of(newest.hash)))
-    return SignatureReport.of(found)
+    return SignatureReport.of(counted)
 
 
 def _verify_revocations(side: SideFiles, dataset_id: DatasetId, newest: HashedBlock, tell: ReportSigner) -> None:

@@ -45,8 +45,8 @@ class Signing:
 
     def remarks(self) -> tuple[str, ...]:
         """Return the remarks on this thread's commits since the last call, each once."""
-        said, self._remarks.texts = tuple(dict.fromkeys(self._remarks.texts)), []
-        return said
+        texts, self._remarks.texts = tuple(dict.fromkeys(self._remarks.texts)), []
+        return texts
 
     def sign(
         self, layout: DatasetLayout, owner: Callable[[], KeyPair | None], new: NewBlocks, *, with_head: bool = True

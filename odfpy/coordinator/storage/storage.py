@@ -57,18 +57,18 @@ class Storage(WorkspaceFolder):
         Raises:
             OdfError: the folder of the datasets cannot be read.
         """
-        found, nameless = [], []
+        datasets, nameless = [], []
         for entry in self.entries():
             try:
-                found.append(StoredDataset.load(entry, self))
+                datasets.append(StoredDataset.load(entry, self))
             except OdfError as error:
                 nameless.append(DamagedDataset(entry.name, error))
-        counts = Counter(dataset.handle.alias for dataset in found)
-        if len(counts) < len(found):
-            twice = [dataset for dataset in found if counts[dataset.handle.alias] > 1]
+        counts = Counter(dataset.handle.alias for dataset in datasets)
+        if len(counts) < len(datasets):
+            twice = [dataset for dataset in datasets if counts[dataset.handle.alias] > 1]
             nameless += (DamagedDataset(dataset.folder.name, _same_name(dataset)) for dataset in twice)
-            found = [dataset for dataset in found if counts[dataset.handle.alias] == 1]
-        by_name = sorted(found, key=lambda dataset: str(dataset.handle).lower())
+            datasets = [dataset for dataset in datasets if counts[dataset.handle.alias] == 1]
+        by_name = sorted(datasets, key=lambda dataset: str(dataset.handle).lower())
         return by_name, sorted(nameless, key=lambda dataset: dataset.name)
 
     def get(self, ref: DatasetRef | str) -> StoredDataset:
@@ -132,7 +132,7 @@ class Storage(WorkspaceFolder):
         Raises:
             DatasetNotFound: a name, or a pattern, matches nothing.
         """
-        found: dict[DatasetId, StoredDataset] = {}
+        by_id: dict[DatasetId, StoredDataset] = {}
         for text in all_of(texts):
             if is_pattern(text):
                 pattern = DatasetPattern(text)
@@ -142,8 +142,8 @@ class Storage(WorkspaceFolder):
                     raise DatasetNotFound(f"No dataset matches the pattern {text!r}", hint=hint)
             else:
                 matching = [self.get_at(text) if allow_at_block else self.get(text)]
-            found.update((dataset.handle.id, dataset) for dataset in matching)
-        return list(found.values())
+            by_id.update((dataset.handle.id, dataset) for dataset in matching)
+        return list(by_id.values())
 
     # --- Making and removing ---
 
@@ -276,8 +276,8 @@ class Storage(WorkspaceFolder):
         folder = self._folders.get(alias)
         if folder is not None:
             with suppress(OdfError):
-                found = StoredDataset.load(folder, self)
-                return found if found.handle.alias == alias else None
+                dataset = StoredDataset.load(folder, self)
+                return dataset if dataset.handle.alias == alias else None
         return None
 
     def _name_in(self, folder: Path) -> DatasetAlias | None:

@@ -176,11 +176,11 @@ class WorkspaceFolder:
         # If another process has got the id since, an abandoned folder looks used, and stays until a later sweep.
         left = [folder for folder, owner in owners if not owner.isdigit() or not Path("/proc", owner).exists()]
         # Containers that share a workspace do not see each other's processes, but they see the locks.
-        found = []
+        abandoned_folders = []
         for folder in left:
             with _unheld(folder) as is_unheld:
-                found += [folder] if is_unheld else []
-        return found
+                abandoned_folders += [folder] if is_unheld else []
+        return abandoned_folders
 
     @property
     def scratches(self) -> Path:
@@ -279,11 +279,11 @@ def version_missing(folder: Path) -> IntegrityError:
     return IntegrityError(f"The workspace in {folder} is damaged: {version} is missing", hint=_mend(version))
 
 
-def _check_version(folder: Path, found: str) -> None:
-    if found == LAYOUT_VERSION:
+def _check_version(folder: Path, version: str) -> None:
+    if version == LAYOUT_VERSION:
         return
-    message = f"The workspace in {folder} has layout version {found!r}, this release knows {LAYOUT_VERSION}"
-    if found.isdecimal() and int(found[:9]) > int(LAYOUT_VERSION):
+    message = f"The workspace in {folder} has layout version {version!r}, this release knows {LAYOUT_VERSION}"
+    if version.isdecimal() and int(version[:9]) > int(LAYOUT_VERSION):
         raise UnsupportedVersion(message, hint="Use a newer release of odfpy.")
     raise IntegrityError(message, hint=_mend(folder / ODF_FOLDER / "version"))
 

@@ -40,15 +40,15 @@ def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None
         blocks: blocks of a dataset, the oldest first.
         watermark: the watermark before the first of them.
     """
-    found = {}
+    watermarks = {}
     for hashed in blocks:
         event = hashed.block.event
         data = new_data_of(event)
         if data is not None and watermark is not None:
-            found[data.physical_hash] = watermark
+            watermarks[data.physical_hash] = watermark
         if isinstance(event, (AddData, ExecuteTransform)) and event.new_watermark is not None:
             watermark = event.new_watermark if watermark is None else max(watermark, event.new_watermark)
-    return found
+    return watermarks
 
 
 def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
