@@ -81,7 +81,7 @@ def add(
 ) -> list[AddResult]:
     """Create datasets from snapshots: all of them, or none if one is invalid or a dataset is locked.
 
-        Each dataset is a separate commit: if the machine crashes or the disk fills up meanwhile, earlier ones are kept.
+    Each dataset is a separate commit: if the machine crashes or the disk fills up meanwhile, earlier ones are kept.
 
     Args:
         storage: the workspace.

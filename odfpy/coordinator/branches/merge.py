@@ -1,9 +1,9 @@
 """Merge of a branch into the head.
 
-      1. find the last common block
-      2. compare the changes of both sides  blocks; rows; new, changed and removed keys
-      3. fast-forward                       if the head has no changes of its own, it moves to the end of the branch
-      4. otherwise rebase                   apply the events of the branch on top of the head, if there is no conflict
+    1. find the last common block
+    2. compare the changes of both sides  blocks; rows; new, changed and removed keys
+    3. fast-forward                       if the head has no changes of its own, it moves to the end of the branch
+    4. otherwise rebase                   apply the events of the branch on top of the head, if there is no conflict
 
 A rebase moves the branch first; then the head moves to the end of the branch. If that is interrupted, running the
 command again completes it, and adds no row twice.

@@ -54,13 +54,13 @@ class DependencyOrder(Generic[Node]):
         self.extend(nodes)
 
     def extend(self, nodes: Iterable[Node]) -> None:
-        """Add nodes and their dependencies, in the given order as far as possible."""
+        """Add nodes and their dependencies, preserving the given order as far as possible."""
         for node in nodes:
             if node not in self._seen:
                 self._explore(node)
 
     def cycle_of(self, node: Node) -> frozenset[Node]:
-        """Return all nodes that depend on a node and that it depends on; none if it does not depend on itself."""
+        """Return the strongly connected component of a node; empty if the node does not depend on itself."""
         self.extend([node])
         return self._cycles.get(node, frozenset())
 
@@ -82,9 +82,9 @@ class DependencyOrder(Generic[Node]):
         return ()
 
     def _explore(self, start: Node) -> None:
-        """Tarjan's search for strongly connected components, which finds them inputs first."""
+        """Run Tarjan's algorithm for strongly connected components, which finds components of inputs first."""
         low: dict[Node, int] = {}
-        open_nodes: dict[Node, None] = {}  # on the current path, or in a cycle with a node of it
+        open_nodes: dict[Node, None] = {}  # on the current path, or in a cycle with a node of the path
         path = [(start, self._entered(start, low, open_nodes))]
         while path:
             node, inputs = path[-1]
