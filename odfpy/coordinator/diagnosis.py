@@ -1,6 +1,6 @@
 """`odf system diagnose`: check that the installation has what it needs, and works.
 
-Each check is a function that returns what it found, or raises an `OdfError` with a hint.
+Each check is a function that returns a description, or raises an `OdfError` with a hint.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from odfpy.settings.sections import SETTINGS
 
 DISTRIBUTION = "opendatafabric"
 MIN_FREE = 1 << 30
-"""Bytes that a disk should have left."""
+"""Minimum free space of a disk, in bytes."""
 
 MIN_MEMORY = 1 << 30
-"""Bytes of memory that Spark should find."""
+"""Minimum free memory for Spark, in bytes."""
 
 _PYTHONS = ((3, 10), (3, 13))
 # Imported to check that their native parts load; Spark is checked with the engine.
@@ -53,7 +53,7 @@ class CheckResult:
     Attributes:
         name: name of the check.
         ok: whether it succeeded.
-        detail: what was found.
+        detail: description of the result.
         hint: how to fix it if it failed.
     """
 

@@ -62,7 +62,7 @@ class PlannedInput:
         name: a file, a URL, or a dataset.
         size: its size in bytes, if known.
         num_records: number of its rows, if known before it is fetched.
-        kept: bytes of it that an earlier pull has fetched, and that need not be fetched again.
+        kept: bytes that an earlier pull has already fetched.
     """
 
     name: str
@@ -78,7 +78,7 @@ class PullPlan:
     Attributes:
         name: alias or remote reference, as the user knows it.
         expectation: the expected outcome.
-        inputs: the inputs that would be read.
+        inputs: the inputs that the pull would read.
         warnings: warnings about these inputs.
         notes: remarks for the user.
         seconds: how many seconds the plan took.

@@ -1,4 +1,4 @@
-"""The text of an inferred manifest: what was found in the data, with comments on reasons and alternatives."""
+"""Text of an inferred manifest: the findings, with comments on reasons and alternatives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})  # special in some YAML version
 _UNBROKEN: Final = re.compile(r"(?:`[^`]*`|[^ ])+")
-_MAX_LENGTH: Final = 110  # characters of a line of comment
+_MAX_LENGTH: Final = 110  # maximum length of a comment line, in characters
 _MAX_NAMED: Final = 10
 
 
@@ -49,13 +49,13 @@ def _lines(name: str, findings: Findings) -> Iterator[str]:
 
 
 def _seen(findings: Findings) -> str:
-    """Describe what the findings are based on."""
+    """Describe the sample that the findings are based on."""
     files = len(findings.sample.names)
     return f"{_rows(findings)} of {findings.sample.name}" + (f", the first of {files} files" if files > 1 else "")
 
 
 def _rows(findings: Findings) -> str:
-    """Return which rows were examined."""
+    """Describe the rows that were examined."""
     rows = f"{findings.rows} row" + "s" * (findings.rows != 1)
     return f"the first {rows}" if not findings.is_whole else f"all {rows}" if findings.rows > 1 else f"the {rows}"
 
@@ -182,7 +182,7 @@ def _names(names: Sequence[str], between: str = ", ") -> str:
 
 
 def _comment(indent: str, text: str) -> Iterator[str]:
-    """Yield the lines of a comment. Names and values from the data cannot end it: special characters are escaped."""
+    """Yield the lines of a comment. Special characters are escaped, so that values from the data cannot end it."""
     line = ""
     for word in _UNBROKEN.findall(_spelled(text)):
         if line and len(indent) + len(line) + len(word) > _MAX_LENGTH:
@@ -197,7 +197,7 @@ def _field(column: Column) -> str:
 
 
 def _flow(tree: Any) -> str:
-    """Return a tree on one line; a type without parameters is written as its name."""
+    """Return a tree as YAML in flow style, on one line; a type without parameters is written as its name."""
     if isinstance(tree, dict):
         if tree.keys() == {"kind"}:
             return _scalar(tree["kind"])
@@ -208,14 +208,14 @@ def _flow(tree: Any) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Return a text, quoted if it could be taken for something else."""
+    """Return a YAML scalar, quoted if YAML could read the plain text as another type."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     return '"' + _spelled(re.sub(r'(["\\])', r"\\\1", text)) + '"'
 
 
 def _spelled(text: str) -> str:
-    """Escape all non-printable characters, as YAML does in quotes, so that the text stays on its line."""
+    """Escape non-printable characters as in quoted YAML scalars, so that the text stays on one line."""
     return "".join(character if character.isprintable() else _code(ord(character)) for character in text)
 
 

@@ -1,4 +1,4 @@
-"""Reading of DatasetSnapshot manifests from files, folders, URLs and standard input."""
+"""Read DatasetSnapshot manifests from files, folders, URLs and standard input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odfpy.ingest.source_checks import SourceFault
 
 MAX_MANIFEST_SIZE: Final = 16 << 20
-"""Bytes of one source of manifests; they carry documentation, so that there is room for some."""
+"""Maximum size of one source of manifests in bytes; manifests may include documentation."""
 
 _SUFFIXES: Final = (".yaml", ".yml")
 _STDIN: Final = "standard input"
@@ -42,11 +42,11 @@ def load(
     Args:
         sources: files, URLs, folders and `-`.
         recursive: whether folders are searched.
-        stdin: the stream that `-` stands for.
+        stdin: the stream to read for `-`.
 
     Raises:
-        MalformedManifest: it is invalid, or has something that can never work; the message names source, line and path.
-        NotFound: there is no such file, or nothing at the URL.
+        MalformedManifest: a manifest is invalid, or can never work; the message names source, line and path.
+        NotFound: a file or URL does not exist.
         OdfError: a source cannot be read, or is too large.
         UsageError: a folder without `recursive`, or an unsupported URL.
     """
@@ -64,7 +64,7 @@ def load(
 
 
 def snapshot_of(name: DatasetAlias, state: ChainState) -> DatasetSnapshot:
-    """Return a manifest that would create such a dataset, with everything in force that manifests can express.
+    """Return a manifest that would create such a dataset, with all current metadata that manifests can express.
 
     Args:
         name: the name in the manifest.
@@ -75,7 +75,7 @@ def snapshot_of(name: DatasetAlias, state: ChainState) -> DatasetSnapshot:
 
 
 def changes_of_manifest(name: DatasetAlias, before: ChainState, after: ChainState) -> tuple[str, ...]:
-    """Return the lines of a manifest that differ between two states of a dataset, with context.
+    """Return a diff between the manifests of two states of a dataset, with context lines.
 
     Args:
         name: name of the dataset.
@@ -87,7 +87,7 @@ def changes_of_manifest(name: DatasetAlias, before: ChainState, after: ChainStat
 
 
 def is_from_elsewhere(source: str) -> bool:
-    """Return whether a manifest comes over the network, so that it is untrusted."""
+    """Return whether a manifest is read over the network, and therefore untrusted."""
     scheme = _SCHEME.match(source)
     return scheme is not None and scheme[1].lower() != "file" and not Path(source).exists()
 
@@ -108,10 +108,10 @@ def _with_schedule(snapshot: DatasetSnapshot, tree: Any, path: TreePath) -> Data
 
 
 def check_feasible(snapshot: DatasetSnapshot) -> None:
-    """Check that a manifest has nothing that can never work, whatever the data.
+    """Check that a manifest has no combination of settings that fails for any data.
 
     Raises:
-        TreeError: it has; the message names the place.
+        TreeError: the manifest has one; the message has its path.
     """
     for fault in _impossible(snapshot):
         path = ("content", "metadata", *fault.path)

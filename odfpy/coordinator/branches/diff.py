@@ -1,4 +1,4 @@
-"""Difference between a branch and the head: what the branch would add, in blocks, rows and keys."""
+"""Difference between a branch and the head: the blocks, rows and key changes that the branch would add."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _APPEND, _RETRACT, _CORRECT_FROM, _CORRECT_TO = range(4)
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges:
-    """The effect of rows on keys: how many keys are new, changed and removed."""
+    """The effect of rows on keys: the number of new, changed and removed keys."""
 
     new: int = 0
     changed: int = 0
@@ -36,15 +36,15 @@ class BranchDiff:
     """The difference between a branch and the head.
 
     Attributes:
-        head: the last block of the head.
-        tip: the last block of the branch.
-        base: the last common block.
-        base_number: its sequence number.
-        blocks: the blocks of the branch since then, oldest first, without those that the head has in another form.
-        rewritten: blocks of the branch whose rows the head has in other blocks since it was compacted.
-        head_blocks: the blocks of the head since then.
-        num_records: number of rows of the branch since then, without those of the rewritten blocks.
-        keys: the effect of these rows by key, None if rows have no key.
+        head: hash of the last block of the head.
+        tip: hash of the last block of the branch.
+        base: hash of the last common block.
+        base_number: sequence number of the last common block.
+        blocks: blocks of the branch after the base, oldest first, without `rewritten`.
+        rewritten: blocks of the branch whose rows a compaction has stored in other blocks of the head.
+        head_blocks: blocks of the head after the base.
+        num_records: number of rows in `blocks`.
+        keys: the effect of these rows on keys, None if rows have no key.
     """
 
     handle: DatasetHandle
@@ -61,10 +61,10 @@ class BranchDiff:
 
 
 def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
-    """Return what a branch would add to the head.
+    """Return the difference that a branch would add to the head.
 
     Raises:
-        NoSuchReference: there is no such branch; the message has a suggestion.
+        NoSuchReference: the branch does not exist; the message has a suggestion.
         OdfError: a chain is damaged.
     """
     tip, head = find(dataset, ReferenceKind.BRANCH, branch), dataset.chain.head()
@@ -96,10 +96,10 @@ def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
 def _rewritten_and_own(
     dataset: StoredDataset, blocks: Sequence[HashedBlock], head_blocks: Sequence[HashedBlock]
 ) -> tuple[tuple[HashedBlock, ...], tuple[HashedBlock, ...]]:
-    """Split the blocks of a branch after the last one whose rows the head has, too.
+    """Split the blocks of a branch after the last one whose rows are also in the head.
 
-    A compaction gives the head other blocks for the rows that it had when the branch began. Such blocks of the branch
-    are not its own, and applying them would add all their rows again.
+    A compaction of the head stores rows that branch and head shared in other blocks. The branch did not add these rows,
+    and applying its blocks would add them again.
     """
     own = 0
     there = slices_of(head_blocks)
@@ -112,7 +112,7 @@ def _rewritten_and_own(
 
 
 def _has_rows_of(dataset: StoredDataset, slices: Sequence[SliceOfBlock], item: SliceOfBlock) -> bool:
-    """Return whether some slices have all rows of another one, with their offsets and times."""
+    """Return whether slices contain all rows of another slice, with their offsets and system times."""
     import pyarrow as pa
 
     from odfpy.data.schemas.fit import fit_table
@@ -129,7 +129,7 @@ def _has_rows_of(dataset: StoredDataset, slices: Sequence[SliceOfBlock], item: S
     vocab, store = dataset.state.vocab, dataset.layout.data
     (path,) = slice_paths(store, [item])
     system_columns = [vocab.offset_column, vocab.system_time_column, vocab.operation_type_column]
-    for columns in (system_columns, None):  # the times of commits almost always suffice
+    for columns in (system_columns, None):  # the system columns almost always suffice
         rows = read_slice(path, columns, vocab=vocab)
         rows = fit_table(rows, rows.schema)  # nullability is not compared
         parts = [read_slice(slice_path, columns, vocab=vocab) for slice_path in slice_paths(store, slices_found)]
@@ -143,7 +143,7 @@ def _has_rows_of(dataset: StoredDataset, slices: Sequence[SliceOfBlock], item: S
 
 
 def staged_rows(dataset: StoredDataset, branch_diff: BranchDiff, limit: int) -> pa.Table:
-    """Return the first rows that a branch would add, with the columns of its last block.
+    """Return the first rows that a branch would add, with the schema of its last block.
 
     Args:
         dataset: the dataset.
@@ -169,7 +169,7 @@ def staged_rows(dataset: StoredDataset, branch_diff: BranchDiff, limit: int) -> 
 
 
 def rows_of(dataset: StoredDataset, blocks: Sequence[HashedBlock]) -> Iterator[pa.Table]:
-    """Yield the rows of some blocks, oldest first, in order of offset, a table for each slice."""
+    """Yield the rows of blocks, oldest first, in order of offset; one table for each slice."""
     from odfpy.data.slices.slice import read_slice
 
     slices = slices_of(blocks)
@@ -180,12 +180,12 @@ def rows_of(dataset: StoredDataset, blocks: Sequence[HashedBlock]) -> Iterator[p
 def touched_keys(
     dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequence[str], since: int = 0
 ) -> dict[tuple[str, ...], list[int]]:
-    """Return the keys of the rows of some blocks, as texts, each with the operations on it, in order.
+    """Return the keys of the rows of blocks, as texts, each with its operations in order.
 
     Args:
         dataset: the dataset.
         blocks: the blocks, oldest first.
-        keys: names of the key columns. Rows of slices that lack some of them have no key.
+        keys: names of the key columns; rows of slices without all of these columns are ignored.
         since: offset of the first row to read.
     """
     from odfpy.data.slices.slice import read_slice, slice_schema
@@ -207,7 +207,7 @@ def touched_keys(
 
 
 def _text_of(value: Any) -> str:
-    """Return a key value as a text that is the same for values that merges consider equal."""
+    """Return a key value as text; values that merges consider equal have equal texts."""
     match value:
         case float():
             return str(value + 0.0)  # -0.0 + 0.0 is 0.0

@@ -1,7 +1,7 @@
-"""Rebase of a branch onto a head that has moved: its events are applied again, if they do not conflict.
+"""Rebase of a branch onto a head that has moved: apply its events again, if they do not conflict.
 
-The changes of both sides since their common block must not concern the same key, the same source state, or the same
-piece of metadata. Rows get new offsets and the time of the new commit, so their slices are rewritten.
+Conflicts are changes of both sides, since the common block, to the same key, the same source state or the same kind of
+metadata. Rows get new offsets and the system time of the new commit, so their slices are rewritten.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def rebase(dataset: StoredDataset, branch_diff: BranchDiff) -> None:
         branch_diff: the changes of branch and head since their common block.
 
     Raises:
-        MergeConflict: both change the same thing; nothing has changed.
+        MergeConflict: both sides have changed the same item; nothing has changed.
     """
     _check(dataset, branch_diff)
     state = dataset.chain.state(branch_diff.head)
@@ -70,7 +70,7 @@ def rebase(dataset: StoredDataset, branch_diff: BranchDiff) -> None:
                 event = _rebased(dataset, new.state, hashed, event, path, time)
                 if event.new_data is not None:
                     files.append((path, event.new_data.physical_hash))
-            with suppress(NoOpEvent, SourceUnknown):  # the head already says so, or has also disabled the source
+            with suppress(NoOpEvent, SourceUnknown):  # the head has the same metadata, or has also disabled the source
                 new.add(event, time)
         for path, name in files:
             dataset.layout.data.insert_file(path, name)
@@ -104,9 +104,9 @@ def _check(dataset: StoredDataset, branch_diff: BranchDiff) -> None:
 
 
 def _keys_of_sources(dataset: StoredDataset, branch_diff: BranchDiff) -> list[tuple[str, ...]]:
-    """Return the primary keys by which any source of either side merges, including sources disabled since.
+    """Return the primary keys of all merge strategies on either side, including those of disabled sources.
 
-    A dataset may have no primary key although its sources do: with a ChangelogStream, or with several strategies.
+    The dataset may have no primary key although its sources do: with a ChangelogStream, or with several strategies.
     """
     from odfpy.ingest.normalize import primary_key
 
@@ -116,7 +116,7 @@ def _keys_of_sources(dataset: StoredDataset, branch_diff: BranchDiff) -> list[tu
 
 
 def _last_words(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]:
-    """Return the last statement of blocks about each piece of metadata, and about each source's state."""
+    """Return the last event for each kind of metadata, and the last state of each source."""
     last_events: dict[str, MetadataEvent | str] = {}
     for hashed in blocks:
         event = hashed.block.event
@@ -143,7 +143,7 @@ def _conflict(branch_diff: BranchDiff, why: str, hint: str) -> MergeConflict:
 def _rebased(
     dataset: StoredDataset, state: ChainState, hashed: HashedBlock, event: AddData, path: Path, time: Timestamp
 ) -> AddData:
-    """Return an event with its rows placed after those of a state."""
+    """Return an event whose rows follow those of a state."""
     marks = [mark for mark in (state.watermark, event.new_watermark) if mark is not None]
     return replace(
         event,
@@ -157,7 +157,7 @@ def _rebased(
 def _moved_slice(
     dataset: StoredDataset, state: ChainState, hashed: HashedBlock, path: Path, time: Timestamp
 ) -> DataSlice:
-    """Write the rows of a block to a new slice, with the offsets that follow a state."""
+    """Write the rows of a block to a new slice, with offsets that follow a state."""
     from odfpy.data.schemas.arrow import to_arrow
     from odfpy.data.schemas.fit import fit_table
     from odfpy.data.schemas.system_columns import system_columns_first

@@ -1,4 +1,4 @@
-"""Cycles in a workspace: how they are reported, and which command breaks them.
+"""Cycles in a workspace: error messages, and the command that breaks the cycle.
 
 `odf add`, `odf reset` and `odf merge` reject cycles. But copies from other locations, older releases or manual
 changes may introduce one.
@@ -17,7 +17,7 @@ from odfpy.errors import OdfError
 
 InputsOf = Callable[[DatasetId], Sequence[DatasetId]]
 Before = list[tuple[Timestamp, int]]
-"""When a dataset got the query that closes the cycle, and the number of the previous block; empty if always."""
+"""Time of the query that closes the cycle, and number of the block before it; empty if no such query was found."""
 
 _OTHER_INPUTS = (
     "change the inputs of one of them: edit its manifest (`odf show` prints it), and run `odf add --replace`"
@@ -25,7 +25,7 @@ _OTHER_INPUTS = (
 
 
 def is_copy(dataset: StoredDataset) -> bool:
-    """Return whether a dataset is pulled from another location, so that nothing is derived here; damage is ignored."""
+    """Return whether a dataset is pulled from another location, so that it is not derived here; damage is ignored."""
     from odfpy.repository.registry import Aliases  # parses YAML: imported only if there is a cycle
 
     try:
@@ -37,12 +37,12 @@ def is_copy(dataset: StoredDataset) -> bool:
 def cycle_error_of(
     way: Sequence[StoredDataset], inputs_of: InputsOf, known: dict[DatasetId, Before]
 ) -> DependencyCycle:
-    """Return the error for datasets that are derived from each other, with a hint that fixes it.
+    """Return the error for datasets that are derived from each other, with a hint for a fix.
 
     Args:
         way: the datasets of the cycle; the first one is also the last.
         inputs_of: returns the inputs of each dataset in the workspace.
-        known: cache of facts about datasets; it is extended.
+        known: cache of query times by dataset; it is extended.
     """
     for dataset in way:
         if dataset.handle.id not in known:
@@ -80,11 +80,11 @@ def _before_the_cycle(dataset: StoredDataset, inputs_of: InputsOf) -> Before:
 
 
 def path_of_cycle(dataset_id: DatasetId, inputs: Sequence[DatasetId], inputs_of: InputsOf) -> tuple[DatasetId, ...]:
-    """Return the path from a dataset back to itself, if it had these inputs; empty if there would be none.
+    """Return the path from a dataset back to itself, if it had given inputs; empty if there is none.
 
     Args:
         dataset_id: id of the dataset.
-        inputs: the inputs that it would have.
+        inputs: the assumed inputs of the dataset.
         inputs_of: returns the inputs of any dataset.
     """
     seen = DependencyOrder(lambda item: inputs if item == dataset_id else inputs_of(item))

@@ -1,7 +1,7 @@
-"""Batch verification: a derivative is compared with its whole query, run once with plain Spark.
+"""Batch verification: compare a derivative with the result of its query over all input data, run with plain Spark.
 
-A replay computes a result in the same way as before, so it cannot detect a wrong result. The batch shares neither code
-nor a process with the original run: a separate engine is started for it, and stopped afterwards.
+A replay computes a result in the same way as before, so it cannot detect a wrong result. The batch query shares neither
+code nor a process with the original run: it has its own engine, which is stopped afterwards.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _UNSAID: Final = "Differences may be correct, since an input retracts rows that 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedTransform:
-    """A transform of a derivative at which the comparison is made.
+    """A transform of a derivative, at which the comparison is made.
 
     Attributes:
         hashed: the block of the transform.
         state: the chain state after it.
-        has_changed: whether another query has made some of the rows.
+        has_changed: whether some of the rows were computed by another query.
     """
 
     hashed: HashedBlock
@@ -56,7 +56,7 @@ class ReplayedTransform:
 
 
 def moments(blocks: Sequence[HashedBlock], states: Sequence[ChainState], *, each: bool) -> list[ReplayedTransform]:
-    """Return the last transform of a chain, or each.
+    """Return the last transform of a chain, or all of them.
 
     Args:
         blocks: the blocks of the chain, oldest first.
@@ -79,11 +79,11 @@ def _differ(before: ReplayedTransform, state: ChainState) -> bool:
 
 
 class BatchVerifier:
-    """Compares datasets with their queries run once, in an engine that it starts on demand."""
+    """Compares datasets with the results of their queries, in an engine that it starts on demand."""
 
     def __init__(self, storage: Storage, config: Config) -> None:
         settings = engine_settings(storage, config)
-        # On this machine, whatever cluster computed the rows, to detect faults of the cluster.
+        # Run on this machine even if a cluster computed the rows, to detect faults of the cluster.
         master = "local[*]" if settings.is_cluster else settings.master
         alone = replace(settings, master=master, host=None, storage=None, properties=None, jobs_only=True)
         self._storage = storage
@@ -91,11 +91,11 @@ class BatchVerifier:
         self._is_used = False
 
     def compare(self, dataset: StoredDataset, moment: ReplayedTransform) -> BatchComparison | None:
-        """Compare the state of a dataset at a moment with its query; return None if it had no columns yet.
+        """Compare the state of a dataset at a transform with its query; return None if the dataset had no columns yet.
 
         Raises:
             InvalidQuery, EngineError: the batch query fails.
-            EngineUnavailable: its engine does not start, or dies.
+            EngineUnavailable: the engine does not start, or dies.
         """
         block = moment.hashed
         answer = self._answer(dataset, moment)
@@ -125,7 +125,7 @@ class BatchVerifier:
 
     @contextmanager
     def _request(self, dataset: StoredDataset, moment: ReplayedTransform) -> Iterator[BatchRequest | None]:
-        """Yield the request for a moment; its files exist within the block."""
+        """Yield the batch request for a transform; its files exist during the block."""
         event, state = moment.hashed.block.event, moment.state
         output = output_so_far(dataset, state)
         if output is None or not isinstance(event, ExecuteTransform):
@@ -139,14 +139,14 @@ class BatchVerifier:
             yield BatchRequest(replace(run, query_changed=moment.has_changed), output, MAX_COUNT)
 
     def close(self) -> None:
-        """Stop the engine if one was started; after a job that another verification may have submitted."""
+        """Stop the engine if one was started; jobs of other verifications are finished first."""
         if self._is_used:
             with suppress(EngineUnavailable):
                 stop_engine(self._storage.batch_run)
 
 
 def _from_first_row(item: InputInterval) -> InputInterval:
-    """Return the interval of an input from its first row to the end of an interval."""
+    """Return an interval of an input extended back to its first row."""
     covered = item.interval
     return replace(
         item,
@@ -160,7 +160,7 @@ def _from_first_row(item: InputInterval) -> InputInterval:
     )
 
 
-# --- What a report says ----------------------------------------------------------------------------------------------
+# --- Findings --------------------------------------------------------------------------------------------------------
 
 
 def finding_of(comparison: BatchComparison) -> Finding | None:

@@ -1,8 +1,8 @@
 """Checks of a dataset's files beyond the chain of the head.
 
-1. other references: their blocks exist and are valid, with all previous blocks, slices and checkpoints
-2. files among the objects that are not named by a hash
-3. objects that no reference reaches: they are counted, since they are harmless; damaged ones are named
+1. other references: their blocks exist and are valid, and so are all previous blocks, slices and checkpoints
+2. files in the object folders that are not named by a hash
+3. unreachable objects: they are harmless, so they are only counted; damaged ones are reported
 4. name, aliases and settings of the dataset: they are readable
 """
 
@@ -41,8 +41,8 @@ _ROT: Final = "The dataset does not need it; `odf gc` removes it."
 
 
 def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
-    """Add the state of the other files to the report on the chain of the head."""
-    dataset = dataset.on(None)  # its head, however it was referred to
+    """Add findings about all other files to the report on the chain of the head."""
+    dataset = dataset.on(None)  # its head, even if a block or branch was requested
     useless: list[UnusedPath] = []
     findings: list[Finding] = []
     following: tuple[LostHistory, ...] = ()
@@ -66,7 +66,7 @@ def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
 def _references(dataset: StoredDataset) -> Iterator[Finding]:
     names = [name for name in dataset.layout.refs.names() if name != HEAD]
     known: set[Multihash] = set()
-    with suppress(OdfError):  # the chain of the head was already checked
+    with suppress(OdfError):  # errors in the chain of the head are already reported
         known.update(hashed.hash for hashed in (dataset.chain.iter_blocks() if names else ()))
     for name in names:
         yield from _reference(dataset, name, known)
@@ -127,14 +127,14 @@ def _foreign(dataset: StoredDataset) -> Iterator[Finding]:
 def _unreferenced(dataset: StoredDataset) -> Iterator[UnusedPath]:
     try:
         yield from unreferenced_objects(dataset.folder, reachable_blocks(dataset.layout))
-    except OdfError:  # missing or damaged objects have their own finding; until then, it is unknown what is unused
+    except OdfError:  # missing or damaged objects have their own finding; without them, the unused objects are unknown
         return
 
 
 def _following(dataset: StoredDataset, head: Multihash | None, useless: list[UnusedPath]) -> tuple[LostHistory, ...]:
     """Return the chains of blocks that continue from the head, the most recently written first.
 
-    A compaction retains the time of the last block: among chains with the same time, that of the file decides.
+    A compaction retains the time of the last block; among chains with the same time, the file's time decides.
     """
     if head is None:
         return ()
@@ -172,7 +172,7 @@ def _rotten(dataset: StoredDataset, useless: list[UnusedPath]) -> Iterator[Findi
             yield replace(finding, severity=Severity.WARNING)
 
 
-# --- 4. What lies beside ---------------------------------------------------------------------------------------------
+# --- 4. Local files --------------------------------------------------------------------------------------------------
 
 
 def _local(dataset: StoredDataset) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from odfpy.provenance.model import Origin
 
 
 def origins_of(dataset: StoredDataset, offsets: Sequence[int]) -> Mapping[int, Origin]:
-    """Return the origins of rows, by offset: the source that was active then."""
+    """Return the origins of rows by offset: block and source at the time of their commit."""
     wanted = sorted(set(offsets))
     origins: dict[int, Origin] = {}
     fetch: FetchStep | None = None
@@ -63,7 +63,7 @@ def _origin(hashed: HashedBlock, event: AddData, fetch: FetchStep | None, pushed
 
 
 def _place_of(fetch: FetchStep) -> str:
-    """Return the location of a source as in its manifest: secrets are templates there."""
+    """Return the location of a source as in its manifest, where secrets are templates."""
     match fetch:
         case FetchUrl(url=url):
             return url

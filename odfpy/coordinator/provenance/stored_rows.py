@@ -1,4 +1,4 @@
-"""Single rows of datasets: their location and values."""
+"""Access to single rows of datasets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RowKey: TypeAlias = tuple[str, ...]
-"""Identifies equal rows of a dataset: the values of their data columns."""
+"""Values of the data columns of a row; equal rows have equal keys."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class DatasetRow:
     Attributes:
         offset: offset of the row.
         operation: operation type of the row.
-        values: its columns, without offset and operation type.
-        key: values of its data columns.
+        values: values by column, without offset and operation type.
+        key: values of the data columns.
     """
 
     offset: int
@@ -47,15 +47,15 @@ class DatasetRows:
 
     @cached_property
     def slices(self) -> list[SliceOfBlock]:
-        """Its slices, the oldest first."""
+        """Slices of the dataset, oldest first."""
         return slices_of(self.dataset.chain.in_order())
 
     @cached_property
     def columns(self) -> list[str]:
-        """Return the columns of data, the event time first.
+        """Return the data columns, event time first.
 
         Raises:
-            NoDataYet: there are no rows in it.
+            NoDataYet: the dataset has no schema yet.
         """
         state = self.dataset.state
         if state.schema is None:
@@ -65,7 +65,7 @@ class DatasetRows:
         return [field.name for field in state.schema.fields if field.name not in hidden]
 
     def parts(self, offsets: Sequence[int]) -> Iterator[tuple[SliceOfBlock, Path, pa.Table]]:
-        """Yield rows as their slices have them, slice by slice, with the files.
+        """Yield rows as stored, one table for each slice, with the slice and its path.
 
         Args:
             offsets: offsets of the rows, ascending.
@@ -81,7 +81,7 @@ class DatasetRows:
                 yield item, path, read_rows(path, places, vocab=self.dataset.state.vocab)
 
     def size_of(self, offsets: Sequence[int]) -> int:
-        """Estimate the bytes of rows in memory from the footers of their slices.
+        """Estimate the size of rows in memory, in bytes, from the footers of their slices.
 
         Args:
             offsets: offsets of the rows, ascending.
@@ -100,11 +100,11 @@ class DatasetRows:
         return int(size)
 
     def read(self, offsets: Sequence[int]) -> list[DatasetRow]:
-        """Return the rows by their offsets, which are in growing order."""
+        """Return rows by their offsets, which must be ascending."""
         return [row for _, _, part in self.parts(offsets) for row in self.of_table(part)]
 
     def of_table(self, table: pa.Table) -> Iterator[DatasetRow]:
-        """Yield the rows of a slice."""
+        """Yield the rows of a table read from a slice."""
         vocab = self.dataset.state.vocab
         for row in table.to_pylist():
             offset, operation = row.pop(vocab.offset_column), row.pop(vocab.operation_type_column)
@@ -112,7 +112,7 @@ class DatasetRows:
             yield DatasetRow(offset, OperationType(operation), row, key)
 
     def last_addition_before(self, row: DatasetRow) -> int | None:
-        """Return the last earlier row that added what a row retracts; None if there is none."""
+        """Return the offset of the last earlier row that added what a row retracts; None if there is none."""
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in reversed(self.slices):
             if item.data.offset_interval.start >= row.offset:
@@ -124,7 +124,7 @@ class DatasetRows:
         return None
 
     def equal_before(self, row: DatasetRow, first: int) -> Iterator[DatasetRow]:
-        """Yield the rows from an offset up to a row that are equal to it."""
+        """Yield earlier rows equal to a row, from an offset on."""
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in overlapping(self.slices, first, row.offset):
             (path,) = slice_paths(self.dataset.layout.data, [item])
@@ -133,7 +133,7 @@ class DatasetRows:
                     yield candidate
 
     def equal_to_any(self, rows: Sequence[DatasetRow]) -> Mapping[RowKey, Sequence[int]]:
-        """Return the offsets of all rows equal to one of some rows, from the first of these on, by key."""
+        """Return the offsets of all rows equal to any of the given rows, by key, from the first given row on."""
         keys, times = (
             {row.key for row in rows},
             {row.values[self.dataset.state.vocab.event_time_column] for row in rows},
@@ -148,10 +148,10 @@ class DatasetRows:
         return offsets_by_key
 
     def retractions_of(self, keys: Collection[RowKey], first: int, last: int) -> list[int]:
-        """Return the rows in a range of offsets that retract rows with one of the keys.
+        """Return the offsets of rows in a range that retract rows with one of the keys.
 
         Args:
-            keys: the rows, as texts of their columns.
+            keys: keys of the retracted rows.
             first: first offset of the range.
             last: last offset of the range.
         """
@@ -171,7 +171,7 @@ class DatasetRows:
         return retractions
 
     def _of_times(self, path: Path, times: Collection[Any]) -> pa.Table:
-        """Return the rows of a slice that have one of some event times."""
+        """Return the rows of a slice with one of the event times."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
