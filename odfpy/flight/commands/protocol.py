@@ -80,7 +80,7 @@ class Commands(ABC):
             column: name of the column.
 
         Raises:
-            UsageError: the server does not support it.
+            UsageError: the server does not support the request.
         """
         raise UsageError(
             f"The protocol cannot request the greatest value of {column!r} in {request.what}",
