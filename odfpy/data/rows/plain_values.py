@@ -1,4 +1,4 @@
-"""Values of data as plain ones, exactly: decimals, times and bytes become text, whatever their range and resolution."""
+"""Exact conversion of values to plain ones: decimals, times and bytes become text, whatever their range."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEW = 256
 
 
 def columns_of(table: pa.Table) -> list[list[Any]]:
-    """Return the columns of a table as lists of plain values, and of decimals."""
+    """Return the columns of a table as lists of plain values and decimals."""
     return [[value for chunk in column.chunks for value in _values(chunk)] for column in table.columns]
 
 
@@ -43,14 +43,14 @@ def plain_columns_of(table: pa.Table) -> list[list[Any]]:
 
 
 def require_distinct(names: Sequence[str], otherwise: str) -> None:
-    """Make sure that rows can be objects, in which each column is known by its name.
+    """Check that column names are unique, so that rows can be objects.
 
     Args:
-        names: of the columns.
-        otherwise: what to do if two of them shall have one name, to follow "or".
+        names: names of the columns.
+        otherwise: an alternative to renaming, for the hint; it follows "or".
 
     Raises:
-        SchemaError: two columns have one name.
+        SchemaError: two columns have the same name.
     """
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
@@ -61,7 +61,7 @@ def require_distinct(names: Sequence[str], otherwise: str) -> None:
 
 
 def num_values(array: pa.Array | pa.ChunkedArray) -> int:
-    """Return how many values there are in an array, with those within others. Of nulls, any number takes no bytes."""
+    """Return the number of values in an array, including nested ones; nulls may take no bytes, in any number."""
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
@@ -79,7 +79,7 @@ def num_values(array: pa.Array | pa.ChunkedArray) -> int:
 
 
 def _values(array: pa.Array) -> list[Any]:
-    """Return an array's values. Times go by their counts: Python's own types have neither nanoseconds nor all years."""
+    """Return the values of an array. Times go by counts: Python's types lack nanoseconds and some years."""
     import pyarrow as pa
 
     if pa.types.is_nested(array.type):
@@ -96,7 +96,7 @@ def _values(array: pa.Array) -> list[Any]:
 
 
 def _short_fractions(array: pa.Array) -> list[float | None]:
-    """Return fractions of less than double precision as they would be written: 0.1, not 0.10000000149011612."""
+    """Return floats below double precision in their shortest notation: 0.1, not 0.10000000149011612."""
     import numpy as np
 
     texts = np.asarray(array.fill_null(0)).astype(str).tolist()
@@ -126,7 +126,7 @@ def _instants(array: pa.Array) -> list[str | None]:
 
 
 def _writer(kind: pa.DataType) -> Callable[[int], str] | None:
-    """Return what writes the counts of a temporal type as text, None for any other type."""
+    """Return the function that formats counts of a temporal type; None for other types."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(kind):
@@ -166,7 +166,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _instant(count: int, unit: str, zone: str) -> str:
-    """Return a time as RFC 3339 has it."""
+    """Return a time in RFC 3339."""
     seconds, fraction = divmod(count, 10 ** _DIGITS[unit])
     days, rest = divmod(seconds, _SECONDS_PER_DAY)
     try:
@@ -184,7 +184,7 @@ def _day(days: int) -> str:
 
 
 def _clock(count: int, unit: str) -> str:
-    """Return a time of day."""
+    """Return a time of day; the fraction has three, six or nine digits, as few as possible."""
     seconds, fraction = divmod(count, 10 ** _DIGITS[unit])
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{_fraction(fraction, unit)}"
 
@@ -198,7 +198,7 @@ def _fraction(count: int, unit: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON and YAML have it."""
+    """Return a value as JSON and YAML can represent it."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -217,6 +217,6 @@ def plain(value: Any) -> Any:
 
 
 def is_number(values: Iterable[Any]) -> bool:
-    """Return whether values are all numbers, apart from those that are absent, and there is one."""
+    """Return whether all non-null values are numbers, and there is at least one."""
     present = [value for value in values if value is not None]
     return bool(present) and all(isinstance(v, (int, float, Decimal)) and not isinstance(v, bool) for v in present)
