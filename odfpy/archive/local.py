@@ -231,19 +231,19 @@ class LocalArchive(Archive):
 
     def latest(self, what: str, where: str, *, lookback: int = LOOKBACK_DAYS) -> FileRecord:
         today = Timestamp.now().millis // DAY * DAY
-        found = self._index(self.dataset).latest(what, where, since=today - lookback * DAY, until=today + DAY - 1)
-        if found is None:
+        record = self._index(self.dataset).latest(what, where, since=today - lookback * DAY, until=today + DAY - 1)
+        if record is None:
             raise NoSuchFile(
                 f'No "{what}" files found in last {lookback} days from "{where}" in {self.name}',
                 hint="A larger lookback finds older ones; `odf archive list` those of a time range.",
             )
-        return found
+        return record
 
     def get(self, id: str) -> FileRecord:  # noqa: A002
-        found = self._index(self.dataset).get(id)
-        if found is None:
+        record = self._index(self.dataset).get(id)
+        if record is None:
             raise NoSuchFile(f"{self.name} has no file {id[:128]!r}")
-        return found
+        return record
 
     def known(self, ids: Sequence[str]) -> dict[str, FileRecord]:
         return self._index(self.dataset).known(list(ids))
@@ -318,10 +318,10 @@ class LocalArchive(Archive):
         """
         with self._workspace.storage.scratch() as scratch, self._dataset.writing() as dataset:
             known = self._index(dataset).known(list(ids))
-            missing = [one for one in ids if one not in known]
+            missing = [id_ for id_ in ids if id_ not in known]
             if missing:
                 raise NoSuchFile(f"{self.name} has no file {missing[0][:128]!r}")
-            changed = change_records([known[one] for one in ids], who=who, why=why, **values)
+            changed = change_records([known[id_] for id_ in ids], who=who, why=why, **values)
             if changed:
                 old = [known[record.id] for record in changed]
                 operations = [OperationType.CORRECT_FROM] * len(old) + [OperationType.CORRECT_TO] * len(changed)

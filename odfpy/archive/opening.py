@@ -41,20 +41,20 @@ def _remote(url: str, token: str | None, progress: ProgressSink) -> Archive:
 
 
 def _only(workspace: Workspace, progress: ProgressSink) -> Archive:
-    found = []
+    archives = []
     for dataset in workspace.storage.datasets():
         try:
             if is_archive(dataset.state):
-                found.append(dataset)
+                archives.append(dataset)
         except OdfError:  # a damaged dataset must not affect other archives
             continue
-    if len(found) == 1:
-        return LocalArchive(workspace, found[0], progress)
-    if not found:
+    if len(archives) == 1:
+        return LocalArchive(workspace, archives[0], progress)
+    if not archives:
         raise NotAnArchive(
             f"The workspace {workspace.root} has no archive of files", hint="`odf archive init NAME` creates one."
         )
-    names = ", ".join(str(dataset.handle) for dataset in found)
+    names = ", ".join(str(dataset.handle) for dataset in archives)
     raise NotAnArchive(
         f"The workspace {workspace.root} has several archives: {names}",
         hint="Select one with --archive, or set a default: odf config set archive.name NAME",

@@ -187,8 +187,8 @@ def recorded_push(archive: LocalArchive, by: Pusher, push: Callable[[], list[Pus
     results: Sequence[Pushed] = ()
     failure: OdfError | None = None
     try:
-        found = push()
-        results = found
+        outcomes = push()
+        results = outcomes
     except OdfError as error:
         failure = error
         raise
@@ -199,7 +199,7 @@ def recorded_push(archive: LocalArchive, by: Pusher, push: Callable[[], list[Pus
             record_report(archive.workspace, report)
         except OdfError as error:
             logging.getLogger("odfpy").warning("a push to %s was not recorded: %s", archive.name, error.message)
-    return found
+    return outcomes
 
 
 def reports(

@@ -140,18 +140,18 @@ def _load_snapshot(
 ) -> DatasetSnapshot:
     try:
         content = _manifest_content(document.tree, "DatasetSnapshot", 1, also=beside)
-        found: DatasetSnapshot = from_tree(DatasetSnapshot, content, ("content",))
+        snapshot: DatasetSnapshot = from_tree(DatasetSnapshot, content, ("content",))
         if check is not None:
-            check(found)
+            check(snapshot)
         for key, add in beside.items():
             if key in document.tree:
-                found = add(found, document.tree[key], (key,))
+                snapshot = add(snapshot, document.tree[key], (key,))
     except TreeError as error:
         line, column = document.place_of(error.path)
         where = f"{source}, line {line}, column {column}" if error.path else f"{source}, line {line}"
         path = f" at `{format_path(error.path)}`" if error.path else ""
         raise MalformedManifest(f"{where}: {error.problem}{path}", hint=error.hint) from error
-    return found
+    return snapshot
 
 
 def _manifest_content(tree: Any, kind: str, version: int, *, also: Iterable[str]) -> Any:

@@ -60,10 +60,10 @@ class ReferenceName:
         Raises:
             InvalidValue: the name is invalid.
         """
-        found = cls.parse(f"{kind.value}.{name}")
-        if found is None:
+        reference = cls.parse(f"{kind.value}.{name}")
+        if reference is None:
             raise _no_name(kind, name)
-        return found
+        return reference
 
     @classmethod
     def parse(cls, reference: str) -> ReferenceName | None:

@@ -57,13 +57,15 @@ class RequiredSigners:
             return
         names = ["the owner" if signer == owner else str(signer) for signer in signers]
         signatures = signed.signatures if signed is not None else ()
-        ended = [one for signature in signatures if (one := revoked.end_of(signature, newest)) is not None]
+        ended = [
+            revocation for signature in signatures if (revocation := revoked.end_of(signature, newest)) is not None
+        ]
         by = f"by {', '.join(names)}" if names else "with no valid key"
-        said = [f"signed {by}" if signatures else "not signed"]
-        said += [f"the key {one.key} {one.in_words(revoked.dataset_id)}" for one in ended]
+        reasons = [f"signed {by}" if signatures else "not signed"]
+        reasons += [f"the key {revocation.key} {revocation.in_words(revoked.dataset_id)}" for revocation in ended]
         todo = "commit again with a valid key" if ended else "sign it"
         raise NotSigned(
-            f"Block {newest.block.sequence_number} ({newest.hash}) of {where} is {'; '.join(said)};"
+            f"Block {newest.block.sequence_number} ({newest.hash}) of {where} is {'; '.join(reasons)};"
             f" signatures.require needs {self.names}",
             hint=f"Ask the publisher of the dataset to {todo}, or `odf config set signatures.require` otherwise.",
         )

@@ -179,13 +179,20 @@ class KnownRevocations:
 
     def get(self, dataset_id: DatasetId) -> tuple[KeyRevocation, ...]:
         """Return the statements that count in a dataset."""
-        made = (one for one in self.made if one.since is None or one.since.dataset_id == dataset_id)
-        return (*made, *(one for one in self.learnt if one.is_honoured_in(dataset_id)))
+        own = (
+            revocation
+            for revocation in self.made
+            if revocation.since is None or revocation.since.dataset_id == dataset_id
+        )
+        return (*own, *(revocation for revocation in self.learnt if revocation.is_honoured_in(dataset_id)))
 
     def everywhere(self) -> tuple[KeyRevocation, ...]:
         """Return the statements that count for every dataset: those of the user, and of the key itself."""
-        made = (one for one in self.made if one.since is None)
-        return (*made, *(one for one in self.learnt if one.proof.verification_method == one.key))
+        own = (revocation for revocation in self.made if revocation.since is None)
+        return (
+            *own,
+            *(revocation for revocation in self.learnt if revocation.proof.verification_method == revocation.key),
+        )
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------
@@ -258,11 +265,15 @@ def honoured_in(side: SideFiles | None, dataset_id: DatasetId, keys: Iterable[Ac
     if side is None:
         return ()
     paths = {path_of(key): str(key) for key in keys}
-    found: list[KeyRevocation] = []
+    honoured: list[KeyRevocation] = []
     for path, data in side.read_all(sorted(paths), MAX_SIZE).items() if paths else ():
         with suppress(MalformedSignature):
-            found += (one for one in decode(data, path) if one.key == paths[path] and one.is_honoured_in(dataset_id))
-    return tuple(found)
+            honoured += (
+                revocation
+                for revocation in decode(data, path)
+                if revocation.key == paths[path] and revocation.is_honoured_in(dataset_id)
+            )
+    return tuple(honoured)
 
 
 def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_id: DatasetId, where: str) -> None:
@@ -315,11 +326,17 @@ def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
 def _strongest(statements: tuple[KeyRevocation, ...]) -> tuple[KeyRevocation, ...]:
     """Return the statements to retain, in order."""
 
-    def weakness(one: KeyRevocation) -> tuple[bool, bool, bool, int, Timestamp]:
-        is_by_itself = one.proof.verification_method == one.key
-        since = one.since
+    def weakness(revocation: KeyRevocation) -> tuple[bool, bool, bool, int, Timestamp]:
+        is_by_itself = revocation.proof.verification_method == revocation.key
+        since = revocation.since
         # Statements of one dataset only end the key there, and from a block on, whatever time they name.
-        return is_by_itself, not one.ends_all, since is not None, since.sequence_number if since else 0, one.end
+        return (
+            is_by_itself,
+            not revocation.ends_all,
+            since is not None,
+            since.sequence_number if since else 0,
+            revocation.end,
+        )
 
     kept = frozenset(sorted(statements, key=weakness)[:MAX_STATEMENTS])
     return tuple(statement for statement in statements if statement in kept)

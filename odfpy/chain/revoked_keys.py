@@ -48,10 +48,10 @@ class RevokedKeys:
             return
         for signature in signed.signatures:
             time = max(signature.time, hashed.block.system_time)
-            for one in self._about(signature.signer):
-                is_late = now is not None and one.expires is not None and now > one.expires
-                if is_late or self._is_after(one, hashed, time):
-                    raise self._refused(one, hashed, where)
+            for revocation in self._about(signature.signer):
+                is_late = now is not None and revocation.expires is not None and now > revocation.expires
+                if is_late or self._is_after(revocation, hashed, time):
+                    raise self._refused(revocation, hashed, where)
 
     def counting(self, signed: SignedBlock, hashed: HashedBlock) -> SignedBlock:
         """Return the signatures of a block that are valid."""
@@ -61,25 +61,27 @@ class RevokedKeys:
     def end_of(self, signature: Signature, hashed: HashedBlock) -> KeyRevocation | None:
         """Return the statement by which a signature of a block is invalid, None if it is valid."""
         time = max(signature.time, hashed.block.system_time)
-        for one in self._about(signature.signer):
-            if one.ends_all or self._is_after(one, hashed, time):
-                return one
+        for revocation in self._about(signature.signer):
+            if revocation.ends_all or self._is_after(revocation, hashed, time):
+                return revocation
         return None
 
     def _about(self, key: ActorId) -> Iterator[KeyRevocation]:
         return (statement for statement in self.statements if statement.key == str(key))
 
-    def _is_after(self, one: KeyRevocation, hashed: HashedBlock, time: Timestamp) -> bool:
-        if one.since is None:
-            return time > one.end
-        there = self.block_at(one.since.sequence_number)
-        is_another_history = there is not None and there != one.since.block_hash
-        return is_another_history or hashed.block.sequence_number > one.since.sequence_number
+    def _is_after(self, revocation: KeyRevocation, hashed: HashedBlock, time: Timestamp) -> bool:
+        if revocation.since is None:
+            return time > revocation.end
+        there = self.block_at(revocation.since.sequence_number)
+        is_another_history = there is not None and there != revocation.since.block_hash
+        return is_another_history or hashed.block.sequence_number > revocation.since.sequence_number
 
-    def _refused(self, one: KeyRevocation, hashed: HashedBlock, where: str) -> RevokedKey:
+    def _refused(self, revocation: KeyRevocation, hashed: HashedBlock, where: str) -> RevokedKey:
         block = f"Block {hashed.block.sequence_number} ({hashed.hash})"
-        message = f"{block} is signed with the key {one.key}, which {one.in_words(self.dataset_id)}: {where}"
-        if one.expires is not None:
+        message = (
+            f"{block} is signed with the key {revocation.key}, which {revocation.in_words(self.dataset_id)}: {where}"
+        )
+        if revocation.expires is not None:
             hint = (
                 "The holder of the key must create another one and commit again: `odf key revoke --reason superseded`."
             )
@@ -100,10 +102,10 @@ def walk_back(blocks: Sequence[HashedBlock], before: Iterable[HashedBlock]) -> C
 
     def at(number: int) -> Multihash | None:
         while number not in known and known and number < min(known):
-            one = next(rest, None)
-            if one is None:
+            block = next(rest, None)
+            if block is None:
                 break
-            known[one.block.sequence_number] = one.hash
+            known[block.block.sequence_number] = block.hash
         return known.get(number)
 
     return at

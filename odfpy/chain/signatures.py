@@ -106,8 +106,8 @@ class SignedBlock:
             time: the time of the signatures.
         """
         message = self.message(kind, time)
-        made = tuple(Signature(time, Proof.made_by(pair, message)) for pair in keys)
-        return replace(self, signatures=made)
+        new_signatures = tuple(Signature(time, Proof.made_by(pair, message)) for pair in keys)
+        return replace(self, signatures=new_signatures)
 
     @property
     def signers(self) -> tuple[ActorId, ...]:

@@ -23,8 +23,8 @@ class SliceOfBlock:
 
 def slices_of(blocks: Iterable[HashedBlock]) -> list[SliceOfBlock]:
     """Return the slices of blocks, in the order of the blocks."""
-    found = ((block, new_data_of(block.block.event)) for block in blocks)
-    return [SliceOfBlock(block, data) for block, data in found if data is not None]
+    pairs = ((block, new_data_of(block.block.event)) for block in blocks)
+    return [SliceOfBlock(block, data) for block, data in pairs if data is not None]
 
 
 def newest_blocks(

@@ -142,9 +142,9 @@ class ChainState:
             NoDataYet: there is no schema.
             SchemaError: a raw Arrow schema cannot be read.
         """
-        if (found := self.schema) is None:
+        if (schema := self.schema) is None:
             raise NoDataYet(f"{name} has no data yet, and no schema", hint="Pull or ingest data first.")
-        return found
+        return schema
 
     @property
     def num_records(self) -> int:
@@ -214,9 +214,9 @@ class ChainState:
         )
 
 
-def is_same_query(one: SetTransform, other: SetTransform) -> bool:
+def is_same_query(left: SetTransform, right: SetTransform) -> bool:
     """Return whether two transforms are equal except for the version of the engine."""
-    return _any_version(one) == _any_version(other)
+    return _any_version(left) == _any_version(right)
 
 
 def _any_version(event: SetTransform) -> SetTransform:

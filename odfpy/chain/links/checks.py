@@ -83,10 +83,10 @@ class LinkCheck:
         columns = link_columns(schema)
         if not columns:
             return None
-        found = LinkedObjects()
+        links = LinkedObjects()
         for rows in linked_rows(path, columns, state.vocab):
-            found += self._counted(rows, first + rows.first)
-        return found
+            links += self._counted(rows, first + rows.first)
+        return links
 
     def _counted(self, rows: LinkedRows, first: int) -> LinkedObjects:
         """Check the links of rows, the first of which has the given offset, and return their number and size."""
@@ -99,17 +99,17 @@ class LinkCheck:
         linking = np.flatnonzero(is_new & rows.is_link)
         names, places = np.unique(rows.names[linking], return_inverse=True)
         sizes = np.fromiter((self._size(name_of(name)) for name in names.tolist()), np.int64, len(names))[places]
-        said = rows.sizes[linking]
+        stated_sizes = rows.sizes[linking]
         for place in np.flatnonzero((sizes == UNKNOWN) & ~rows.removed[linking]):
             problem = f"links to {name_of(names[places[place]])}, which is not in the dataset"
             raise _refused(rows, first + int(linking[place]), problem, _PUT)
-        for place in np.flatnonzero((sizes != UNKNOWN) & (said != UNKNOWN) & (sizes != said)):
+        for place in np.flatnonzero((sizes != UNKNOWN) & (stated_sizes != UNKNOWN) & (sizes != stated_sizes)):
             problem = (
                 f"links to {name_of(names[places[place]])} of {sizes[place]} bytes, but its column"
-                f" {rows.column.size!r} says {said[place]}"
+                f" {rows.column.size!r} says {stated_sizes[place]}"
             )
             raise _refused(rows, first + int(linking[place]), problem, "The size is that of the file's bytes.")
-        known = np.where(sizes != UNKNOWN, sizes, np.maximum(said, 0))
+        known = np.where(sizes != UNKNOWN, sizes, np.maximum(stated_sizes, 0))
         return LinkedObjects(len(linking), int(known.sum()))
 
     def _size(self, name: Multihash) -> int:

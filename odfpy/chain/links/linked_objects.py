@@ -145,7 +145,7 @@ def linked_slices(blocks: Iterable[HashedBlock], base: ChainState | None = None)
         base: state of the chain before the first of them; by default an empty chain.
     """
     in_force = CurrentLinks(base)
-    return (found for found in map(in_force.after, blocks) if found is not None)
+    return (slice_ for slice_ in map(in_force.after, blocks) if slice_ is not None)
 
 
 def linked_rows(
@@ -171,15 +171,15 @@ def linked_rows(
     from odfpy.data.slices.slice import iter_slice, slice_schema
 
     there = slice_schema(path, vocab=vocab)
-    found = [column for column in columns if column.name in there.names]
-    if not found or not set(also).issubset(there.names):
+    link_columns = [column for column in columns if column.name in there.names]
+    if not link_columns or not set(also).issubset(there.names):
         return
-    beside = [name for column in found for name in (column.size, column.removed) if name and name in there.names]
-    wanted = dict.fromkeys((vocab.operation_type_column, *(column.name for column in found), *beside, *also))
+    beside = [name for column in link_columns for name in (column.size, column.removed) if name and name in there.names]
+    wanted = dict.fromkeys((vocab.operation_type_column, *(column.name for column in link_columns), *beside, *also))
     first = 0
     for batch in iter_slice(path, ROWS, list(wanted), vocab=vocab):
         rows = batch if chosen is None else batch.filter(chosen(batch))
-        for column in found:
+        for column in link_columns:
             yield _of_column(rows, column, vocab, first)
         first += batch.num_rows
 
@@ -193,8 +193,8 @@ def _of_column(batch: pa.RecordBatch, column: ObjectLinkColumn, vocab: DatasetVo
     sizes = np.full(batch.num_rows, UNKNOWN, np.int64)
     removed = np.zeros(batch.num_rows, np.bool_)
     if column.size in batch.schema.names:
-        said = pc.fill_null(pc.cast(batch.column(column.size), pa.int64(), safe=False), UNKNOWN)
-        sizes = np.maximum(said.to_numpy(), UNKNOWN)
+        stated_sizes = pc.fill_null(pc.cast(batch.column(column.size), pa.int64(), safe=False), UNKNOWN)
+        sizes = np.maximum(stated_sizes.to_numpy(), UNKNOWN)
     if column.removed in batch.schema.names:
         removed = pc.is_valid(batch.column(column.removed)).to_numpy(zero_copy_only=False)
     operations = batch.column(vocab.operation_type_column).to_numpy()
@@ -213,13 +213,13 @@ def all_links(slices: Iterable[SliceOfBlock], columns: Collection[str], layout: 
     Raises:
         OdfError: a slice is missing or cannot be read.
     """
-    found = HashSet()
+    links = HashSet()
     for item in slices if columns else ():
         with opened(layout.data, item) as path:
             for names, others in _links_in(path, columns):
-                found.add(names)
-                found.add_texts(others.values())
-    return found
+                links.add(names)
+                links.add_texts(others.values())
+    return links
 
 
 def _links_in(path: Path, columns: Collection[str]) -> Iterator[tuple[Names, dict[int, str]]]:

@@ -63,13 +63,13 @@ class CheckedFiles:
                 return
             with open_regular(path) as stream:
                 line = _line(name, os.fstat(stream.fileno()))  # of the opened file
-                found = Multihash.of_stream(stream, name.algorithm)
+                actual = Multihash.of_stream(stream, name.algorithm)
         except FileNotFoundError:
             raise ObjectNotFound(f"Missing object: {path}") from None
         except OSError as error:
             raise OdfError(f"Cannot read {path}: {error.strerror}") from error
-        if found != name:
-            raise HashMismatch(f"Damaged object: {path} has the hash {found}")
+        if actual != name:
+            raise HashMismatch(f"Damaged object: {path} has the hash {actual}")
         self._add([line])
 
     def add(self, name: Multihash, path: Path) -> None:

@@ -211,9 +211,9 @@ def copy_hashed(
             raise ObjectTooLarge(f"Object {name} of {where}: more than the announced {size} bytes")
         hasher.update(chunk)
         write(chunk)
-    found = Multihash(name.code, hasher.digest())
-    if found != name:
-        raise HashMismatch(f"Object {name} of {where}: the {count} bytes received have the hash {found}")
+    actual = Multihash(name.code, hasher.digest())
+    if actual != name:
+        raise HashMismatch(f"Object {name} of {where}: the {count} bytes received have the hash {actual}")
 
 
 class LocalObjectStore(ObjectStore):

@@ -96,16 +96,16 @@ def parse_reference(data: bytes, where: str) -> Multihash:
         ) from error
 
 
-def lost_race(where: str, expected: Multihash | None, found: Multihash | None) -> ConcurrentUpdate:
+def lost_race(where: str, expected: Multihash | None, actual: Multihash | None) -> ConcurrentUpdate:
     """Return the error of a failed compare-and-swap.
 
     Args:
         where: the reference, as returned by `RefStore.describe`.
         expected: the block that it should have pointed to.
-        found: the block that it points to.
+        actual: the block that it points to.
     """
     return ConcurrentUpdate(
-        f"Another process has moved {where}: expected {expected}, found {found}",
+        f"Another process has moved {where}: expected {expected}, found {actual}",
         hint="Nothing was committed; run the command again.",
     )
 
@@ -131,9 +131,9 @@ class LocalRefStore(RefStore):
         try:
             with locked_folder(self.folder):
                 # Read again under the lock: the caller may have read the reference minutes ago.
-                found = self.get(name)
-                if found != expected:
-                    raise lost_race(self.describe(name), expected, found)
+                actual = self.get(name)
+                if actual != expected:
+                    raise lost_race(self.describe(name), expected, actual)
                 replace_file(path, str(new).encode("ascii"))
         except OSError as error:
             raise OdfError(f"Cannot write {path}: {error.strerror}") from error
@@ -144,9 +144,9 @@ class LocalRefStore(RefStore):
             if not self.folder.is_dir():
                 raise lost_race(self.describe(name), expected, None)
             with locked_folder(self.folder):
-                found = self.get(name)
-                if found != expected:
-                    raise lost_race(self.describe(name), expected, found)
+                actual = self.get(name)
+                if actual != expected:
+                    raise lost_race(self.describe(name), expected, actual)
                 path.unlink()
                 sync_folder(self.folder)
         except OSError as error:
@@ -155,12 +155,12 @@ class LocalRefStore(RefStore):
     def names(self) -> Iterator[str]:
         try:
             with os.scandir(self.folder) as entries:
-                found = sorted(entry.name for entry in entries if is_name(entry.name) and _is_one(entry))
+                entry_names = sorted(entry.name for entry in entries if is_name(entry.name) and _is_one(entry))
         except FileNotFoundError:
             return iter(())
         except OSError as error:
             raise OdfError(f"Cannot read {self.folder}: {error.strerror}") from error
-        return iter(found)
+        return iter(entry_names)
 
     def describe(self, name: str) -> str:
         return str(self.folder / check_name(name))
@@ -199,16 +199,16 @@ class MemoryRefStore(RefStore):
 
     def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
         with self._lock:
-            found = self.get(name)
-            if found != expected:
-                raise lost_race(self.describe(name), expected, found)
+            actual = self.get(name)
+            if actual != expected:
+                raise lost_race(self.describe(name), expected, actual)
             self._references[name] = new
 
     def delete(self, name: str, expected: Multihash) -> None:
         with self._lock:
-            found = self.get(name)
-            if found != expected:
-                raise lost_race(self.describe(name), expected, found)
+            actual = self.get(name)
+            if actual != expected:
+                raise lost_race(self.describe(name), expected, actual)
             del self._references[name]
 
     def names(self) -> Iterator[str]:

@@ -64,8 +64,8 @@ class SideFiles(ABC):
         Raises:
             OdfError: a file cannot be read.
         """
-        found = ((path, self.read(path, limit)) for path in paths)
-        return {path: data for path, data in found if data is not None}
+        contents = ((path, self.read(path, limit)) for path in paths)
+        return {path: data for path, data in contents if data is not None}
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
         """Write files, each as by `write`; many are faster together.
@@ -137,12 +137,14 @@ class LocalSideFiles(SideFiles):
         place = self.folder / check_path(folder)
         try:
             with os.scandir(place) as entries:
-                found = sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_file())
+                entry_names = sorted(
+                    entry.name for entry in entries if not entry.name.startswith(".") and entry.is_file()
+                )
         except FileNotFoundError:
             return iter(())
         except OSError as error:
             raise OdfError(f"Cannot read {place}: {error.strerror}") from error
-        return iter(found)
+        return iter(entry_names)
 
     def describe(self, path: str) -> str:
         return str(self.folder / check_path(path))

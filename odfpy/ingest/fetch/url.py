@@ -80,7 +80,14 @@ def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str]
         tell_clock = context.tell_clock
         admit = context.options.bounds.require_host
         return HttpSource(
-            target, shown, headers, now=context.now, timeout=context.timeout, tell_clock=tell_clock, admit=admit
+            target,
+            shown,
+            headers,
+            now=context.now,
+            timeout=context.timeout,
+            tell_clock=tell_clock,
+            admit=admit,
+            pause=context.pause,
         )
     if url.scheme in ("ftp", "ftps"):
         from odfpy.ingest.fetch.ftp import FtpSource

@@ -27,13 +27,13 @@ from odfpy.ingest.read.json_columns import to_array
 from odfpy.ingest.read.json_inference import UNKNOWN, infer_in_turn, infer_schema
 from odfpy.ingest.read.json_records import Records, parse_array, parse_series
 from odfpy.ingest.read.part import WHOLE, FilePart, parts_between
-from odfpy.ingest.read.text import TimeFormats
+from odfpy.ingest.read.text import DECIMAL_DIGITS, TimeFormats
 from odfpy.ingest.read.typed import Misfit, fit_table
 
 # Arrow 26 crashes if a text begins with `null`, and when it infers very deep nesting; it miscounts decimals with
 # very many digits, and ignores a byte order mark at the beginning of a piece.
 _STRAY_NULL = r"(?:\A|[}\n\r])[ \t\n\r]*null"
-_EXTREME_DECIMAL = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{19}"
+_EXTREME_DECIMAL = r"[0-9][eE][+-]?[0-9]|\.[0-9]{19}"
 _MAX_DEPTH = 100
 _MAX_EXACT_INTEGER = 2**53
 _KEPT = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_decimal, pa.types.is_null)
@@ -277,7 +277,15 @@ def _checked(table: pa.Table, wanted: pa.Schema, formats: TimeFormats, *, inferr
 
 
 def _is_risky(text: bytes, source: pa.Schema) -> bool:
-    return "decimal" in str(source.types) and _has(text, _EXTREME_DECIMAL)
+    rooms = [room for field in source for room in _rooms(field.type)]
+    return bool(rooms) and _has(text, f"{_EXTREME_DECIMAL}|[0-9]{{{min(rooms) + 1}}}")
+
+
+def _rooms(kind: pa.DataType) -> list[int]:
+    """Return how many digits each decimal in a type has room for before the point, as it is stored."""
+    if pa.types.is_decimal(kind):
+        return [max(DECIMAL_DIGITS[kind.byte_width] - kind.scale, 0)]
+    return [room for index in range(kind.num_fields) for room in _rooms(kind.field(index).type)]
 
 
 def _has(text: bytes, pattern: str) -> bool:

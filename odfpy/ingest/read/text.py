@@ -36,6 +36,9 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, the li
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": NANOS_PER_SECOND}
 _MAX_INT64 = 2**63 - 1
 
+DECIMAL_DIGITS = {16: 38, 32: 76}
+"""Digits that a decimal can have at most, by the bytes it is stored in."""
+
 
 class CastFailed(Exception):
     """A value is invalid; `first_unfit` finds it."""
@@ -131,10 +134,20 @@ def _decimals(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
         pc.or_(pc.match_substring(texts, "e"), pc.match_substring(texts, "E")),
     )
     if not _any(risky):
-        return texts.cast(wanted)
-    plain = pc.if_else(risky, pa.scalar(None, pa.string()), texts).cast(wanted)
+        return _plain_decimals(texts, wanted)
+    plain = _plain_decimals(pc.if_else(risky, pa.scalar(None, pa.string()), texts), wanted)
     careful = pa.array([_decimal(text, wanted) for text in texts.filter(risky).to_pylist()], wanted)
     return pc.replace_with_mask(plain, risky, careful)
+
+
+def _plain_decimals(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Convert texts of at most 38 characters without exponents."""
+    room = wanted.precision - wanted.scale
+    # A value with more digits than the storage has can wrap around to one that fits (seen in Arrow 26.0).
+    can_wrap = (pc.max(pc.binary_length(texts)).as_py() or 0) + wanted.scale > DECIMAL_DIGITS[wanted.byte_width]
+    if can_wrap and room >= 0 and _any(pc.match_substring_regex(texts, f"^[+-]?0*[1-9][0-9]{{{room}}}")):
+        raise CastFailed
+    return texts.cast(wanted)
 
 
 def _decimal(text: str, wanted: pa.DataType) -> decimal.Decimal:

@@ -188,7 +188,10 @@ def _convert(array: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.A
         if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(wanted):
             return check_times(retime(array, wanted))
         converted = check_times(array.cast(wanted))
-        back = converted.cast(array.type)
+        if pa.types.is_decimal(array.type) and pa.types.is_integer(wanted):
+            return converted  # Arrow checks both fraction and range, but does not convert back into few digits
+        # Arrow refuses whole numbers of 2^53 and more as floats, which the first conversion has shown to be exact.
+        back = converted.cast(array.type, safe=not pa.types.is_integer(wanted))
     except pa.ArrowInvalid as error:
         raise CastFailed from error
     same = pc.equal(back, array)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from odfpy.data.rows.plain_values import columns_of, plain, require_distinct
+from odfpy.data.rows.plain_values import plain_columns_of, require_distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ def laid_out(table: pa.Table, layout: DataFormat) -> Any:
     Raises:
         SchemaError: two columns have the same name, and the layout has names.
     """
-    columns = [[plain(value) for value in values] for values in columns_of(table)]
+    columns = plain_columns_of(table)
     if layout is DataFormat.ARRAY_OF_ARRAYS:
         kinds = table.schema.types
         return [[_as_list(cell, kind) for cell, kind in zip(row, kinds, strict=True)] for row in _rows(table, columns)]

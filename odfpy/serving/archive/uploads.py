@@ -295,10 +295,10 @@ class Uploads:
 
     def _finish(self, name: Multihash, file: FileIO, digest: bytes) -> None:
         """Rename a complete file to its final name."""
-        found = Multihash(name.code, digest)
-        if found != name:
+        actual = Multihash(name.code, digest)
+        if actual != name:
             self._part(name).unlink()
-            raise WrongContent(f"These are not the bytes of {name}: they have the hash {found}")
+            raise WrongContent(f"These are not the bytes of {name}: they have the hash {actual}")
         try:
             # Renamed after the content is flushed: the name proves that the bytes were verified, even after a power
             # failure.
@@ -322,8 +322,8 @@ class Uploads:
 
 
 def _state_of(file: FileIO) -> _State:
-    found = os.fstat(file.fileno())
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = os.fstat(file.fileno())
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _cannot_write(error: OSError) -> CannotCopy:

@@ -94,7 +94,9 @@ def _declined(connection: HTTPConnection, error: Exception) -> Response:
 def _allowed(connection: HTTPConnection) -> list[str]:
     """Return the methods that the OpenAPI declares for a path, and HEAD; the framework only knows one route's."""
     app, scope = connection.app, connection.scope
-    paths = (set(found) for path, found in app.openapi()["paths"].items() if compile_path(path)[0].match(scope["path"]))
+    paths = (
+        set(methods) for path, methods in app.openapi()["paths"].items() if compile_path(path)[0].match(scope["path"])
+    )
     known = {"head", *next(paths, _METHODS)}
     there = {method: {**scope, "method": method.upper()} for method in _METHODS if method in known}
     return [

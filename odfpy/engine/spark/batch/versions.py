@@ -78,7 +78,7 @@ def versions_of(entries: Sequence[Entry]) -> Iterator[Version]:
         if was_wrong:
             there[row] -= partner is None or partner.time <= entry.time
         elif partner is None:
-            end = entry.time if row not in came else _when_it_went(entry, entries[at + 1 :])
+            end = entry.time if row not in came else _end_of_removed_key(entry, entries[at + 1 :])
             if end is not None:
                 ends.append((end, at))
     begins = [(entry.time, at) for at, entry in enumerate(entries) if entry.is_gain and there[repr(entry.data)] > 0]
@@ -94,7 +94,7 @@ def _correction(entries: Sequence[Entry], at: int) -> Entry | None:
     return after if after.place == (source, offset + 1) else None
 
 
-def _when_it_went(entry: Entry, later: Sequence[Entry]) -> int | None:
+def _end_of_removed_key(entry: Entry, later: Sequence[Entry]) -> int | None:
     """Return when the last version of a removed key ends; None if the key comes back before that."""
     again = [other.time for other in later if other.is_gain]
     if entry.known is None or (again and min(again) <= entry.known):

@@ -55,18 +55,18 @@ def _views(spark: SparkSession, folder: str | None, token: str) -> tuple[Seen, l
     from odfpy.engine.spark.process import executor_view
 
     context, asked = spark.sparkContext, 0
-    found: list[Seen] = []
+    views: list[Seen] = []
     look = executor_view.describe_executor
     cloudpickle.register_pickle_by_value(executor_view)  # type: ignore[no-untyped-call]
     try:
         while (cores := min(context.defaultParallelism, _MAX_TASKS)) > asked:
             asked = cores
-            found += context.parallelize(range(cores), cores).map(lambda _: look(folder, token)).collect()
+            views += context.parallelize(range(cores), cores).map(lambda _: look(folder, token)).collect()
     except Exception as error:
         raise _python_error(error, str(context.pythonExec)) from error
     finally:
         cloudpickle.unregister_pickle_by_value(executor_view)  # type: ignore[no-untyped-call]
-    return look(None, token), found
+    return look(None, token), views
 
 
 def _python_error(error: Exception, python: str) -> EngineUnavailable:
@@ -109,9 +109,9 @@ def check_packages(here: Seen, there: Iterable[Seen]) -> None:
         for package in ("odfpy", "pyarrow", "numpy", "pandas"):
             if seen[package] == here[package]:
                 continue
-            found = f"has {package} {seen[package]}" if seen[package] else f"has no {package}"
+            difference = f"has {package} {seen[package]}" if seen[package] else f"has no {package}"
             raise EngineUnavailable(
-                f"The executor {seen['who']} {found} for its Python {seen['python']}, and the engine has"
+                f"The executor {seen['who']} {difference} for its Python {seen['python']}, and the engine has"
                 f" {package} {here[package]}: slices would not be the same",
                 hint=f"Install the same versions on all machines of the cluster. {_PYTHON} {PAGE}",
             )
@@ -158,19 +158,19 @@ def _check_java(spark: SparkSession, folder: Path, token: str) -> None:
             f"engine.properties. {PAGE}",
         ) from error
     files = [file] * min(spark.sparkContext.defaultParallelism, _MAX_TASKS)
-    told = [f"reflect('java.lang.System', 'getProperty', '{name}')" for name in _PROPERTIES]
+    selected = [f"reflect('java.lang.System', 'getProperty', '{name}')" for name in _PROPERTIES]
     system = spark._jvm.java.lang.System  # type: ignore[union-attr]  # noqa: SLF001
     here = [str(system.getProperty(name)) for name in _PROPERTIES]
     try:
-        rows = spark.read.schema("token string").parquet(*files).selectExpr("token", *told).collect()
+        rows = spark.read.schema("token string").parquet(*files).selectExpr("token", *selected).collect()
     except Exception as error:
         cause = cause_of(error)
         where = f"the storage {storage_of(spark)}" if storage_of(spark) else f"the folder {folder}"
         raise EngineUnavailable(f"The executors' Java does not read {where}: {cause}", hint=PAGE) from error
-    for found, *there in rows:
-        if found != token:
+    for token_read, *values in rows:
+        if token_read != token:
             raise EngineUnavailable(f"The executors read different files than the engine writes: {file}", hint=PAGE)
-        _compare_java(here, there)
+        _compare_java(here, values)
 
 
 def _compare_java(here: list[str], there: list[Any]) -> None:

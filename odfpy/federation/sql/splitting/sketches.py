@@ -156,13 +156,13 @@ class SketchTable:
             elif name not in there:
                 value = exp.Null()
             shown.append(exp.alias_(value, name, quoted=True))
-        found = exp.select(*shown).from_(exp.Table(this=exp.to_identifier(table, quoted=True)))
+        query = exp.select(*shown).from_(exp.Table(this=exp.to_identifier(table, quoted=True)))
         if sketch is None:
-            return found
+            return query
         bucket = exp.Substring(
             this=_column(sketch, table), start=exp.Literal.number(1), length=exp.Literal.number(_BUCKET_DIGITS)
         )
-        return found.group_by(*(_column(name, table) for name in self.keys), bucket)
+        return query.group_by(*(_column(name, table) for name in self.keys), bucket)
 
     @property
     def _sketches(self) -> tuple[str, ...]:

@@ -62,8 +62,8 @@ def is_hashable(data_type: DataType) -> bool:
 
 def fingerprints(hashes: pa.Array | pa.ChunkedArray) -> Fingerprints:
     """Return the hashes as unsigned integers, in the same order."""
-    found: Fingerprints = np.asarray(hashes.to_numpy(), np.int64).view(np.uint64) ^ _SIGN
-    return found
+    unsigned: Fingerprints = np.asarray(hashes.to_numpy(), np.int64).view(np.uint64) ^ _SIGN
+    return unsigned
 
 
 def entries_of(rows: pa.Table) -> Entries:
