@@ -1,4 +1,4 @@
-"""Signatures of a chain that no longer count, since their keys had ended before; see `odfpy.chain.revocations`."""
+"""Signatures of a chain that are invalid since their keys had ended before; see `odfpy.chain.revocations`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class RevokedKeys:
     """Decides which signatures of a chain are invalid because their keys were revoked or expired before.
 
     Attributes:
-        dataset_id: which.
-        statements: the honoured statements about keys.
+        dataset_id: id of the dataset.
+        statements: honoured statements about keys.
         block_at: returns the block of the chain with a number; None if the chain is shorter.
-        vouching: keys whose signatures compensate for an invalid one on the same block.
+        vouching: keys whose signature of a block makes up for an invalid one.
     """
 
     dataset_id: DatasetId
@@ -36,13 +36,13 @@ class RevokedKeys:
         If a vouching key has signed it, too, the other signature is ignored.
 
         Args:
-            signed: the signatures of the block, which have been checked.
+            signed: the verified signatures of the block.
             hashed: the block.
-            where: the file that they are in.
-            now: the local time, for a block that was not known before: a key that has expired by then is refused.
+            where: file of the signatures, for messages.
+            now: local time, for a block that was not known before: keys that have expired by then are rejected.
 
         Raises:
-            RevokedKey: it is, and no other key vouches for it.
+            RevokedKey: such a key has signed it, and no other key vouches for it.
         """
         if self.vouching.intersection(self.counting(signed, hashed).signers):
             return
@@ -54,12 +54,12 @@ class RevokedKeys:
                     raise self._refused(revocation, hashed, where)
 
     def counting(self, signed: SignedBlock, hashed: HashedBlock) -> SignedBlock:
-        """Return the signatures of a block that count."""
+        """Return the signatures of a block that are valid."""
         kept = tuple(signature for signature in signed.signatures if self.end_of(signature, hashed) is None)
         return signed if len(kept) == len(signed.signatures) else replace(signed, signatures=kept)
 
     def end_of(self, signature: Signature, hashed: HashedBlock) -> KeyRevocation | None:
-        """Return the statement by which a signature of a block does not count, None where it does."""
+        """Return the statement by which a signature of a block is invalid, None if it is valid."""
         time = max(signature.time, hashed.block.system_time)
         for revocation in self._about(signature.signer):
             if revocation.ends_all or self._is_after(revocation, hashed, time):
@@ -91,10 +91,10 @@ class RevokedKeys:
 
 
 def walk_back(blocks: Sequence[HashedBlock], before: Iterable[HashedBlock]) -> Callable[[int], Multihash | None]:
-    """Return a function that finds blocks of a chain by number.
+    """Return a function that returns the hash of the block with a number.
 
     Args:
-        blocks: the newest of the chain, oldest first.
+        blocks: the newest blocks of the chain, oldest first.
         before: the blocks before those, newest first; read as far as needed.
     """
     known = {hashed.block.sequence_number: hashed.hash for hashed in blocks}
