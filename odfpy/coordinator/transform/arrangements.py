@@ -1,7 +1,7 @@
-"""Storage of the arrangements of derivative datasets, see `odfpy.engine.arrangement`.
+"""Storage of the arrangements of derivative datasets; see `odfpy.engine.arrangement`.
 
-Each dataset has a folder, `.odf/cache/<dataset>/arrangement/<block>`, named by the block of its last run. So its
-content belongs to that exact state of the dataset, whatever has happened to the head since.
+The arrangement of a dataset is the folder `.odf/cache/<dataset>/arrangement/<block>`, named by the block of its last
+run. So it belongs to exactly this state of the dataset, even if the head has moved since.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _COMING: Final = "coming"
 
 
 def arrangement_at(dataset: StoredDataset, head: Multihash | None) -> Path | None:
-    """Return the arrangement of a dataset at a block; None if there is none."""
+    """Return the arrangement of a dataset at a block, None if it does not exist."""
     folder = dataset.cache / _FOLDER / str(head)
     return folder if folder.is_dir() else None
 
 
 def move(made: Path, before: Path | None, target: Path) -> None:
-    """Move the files that a run has left into a folder, together with the earlier runs that it still uses.
+    """Move the output of a run into a folder, together with the files of earlier runs that it refers to.
 
     Args:
         made: the folder that the engine has written.
-        before: the folder that the run was given.
-        target: the folder, whose previous content is removed.
+        before: the folder that was the input of the run.
+        target: the target folder, whose previous content is removed.
 
     Raises:
         OSError: the files cannot be moved.
@@ -44,13 +44,13 @@ def move(made: Path, before: Path | None, target: Path) -> None:
 
 
 def take_over(dataset: StoredDataset, made: Path, before: Path | None, head: Multihash) -> None:
-    """Replace the arrangement with the one a run produced. A cache: failures to write are ignored.
+    """Replace the arrangement with that of a run. It is a cache: write errors are ignored.
 
     Args:
-        dataset: the dataset, whose lock the caller holds.
+        dataset: the dataset; its lock is required.
         made: the folder that the engine has written, which may be missing.
-        before: the folder that the run was given, None for none.
-        head: the block of the run.
+        before: the folder that was the input of the run, None if there was none.
+        head: hash of the block of the run.
     """
     place = dataset.cache / _FOLDER
     with suppress(OSError):
@@ -58,7 +58,7 @@ def take_over(dataset: StoredDataset, made: Path, before: Path | None, head: Mul
             place.mkdir(parents=True, exist_ok=True)
             move(made, before, place / _COMING)
             (place / _COMING).rename(place / str(head))
-    # An arrangement that was not taken over belongs to an older block, and is of no use.
+    # An arrangement that was not replaced belongs to an older block, and is useless.
     with suppress(OSError):
         for folder in place.iterdir():
             if folder.name != str(head):

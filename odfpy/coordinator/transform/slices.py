@@ -21,7 +21,7 @@ from odfpy.files import replace_file
 
 
 def watermark_times(blocks: Iterable[HashedBlock]) -> list[tuple[Timestamp, Timestamp]]:
-    """Return the changes of the watermark: pairs of system time and event time, in the order of the blocks."""
+    """Return the changes of the watermark, as pairs of system time and event time in the order of the blocks."""
     moves: list[tuple[Timestamp, Timestamp]] = []
     for hashed in blocks:
         event = hashed.block.event
@@ -36,8 +36,8 @@ def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None
     """Return the watermark before the block of each slice, by physical hash of the slice.
 
     Args:
-        blocks: blocks of a dataset, the oldest first.
-        watermark: the watermark before the first of them.
+        blocks: blocks of a dataset, oldest first.
+        watermark: the watermark before the first block.
     """
     found = {}
     for hashed in blocks:
@@ -51,7 +51,7 @@ def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None
 
 
 def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
-    """Return a Parquet file without rows that has the given schema; cached, since making one loads Arrow."""
+    """Return an empty Parquet file with a schema; files are cached, since creating one loads Arrow."""
     text = json.dumps(to_tree(schema), sort_keys=True)
     path = folder.readers_cache / "schemas" / f"{Multihash.of(text.encode())}.parquet"
     if not path.exists():
@@ -61,12 +61,12 @@ def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
 
         content = io.BytesIO()
         pq.write_table(to_arrow(schema).empty_table(), content)
-        replace_file(path, content.getvalue())  # readers would not notice damage and make it again
+        replace_file(path, content.getvalue())  # atomically: readers would not detect and replace a damaged file
     return path
 
 
 def columns_changed(chain: MetadataChain, interval: ExecuteTransformInput) -> bool:
-    """Return whether an input gained or lost columns in an interval: then `*` means something else than before."""
+    """Return whether an input gained or lost columns in an interval, which changes the meaning of `*`."""
     before, now = interval.prev_block_hash, interval.new_block_hash
     if before is None or now is None:
         return False
