@@ -175,30 +175,30 @@ class LocalArchive(Archive):
             if isinstance(item, OdfError):
                 batch.results[number] = Pushed(file=new.file, outcome=PushOutcome.REFUSED, error=item)
                 continue
-            there = batch.records.get(item.record.id) or known.get(item.record.id)
+            existing = batch.records.get(item.record.id) or known.get(item.record.id)
             try:
-                batch.results[number] = self._decided(store, batch, item, there)
+                batch.results[number] = self._decided(store, batch, item, existing)
             except (IdTaken, ObjectNotFound, RecordRefused) as error:
                 batch.results[number] = Pushed(file=new.file, outcome=PushOutcome.REFUSED, error=error)
         return batch
 
-    def _decided(self, store: ObjectStore, batch: _Batch, item: PreparedFile, there: FileRecord | None) -> Pushed:
+    def _decided(self, store: ObjectStore, batch: _Batch, item: PreparedFile, existing: FileRecord | None) -> Pushed:
         record = item.record
-        if there is not None:
-            require_same(record, there, str(item.new.file), self.release)
-            record = there
+        if existing is not None:
+            require_same(record, existing, str(item.new.file), self.release)
+            record = existing
         if record.object in store:
             store.touch(record.object)
         elif item.content.path.exists():
             batch.objects.setdefault(record.object, item.content.path)
-        elif there is None:  # a known record may have its bytes elsewhere
+        elif existing is None:  # a known record may have its bytes elsewhere
             raise ObjectNotFound(
                 f"{item.new.file}: its content was removed before its record arrived",
                 hint=f"Send {record.object} again, then the record.",
             )
-        if there is None:
+        if existing is None:
             batch.records[record.id] = record
-        outcome = PushOutcome.PUSHED if there is None else PushOutcome.KNOWN
+        outcome = PushOutcome.PUSHED if existing is None else PushOutcome.KNOWN
         return Pushed(file=item.new.file, outcome=outcome, record=record, url=self.url(record))
 
     def _commit(self, dataset: StoredDataset, batch: _Batch, scratch: Path) -> None:

@@ -20,12 +20,14 @@ def open_by_name(
     """Open an archive whose pushes report to `progress`; see `odfpy.archive.open_archive`."""
     if name is not None and is_url(name):
         return _remote(name, token, progress)
-    here = workspace if isinstance(workspace, Workspace) else Workspace.open(workspace)
-    chosen = name or here.config.section(ArchiveSection).name
+    opened = workspace if isinstance(workspace, Workspace) else Workspace.open(workspace)
+    chosen = name or opened.config.section(ArchiveSection).name
     if chosen is None:
-        return _only(here, progress)
+        return _only(opened, progress)
     return (
-        _remote(chosen, token, progress) if is_url(chosen) else LocalArchive(here, here.storage.get(chosen), progress)
+        _remote(chosen, token, progress)
+        if is_url(chosen)
+        else LocalArchive(opened, opened.storage.get(chosen), progress)
     )
 
 

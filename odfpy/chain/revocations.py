@@ -313,11 +313,11 @@ def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
     for new in by_key.values():
         path = path_of(new[0].actor)
         data = side.read(path, MAX_SIZE)
-        there: tuple[KeyRevocation, ...] = ()
+        existing: tuple[KeyRevocation, ...] = ()
         with suppress(MalformedSignature):
-            there = decode(data, path) if data is not None else ()
-        together = _strongest(tuple(dict.fromkeys((*there, *new))))
-        if together != there:
+            existing = decode(data, path) if data is not None else ()
+        together = _strongest(tuple(dict.fromkeys((*existing, *new))))
+        if together != existing:
             files[path] = encode(together)
     side.write_all(files)
     return bool(files)

@@ -72,8 +72,8 @@ class RevokedKeys:
     def _is_after(self, revocation: KeyRevocation, hashed: HashedBlock, time: Timestamp) -> bool:
         if revocation.since is None:
             return time > revocation.end
-        there = self.block_at(revocation.since.sequence_number)
-        is_another_history = there is not None and there != revocation.since.block_hash
+        known_hash = self.block_at(revocation.since.sequence_number)
+        is_another_history = known_hash is not None and known_hash != revocation.since.block_hash
         return is_another_history or hashed.block.sequence_number > revocation.since.sequence_number
 
     def _refused(self, revocation: KeyRevocation, hashed: HashedBlock, where: str) -> RevokedKey:

@@ -76,8 +76,8 @@ def revoke_key(
                 RevokedKeysFile().add(made=statements)
             elif locked.layout.side is not None:
                 revocations.add(locked.layout.side, statements)
-                there = revocations.honoured_in(locked.layout.side, dataset.handle.id, [key])
-                (written if there and set(statements) <= set(there) else full).append(dataset)
+                existing = revocations.honoured_in(locked.layout.side, dataset.handle.id, [key])
+                (written if existing and set(statements) <= set(existing) else full).append(dataset)
     if full:
         names = ", ".join(str(dataset.handle.alias) for dataset in full)
         raise OdfError(

@@ -190,8 +190,11 @@ class StatusReader:
         divergence = compare_chains(open_dataset(url), head, dataset.layout, dataset.state.head)
         gone = divergence.num_gone(seen)
         if divergence.source and divergence.target:
-            here, there = count_of(len(divergence.target), "block"), count_of(len(divergence.source), "block")
-            text = f"{here} only here, {there} only at {remote}"
+            blocks_here, blocks_of_remote = (
+                count_of(len(divergence.target), "block"),
+                count_of(len(divergence.source), "block"),
+            )
+            text = f"{blocks_here} only here, {blocks_of_remote} only at {remote}"
             yield StatusRemark(Condition.DIVERGED, text, f"odf pull {name} --force" if gone else _KEEP_BOTH)
         elif gone:
             text = f"{remote} no longer has {count_of(gone, 'block')} that it had"

@@ -168,21 +168,21 @@ class _Work:
             ]
             known = self._archive.known(ids)
             for candidate in chunk:
-                there = (
+                record = (
                     known.get(candidate.id) if isinstance(candidate, _Candidate) and candidate.id is not None else None
                 )
-                yield candidate if there is None or isinstance(candidate, Imported) else self._known(candidate, there)
+                yield candidate if record is None or isinstance(candidate, Imported) else self._known(candidate, record)
 
-    def _known(self, candidate: _Candidate, there: FileRecord) -> Imported:
-        name, url = self._source.where(candidate.key), self._archive.url(there)
+    def _known(self, candidate: _Candidate, record: FileRecord) -> Imported:
+        name, url = self._source.where(candidate.key), self._archive.url(record)
         hash_ = candidate.record.metadata.hash if candidate.record else None
-        if hash_ is not None and hash_ != there.hash:
+        if hash_ is not None and hash_ != record.hash:
             error = IdTaken(
-                f"{name}: the archive has another file of the id {there.id}, {there.path}: its bytes have the hash"
-                f" {there.hash}, and those of the record {hash_}"
+                f"{name}: the archive has another file of the id {record.id}, {record.path}: its bytes have the hash"
+                f" {record.hash}, and those of the record {hash_}"
             )
             return Imported(name, ImportOutcome.REFUSED, candidate.size, error=error)
-        return Imported(name, ImportOutcome.KNOWN, there.size, url)
+        return Imported(name, ImportOutcome.KNOWN, record.size, url)
 
     def _fetch(self, candidate: _Candidate) -> _Fetched | Imported:
         """Read the metadata of an object, fetch and check its bytes; runs in any thread."""

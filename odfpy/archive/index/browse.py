@@ -91,10 +91,12 @@ def _places(segment: Segment, what: str | None, horizon: int, seed: int) -> pa.T
     changed = segment.ended_later
     if not len(changed):
         return noted
-    there = segment.table(changed).select(["what", "where"]).group_by(["what", "where"]).aggregate([])
-    rest = noted.join(there, ["what", "where"], join_type="left anti").select(NAMES.names)
+    changed_places = segment.table(changed).select(["what", "where"]).group_by(["what", "where"]).aggregate([])
+    rest = noted.join(changed_places, ["what", "where"], join_type="left anti").select(NAMES.names)
     rows = [np.zeros(0, np.int64)]
-    for what_there, where_there in zip(*(there.column(name).to_pylist() for name in ("what", "where")), strict=True):
+    for what_there, where_there in zip(
+        *(changed_places.column(name).to_pylist() for name in ("what", "where")), strict=True
+    ):
         if what is None or what_there == what:
             rows.append(_rows_of_place(segment, what_there, where_there, seed))
     return pa.concat_tables([rest, _counted(segment, np.unique(np.concatenate(rows)), what, horizon)])

@@ -210,8 +210,8 @@ class SearchIndex:
         if not records or all(horizon >= segment.info.last for segment in self.segments):
             return records
         now = self._found("id", sorted({record.id for record in records}), self._horizon)
-        there = {record.id for record in now if record.status is not Status.WITHDRAWN}
-        return [record for record in records if record.id in there]
+        kept_ids = {record.id for record in now if record.status is not Status.WITHDRAWN}
+        return [record for record in records if record.id in kept_ids]
 
     def _latest(self, what: str, where: str, since: int, until: int) -> FileRecord | None:
         key = combined(self._fingerprint(what), self._fingerprint(where))

@@ -149,9 +149,9 @@ def greatest_of(ways: Iterable[Stretch]) -> tuple[int, list[tuple[Stretch, Numbe
     for bound, way in sorted(((way.last_start, way) for way in ways), key=lambda way_start: -way_start[0]):
         if best is not None and bound < best:
             break  # the following ones start no later
-        here = way.greatest()
-        if here is None or (best is not None and here[0] < best):
+        own_greatest = way.greatest()
+        if own_greatest is None or (best is not None and own_greatest[0] < best):
             continue
-        greatest = [*greatest, (way, here[1])] if here[0] == best else [(way, here[1])]
-        best = here[0]
+        greatest = [*greatest, (way, own_greatest[1])] if own_greatest[0] == best else [(way, own_greatest[1])]
+        best = own_greatest[0]
     return None if best is None else (best, greatest)

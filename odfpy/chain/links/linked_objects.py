@@ -170,11 +170,16 @@ def linked_rows(
     """
     from odfpy.data.slices.slice import iter_slice, slice_schema
 
-    there = slice_schema(path, vocab=vocab)
-    link_columns = [column for column in columns if column.name in there.names]
-    if not link_columns or not set(also).issubset(there.names):
+    slice_columns = slice_schema(path, vocab=vocab)
+    link_columns = [column for column in columns if column.name in slice_columns.names]
+    if not link_columns or not set(also).issubset(slice_columns.names):
         return
-    beside = [name for column in link_columns for name in (column.size, column.removed) if name and name in there.names]
+    beside = [
+        name
+        for column in link_columns
+        for name in (column.size, column.removed)
+        if name and name in slice_columns.names
+    ]
     wanted = dict.fromkeys((vocab.operation_type_column, *(column.name for column in link_columns), *beside, *also))
     first = 0
     for batch in iter_slice(path, ROWS, list(wanted), vocab=vocab):
@@ -227,8 +232,8 @@ def _links_in(path: Path, columns: Collection[str]) -> Iterator[tuple[Names, dic
 
     from odfpy.data.slices.slice import iter_slice, slice_schema
 
-    there = [name for name in slice_schema(path).names if name in columns]
-    for batch in iter_slice(path, ROWS, there) if there else ():
+    names = [name for name in slice_schema(path).names if name in columns]
+    for batch in iter_slice(path, ROWS, names) if names else ():
         yield from (names_in(column.cast(pa.string())) for column in batch.columns)
 
 

@@ -102,10 +102,10 @@ def _rewritten_and_own(
     and applying its blocks would add them again.
     """
     own = 0
-    there = slices_of(head_blocks)
+    head_slices = slices_of(head_blocks)
     for number, hashed in enumerate(blocks, start=1):
         slices = slices_of([hashed])
-        if not all(_has_rows_of(dataset, there, item) for item in slices):
+        if not all(_has_rows_of(dataset, head_slices, item) for item in slices):
             break
         own = number if slices else own
     return tuple(blocks[:own]), tuple(blocks[own:])
@@ -135,9 +135,9 @@ def _has_rows_of(dataset: StoredDataset, slices: Sequence[SliceOfBlock], item: S
         parts = [read_slice(slice_path, columns, vocab=vocab) for slice_path in slice_paths(store, slices_found)]
         if not all(set(rows.column_names) <= set(part.column_names) for part in parts):
             return False
-        there = pa.concat_tables([fit_table(part.select(rows.column_names), rows.schema) for part in parts])
+        head_rows = pa.concat_tables([fit_table(part.select(rows.column_names), rows.schema) for part in parts])
         start = slices_found[0].data.offset_interval.start
-        if not there.slice(first - start, rows.num_rows).equals(rows):
+        if not head_rows.slice(first - start, rows.num_rows).equals(rows):
             return False
     return True
 

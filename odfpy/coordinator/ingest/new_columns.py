@@ -59,13 +59,13 @@ def warnings_of_absent_columns(
     from odfpy.ingest.read import schema_of
     from odfpy.ingest.read.parquet import column_names
 
-    declared, there = schema_of(source.read), column_names(path, name)
-    if declared is None or there is None:
+    declared, present = schema_of(source.read), column_names(path, name)
+    if declared is None or present is None:
         return ()
-    absent = [column for column in declared.names if column not in there and column != event_time]
+    absent = [column for column in declared.names if column not in present and column != event_time]
     if not absent:
         return ()
-    others = [column for column in there if column not in declared.names]
+    others = [column for column in present if column not in declared.names]
     what = "column" if len(absent) == 1 else "columns"
     message = f"{name} has no {what} {', '.join(map(repr, absent))}: null in each of its rows"
     if meant := [column for absent_name in absent for column in nearest(absent_name, others)]:
@@ -81,10 +81,10 @@ def _of_members(read: ReadNdJson, path: Path, name: str) -> tuple[DataWarning, .
     declared = schema_of(read)
     if declared is None:
         return ()
-    there = member_names(path)
-    others = {alike_name(member): member for member in sorted(there - set(declared.names))}
+    present = member_names(path)
+    others = {alike_name(member): member for member in sorted(present - set(declared.names))}
     absent = {column: others[alike_name(column)] for column in declared.names if alike_name(column) in others}
-    absent = {column: other for column, other in absent.items() if column not in there}
+    absent = {column: other for column, other in absent.items() if column not in present}
     if not absent:
         return ()
     differences = ", ".join(f"{other!r} and not {column!r}" for column, other in absent.items())

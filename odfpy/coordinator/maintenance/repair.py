@@ -142,11 +142,13 @@ class Repair:
 
     def _tell_lost_tags(self) -> None:
         """Report pushed tags that are missing here: only the user knows if they were deleted or lost."""
-        here = set(self.dataset.layout.refs.names())
+        own_names = set(self.dataset.layout.refs.names())
         pushed_to = self.transfers.aliases(self.dataset).shown("push")
         for remote, layout in (known for known in self._remotes if known[0] in pushed_to):
             with suppress(OdfError):  # not all remotes can be listed
-                lost = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]
+                lost = [
+                    name for text in layout.refs.names() if text not in own_names and (name := _tag(text)) is not None
+                ]
                 for name in lost[:_MAX_TAGS]:
                     self._add_finding(
                         f"{remote} has {name}, which does not exist here",

@@ -61,16 +61,15 @@ class ReferenceRepair:
             OdfError: the reference cannot be written.
         """
         refs = self.dataset.layout.refs
-        assert isinstance(refs, LocalRefStore)  # noqa: S101 - a dataset of a workspace, opened at its head
-        here: Multihash | None = None
+        assert isinstance(refs, LocalRefStore)  # noqa: S101 - a dataset of a workspace, seen from its head
+        current: Multihash | None = None
         with suppress(OdfError):
-            here = refs.get(name)
-        # A reference whose block is only missing here is correct. A dangling head is not reset to an earlier pushed
-        # state.
-        if here is not None and (here in self.dataset.layout.blocks or self._is_somewhere(here)):
+            current = refs.get(name)
+        # A reference that has only lost its block is correct. A dangling head does not go back to what was once pushed.
+        if current is not None and (current in self.dataset.layout.blocks or self._is_somewhere(current)):
             return False
-        for block in self._signed_head() if name == HEAD and here is not None else self._candidates(name):
-            if block != here and self._is_somewhere(block):
+        for block in self._signed_head() if name == HEAD and current is not None else self._candidates(name):
+            if block != current and self._is_somewhere(block):
                 if not _is_tag(name):
                     self._require_last(name, block)
                 refs.restore(name, block)

@@ -34,8 +34,8 @@ def unlisted_files(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
     """
     known = {IN_FOLDER, *(file["path"] for file in manifest["files"])}
     paths = (Path(parent, name) for parent, folders, files in os.walk(folder) for name in (*folders, *files))
-    there = (path.relative_to(folder).as_posix() for path in paths if path.is_symlink() or not path.is_dir())
-    return sorted(name for name in there if name not in known)
+    names = (path.relative_to(folder).as_posix() for path in paths if path.is_symlink() or not path.is_dir())
+    return sorted(name for name in names if name not in known)
 
 
 def read_sidecar(sidecar: Path) -> Mapping[str, Any]:

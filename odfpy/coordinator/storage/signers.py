@@ -112,8 +112,11 @@ def statements_about(side: SideFiles | None, dataset_id: DatasetId, keys: UserKe
         dataset_id: id of the dataset.
         keys: the keys of the user.
     """
-    there = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in _files_of(side))
-    return (*honoured_in(side, dataset_id, [key for key in there if key is not None]), *keys.revoked.get(dataset_id))
+    stored_keys = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in _files_of(side))
+    return (
+        *honoured_in(side, dataset_id, [key for key in stored_keys if key is not None]),
+        *keys.revoked.get(dataset_id),
+    )
 
 
 def _files_of(side: SideFiles | None) -> Iterator[str]:

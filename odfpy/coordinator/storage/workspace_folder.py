@@ -108,10 +108,10 @@ class WorkspaceFolder:
 
     def _written_by_user(self, name: str) -> Path:
         """Return a folder in the workspace, or one in the user's cache if the workspace is read-only."""
-        here = self.odf / name
-        nearest = here if here.exists() else self.odf
+        path = self.odf / name
+        nearest = path if path.exists() else self.odf
         if os.access(nearest, os.W_OK | os.X_OK):
-            return here
+            return path
         place = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         return cache_folder() / place / name
 

@@ -1,8 +1,7 @@
 """Conversion of DataFusion's errors. It reports positions only for syntax errors; others are searched in the text.
 
-A message names a column, a function, a value or an operator: where the query has it once, that is the place. Where it
-has it several times, one after the other is changed and planned again: the message is another one when it is the one
-that is meant.
+A message names a column, a function, a value or an operator. If the query contains it once, that is the position.
+Otherwise each occurrence is changed in turn, and the query planned again: the right one changes the message.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _PARSER_ERROR: Final = re.compile(r'^(?:ParserError|TokenizerError)\("(.*)"\)$',
 _OVER: Final = frozenset(
     "row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value".split()  # noqa: SIM905
 )
-"""Functions that there are only of windows."""
+"""Functions that exist only over windows."""
 
 _MAX_TRIED: Final = 20
 _MAX_LENGTH: Final = 2000

@@ -208,8 +208,8 @@ def _ending(channel: Channel, asked: float | None = None) -> Ending | None:
     with suppress(OSError, MalformedData):
         message: Ending | JobProfile | None = channel.receive(Ending | JobProfile)
         if isinstance(message, JobProfile):
-            here = current() if asked is not None else None
-            start = None if here is None else here.part("start")
+            current_stage = current() if asked is not None else None
+            start = None if current_stage is None else current_stage.part("start")
             seconds = message.add_to_current()
             if start is not None and asked is not None:
                 start.add(max(0.0, time.perf_counter() - asked - seconds))

@@ -49,11 +49,11 @@ class JobProfile:
         Returns:
             Total seconds of the stages; malformed lines are skipped.
         """
-        here, seconds = current(), 0.0
-        if here is None:
+        current_stage, seconds = current(), 0.0
+        if current_stage is None:
             return seconds
-        here.add(0.0, 0, self.calls, self.jobs)
-        path = [here]
+        current_stage.add(0.0, 0, self.calls, self.jobs)
+        path = [current_stage]
         for line in self.text[:_MAX_LENGTH].splitlines():
             if (match := _LINE.fullmatch(line)) is None:
                 continue

@@ -156,8 +156,8 @@ class SparkHost:
         try:
             if self._cluster is not None:
                 return self._open_on_cluster(self._cluster, places, jvm)
-            here = self._settings.host or _HERE
-            places |= {"spark.driver.host": here, "spark.driver.bindAddress": here}
+            host = self._settings.host or _HERE
+            places |= {"spark.driver.host": host, "spark.driver.bindAddress": host}
             return open_session(self._settings.master, places, is_cold=not self.uses_cache)
         except OdfError:
             raise

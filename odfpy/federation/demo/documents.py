@@ -184,20 +184,20 @@ def _remote(relay: str, peer: str, table: str) -> dict[str, Any]:
     mapping: dict[str, Any] = {"entity": table, "relay": peer, "remote_entity": table}
     if table != "lineitem":
         return {**mapping, "information": [_named("remote", name, name, None) for name in TABLES[table]]}
-    here, there = words_of(relay), words_of(peer)
-    if missing_names := [name for name in here.more if name not in there.more]:
+    own_words, peer_words = words_of(relay), words_of(peer)
+    if missing_names := [name for name in own_words.more if name not in peer_words.more]:
         mapping["sql"] = _with(table, _FROM_PEER, missing_names)
-    translated = [_translated(here.word(column), there.word(column)) for column in TABLES[table]]
-    return {**mapping, "information": [*translated, *(_named("remote", name, name, None) for name in here.more)]}
+    translated = [_translated(own_words.word(column), peer_words.word(column)) for column in TABLES[table]]
+    return {**mapping, "information": [*translated, *(_named("remote", name, name, None) for name in own_words.more)]}
 
 
-def _translated(here: Word, there: Word) -> dict[str, Any]:
+def _translated(own_word: Word, peer_word: Word) -> dict[str, Any]:
     """Return a relay's column, computed from that of a peer."""
     transformation = None
-    if here != there:
-        back, forth = there.back or "{v}", here.made or "{v}"
+    if own_word != peer_word:
+        back, forth = peer_word.back or "{v}", own_word.made or "{v}"
         transformation = back if forth == "{v}" else forth.replace("{v}", "{v}" if back == "{v}" else f"({back})")
-    return _named("remote", there.name, here.name, transformation)
+    return _named("remote", peer_word.name, own_word.name, transformation)
 
 
 def _named(key: str, name: str, information: str, transformation: str | None) -> dict[str, Any]:

@@ -180,10 +180,10 @@ def _place(tree: Any, loc: Sequence[str | int]) -> tuple[str | int, ...]:
     place: list[str | int] = []
     for at, part in enumerate(loc):
         is_last = at == len(loc) - 1
-        there = (isinstance(tree, Mapping) and part in tree) or (
+        is_present = (isinstance(tree, Mapping) and part in tree) or (
             isinstance(tree, list) and isinstance(part, int) and part < len(tree)
         )
-        if there:
+        if is_present:
             tree = tree[part]
             place.append(part)
         elif is_last and isinstance(tree, Mapping) and not str(part).startswith(("literal[", "tuple[", "function-")):

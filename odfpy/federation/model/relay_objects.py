@@ -83,8 +83,8 @@ class RelayObjects:
 
     def data_source(self, data: str, source: str) -> DataSource | None:
         """Return a data source; None if no data source has these names."""
-        there = self.local_data.get(data)
-        return None if there is None else there.source(source)
+        local_data = self.local_data.get(data)
+        return None if local_data is None else local_data.source(source)
 
     def _of(self, kind: type[_Kind]) -> dict[str, _Kind]:
         return {item.key: item for item in self.objects.values() if isinstance(item, kind)}
@@ -162,8 +162,8 @@ class _Checks:
         for at, part in enumerate(mapping.mappings):
             path: Path = ("mappings", at)
             source = None
-            for trouble, there in self._source(mapping, path, part.data, part.source):
-                source = there
+            for trouble, data_source in self._source(mapping, path, part.data, part.source):
+                source = data_source
                 if trouble is not None:
                     yield trouble
             yield from _twice(mapping, (*path, "fields"), [item.information for item in part.fields])
@@ -208,12 +208,12 @@ class _Checks:
         self, spec: Spec, path: Path, data: str, source: str
     ) -> Iterator[tuple[_Trouble | None, DataSource | None]]:
         """Return the data source of two names, or report the error."""
-        there = self._web.local_data.get(data)
-        if there is None:
+        local_data = self._web.local_data.get(data)
+        if local_data is None:
             yield _unknown(spec, (*path, "data"), "local data", data, self._web.local_data), None
             return
-        known_source = there.source(source)
-        known = [data_source.name for data_source in there.data_sources]
+        known_source = local_data.source(source)
+        known = [data_source.name for data_source in local_data.data_sources]
         yield (
             (None if known_source else _unknown(spec, (*path, "source"), f"source of {data}", source, known)),
             known_source,
@@ -282,9 +282,9 @@ def _named(spec: Spec, path: Path, what: str, name: str, known: Sequence[str] | 
 
 
 def _unknown(spec: Spec, path: Path, what: str, name: str, known: Iterable[str]) -> _Trouble:
-    there = list(known)
-    otherwise = f"There are: {', '.join(there[:20])}." if there else f"There is no {what} yet; declare one."
-    return _Trouble(spec, path, f"no {what} {name!r}", did_you_mean(name, there, otherwise=otherwise))
+    known_names = list(known)
+    otherwise = f"There are: {', '.join(known_names[:20])}." if known_names else f"There is no {what} yet; declare one."
+    return _Trouble(spec, path, f"no {what} {name!r}", did_you_mean(name, known_names, otherwise=otherwise))
 
 
 def _twice(spec: Spec, path: Path, names: Sequence[str]) -> Iterator[_Trouble]:

@@ -173,10 +173,10 @@ def columns_of(catalog: StoredCatalog, entity: str, caller: Identity) -> pa.Sche
     Raises:
         WebObjectNotFound: it does not exist; the message suggests a similar name.
     """
-    there = entities_of(catalog, "", caller)
-    if entity not in there:
-        raise WebObjectNotFound(f"This relay has no entity {entity!r}", hint=did_you_mean(entity, list(there)))
-    return there[entity]
+    entities = entities_of(catalog, "", caller)
+    if entity not in entities:
+        raise WebObjectNotFound(f"This relay has no entity {entity!r}", hint=did_you_mean(entity, list(entities)))
+    return entities[entity]
 
 
 def whole_entity(catalog: StoredCatalog, entity: str, caller: Identity) -> Fragment:

@@ -85,15 +85,15 @@ class _Cells:
             raise InvalidFragment("A data source has two fields of the same name")
         self._find = columns_of(self._types)
         self.is_all = view.is_all
-        there = {folded(name) for name in self._types}
+        column_names = {folded(name) for name in self._types}
         self._parts = [
             (part.columns, None if part.rows is None else self._condition(part.rows, attributes))
             for part in view.parts
-            if part.columns is None or any(folded(column) in there for column in part.columns)
+            if part.columns is None or any(folded(column) in column_names for column in part.columns)
         ]
         self.shows = self._any([rows for _, rows in self._parts])
         self.name = _SHOWS
-        while folded(self.name) in there:
+        while folded(self.name) in column_names:
             self.name += "_"
 
     def _condition(self, rows: str, attributes: Mapping[str, str]) -> Expression:

@@ -50,9 +50,9 @@ def slices_with(dataset: StoredDataset, offsets: Sequence[int]) -> list[SliceOfB
         data = new_data_of(block.block.event)
         if data is None:
             continue
-        here = {at for at in missing if data.offset_interval.start <= at <= data.offset_interval.end}
-        by_offset |= dict.fromkeys(here, SliceOfBlock(block, data))
-        missing -= here
+        in_slice = {at for at in missing if data.offset_interval.start <= at <= data.offset_interval.end}
+        by_offset |= dict.fromkeys(in_slice, SliceOfBlock(block, data))
+        missing -= in_slice
         if not missing:
             return [by_offset[at] for at in offsets]
     raise IntegrityError(f"No block of {dataset.handle} has row {min(missing)}", hint="`odf verify` names the damage.")

@@ -139,11 +139,11 @@ class Uploads:
         with self._writing(name) as file:
             if self.path(name).exists():
                 return self.progress(name)
-            here = os.fstat(file.fileno()).st_size
-            if here != offset:
-                raise WrongOffset(f"{here} bytes of {name} are here, {offset} were expected")
-            long, short = self._hashers(name, file, here)
-            count = self._receive(name, file, source, (long, short), here)
+            size = os.fstat(file.fileno()).st_size
+            if size != offset:
+                raise WrongOffset(f"{size} bytes of {name} are here, {offset} were expected")
+            long, short = self._hashers(name, file, size)
+            count = self._receive(name, file, source, (long, short), size)
             if not is_last:
                 self._remember(name, file, long, short)
                 return Progressed(count, is_complete=False)
@@ -251,12 +251,12 @@ class Uploads:
                         part.unlink()  # nothing was received
                 return
 
-    def _hashers(self, name: Multihash, file: FileIO, here: int) -> tuple[Hasher, Hasher]:
+    def _hashers(self, name: Multihash, file: FileIO, size: int) -> tuple[Hasher, Hasher]:
         """Return hashers over the received bytes: those of the previous request, or computed anew."""
         with self._lock:
             known = self._running.pop(name, None)
         if known is not None and known[0] == _state_of(file):
-            file.seek(here)
+            file.seek(size)
             return known[1], known[2]
         long, short = name.algorithm.hasher(), hashlib.blake2b(digest_size=16)
         file.seek(0)

@@ -98,10 +98,10 @@ def _allowed(connection: HTTPConnection) -> list[str]:
         set(methods) for path, methods in app.openapi()["paths"].items() if compile_path(path)[0].match(scope["path"])
     )
     known = {"head", *next(paths, _METHODS)}
-    there = {method: {**scope, "method": method.upper()} for method in _METHODS if method in known}
+    scopes = {method: {**scope, "method": method.upper()} for method in _METHODS if method in known}
     return [
         method.upper()
-        for method, asked in there.items()
+        for method, asked in scopes.items()
         if any(route.matches(asked)[0] is Match.FULL for route in app.router.routes)
     ]
 

@@ -142,6 +142,6 @@ def _manifest() -> Mapping[str, Any]:
 @lru_cache(maxsize=1)
 def _assets() -> Mapping[str, tuple[bytes, bytes]]:
     """Return all built files, uncompressed and compressed."""
-    there = (path for path in (files(__package__) / "assets").iterdir() if path.name != "manifest.json")
-    plain = {file.name: file.read_bytes() for file in there if file.is_file()}
+    paths = (path for path in (files(__package__) / "assets").iterdir() if path.name != "manifest.json")
+    plain = {file.name: file.read_bytes() for file in paths if file.is_file()}
     return {name: (data, gzip.compress(data, mtime=0)) for name, data in plain.items()}

@@ -299,8 +299,8 @@ class PartialAggregate:
             if by_value:
                 # A value that was retracted before it came has a negative count: it is absent, and cannot be the
                 # minimum.
-                there = rows.where(f"{ROWS} > 0")
-                rows = _grouped(there, self._partial_keys(False), self._merges(False))
+                present = rows.where(f"{ROWS} > 0")
+                rows = _grouped(present, self._partial_keys(False), self._merges(False))
             if self._floats:
                 rows = _selected(rows, [summand.zone_sum() for summand in self._floats])
                 pieces = [name for summand in self._floats for name in summand.pieces]

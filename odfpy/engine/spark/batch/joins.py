@@ -216,9 +216,12 @@ def with_unmatched_rows(
         catalyst.project([*side.columns, mark], side.plan) for side, mark in zip((left, right), marks, strict=True)
     ]
     joined = plan.withNewChildren(catalyst.seq(marked))
-    here = [catalyst.expression("IsNotNull", mark.toAttribute()) for mark in marks]
+    has_side = [catalyst.expression("IsNotNull", mark.toAttribute()) for mark in marks]
     conditions = []
-    for mine, other, is_unmatched in ((here[0], here[1], left_is_unmatched), (here[1], here[0], right_is_unmatched)):
+    for mine, other, is_unmatched in (
+        (has_side[0], has_side[1], left_is_unmatched),
+        (has_side[1], has_side[0], right_is_unmatched),
+    ):
         if is_unmatched is not None:
             absent = catalyst.expression("Not", mine)
             conditions.append(catalyst.expression("Or", other, catalyst.expression("Or", absent, is_unmatched)))
@@ -270,10 +273,10 @@ def _as_of(walk: PlanWalk, conjuncts: Sequence[Node], facts: ClosedPlan, version
     value, column, shift, known = fact_time
     limit = least([known, begin.known.later(-shift)])
     end = next((column for column, other in ends if other.semanticEquals(time)), None)
-    here = [column_id(column) for column, _ in ends]
+    compared_ids = [column_id(column) for column, _ in ends]
     uses = walk.uses
     uses_end = any(
-        key in uses.shown or uses.compared[key] != here.count(key)
+        key in uses.shown or uses.compared[key] != compared_ids.count(key)
         for key, validity in versions.validity.items()
         if validity.is_end
     )

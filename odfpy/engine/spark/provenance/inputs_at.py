@@ -191,9 +191,9 @@ class TransformAt:
             WEIGHT: functions.sum(WEIGHT).cast("int"),
             IDS: functions.sort_array(functions.collect_list(gained)),
         }
-        there = summed_by_row(frame, names, totals)
+        netted = summed_by_row(frame, names, totals)
         last = functions.slice(column(IDS), -column(WEIGHT), column(WEIGHT))
-        each = there.where(column(WEIGHT) > 0).select(*names, functions.explode(last).alias(IDS))
+        each = netted.where(column(WEIGHT) > 0).select(*names, functions.explode(last).alias(IDS))
         return self._named(wanted, catalyst.plan(each.withColumn(IDS, functions.array(IDS))))
 
     def _named(self, wanted: Sequence[Node], plan: Node) -> Node:

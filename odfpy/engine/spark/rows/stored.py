@@ -146,7 +146,7 @@ class Stored:
     def file(self) -> Path:
         """A Parquet file with the rows."""
         if self._few is not None:
-            write_batches(self._few.schema, True, str(self._path), iter(self._few.to_batches()))
+            write_batches(self._few.schema, str(self._path), iter(self._few.to_batches()), even_if_empty=True)
         return self._path
 
     @property

@@ -194,10 +194,10 @@ class _Task(Generic[R]):
                 os.unlink(own)  # noqa: PTH108
 
     def _check_versions(self) -> None:
-        here = (__version__, pa.__version__)
-        if here != self.versions:
+        seen = (__version__, pa.__version__)
+        if seen != self.versions:
             raise EngineError(
-                f"An executor has odfpy {here[0]} and pyarrow {here[1]}, the engine {' and '.join(self.versions)}",
+                f"An executor has odfpy {seen[0]} and pyarrow {seen[1]}, the engine {' and '.join(self.versions)}",
                 hint="Install the same versions on all machines of the cluster; see docs/cluster.md.",
             )
 

@@ -117,8 +117,8 @@ def tables_seen(
     """List the shared tables that a recipient or user sees, with columns and numbers of rows; without their token."""
     reach = _reach(admin, principal)
     note(request.scope, action=f"see as {principal.name}")
-    there = [table for table in admin.sharing.shares.tables(within=reach.few_paths) if reach.view(table) is not None]
-    wanted = page.of(response, there, lambda shared_table: (str(shared_table.path), shared_table.comment))
+    visible = [table for table in admin.sharing.shares.tables(within=reach.few_paths) if reach.view(table) is not None]
+    wanted = page.of(response, visible, lambda shared_table: (str(shared_table.path), shared_table.comment))
     last = time.monotonic() + _PATIENCE
     seen = [_described(request, principal, reach, shared_table, last) for shared_table in wanted]
     note(request.scope, path=None)  # each table was noted; the request is about all of them

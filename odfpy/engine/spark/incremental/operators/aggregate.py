@@ -262,24 +262,24 @@ def _grouped(
     first_open: _FirstOpen | None = None,
     groups: PartialAggregate | None = None,
 ) -> PlanInfo:
-    """Return the properties of the aggregate over a stateful plan, or over partial aggregates."""
+    """Return the properties of the aggregate over a stateful plan, or over partial aggregates.
+
+    Args:
+        planner: the planner.
+        plan: the aggregate.
+        child: properties of the plan below, a stateful input, or with keys that partition the aggregate.
+        groupings: the grouping expressions.
+        requirement: the state that the aggregate needs.
+        first_open: the bound on the times of rows in open windows, None for none.
+        groups: the partial aggregates that replace the rows, None for rows.
+    """
     outputs = items(plan.aggregateExpressions())
     columns = tuple(output.toAttribute() for output in outputs)
-    shown = [_determining_outputs(grouping.expression, outputs) for grouping in groupings]
-    keys = []
-    for key in child.keys:
-        names: set[int] = set()
-        for grouping in groupings:
-            if key.outputs.has(grouping.expression):
-                names |= _ids_of_value(grouping.expression, outputs)
-        keys.append(Key(key.at, Values(frozenset(names))))
     times = {}
     for output, column in zip(outputs, columns, strict=True):
         time = _output_time(planner, output, groupings, child, first_open)
         if time is not None:
             times[column_id(column)] = time
-    can_be_known = all(shown) and all(can_be_key(grouping.expression) for grouping in groupings)
-    unique = frozenset(min(ids) for ids in shown) if can_be_known else None
 
     def aggregated(rows: Node) -> Node:
         grouped = ordered_aggregate(planner.catalyst, plan.withNewChildren(planner.catalyst.seq([rows])))
@@ -297,12 +297,28 @@ def _grouped(
     return PlanInfo(
         columns,
         build=build,
-        keys=tuple(keys),
+        keys=tuple(_grouped_key(key, groupings, outputs) for key in child.keys),
         stateful_inputs=child.stateful_inputs,
         times=times,
-        unique=unique,
+        unique=_unique(groupings, outputs),
         requirements=(*child.requirements, requirement),
     )
+
+
+def _grouped_key(key: Key, groupings: Sequence[_Grouping], outputs: Sequence[Node]) -> Key:
+    """Return a key of the plan below as the aggregate shows it: by the outputs of grouping expressions that have it."""
+    ids: set[int] = set()
+    for grouping in groupings:
+        if key.outputs.has(grouping.expression):
+            ids |= _ids_of_value(grouping.expression, outputs)
+    return Key(key.at, Values(frozenset(ids)))
+
+
+def _unique(groupings: Sequence[_Grouping], outputs: Sequence[Node]) -> frozenset[int] | None:
+    """Return the ids of the outputs that identify a group; None if they do not show all grouping expressions."""
+    shown = [_determining_outputs(grouping.expression, outputs) for grouping in groupings]
+    is_shown = all(shown) and all(can_be_key(grouping.expression) for grouping in groupings)
+    return frozenset(min(ids) for ids in shown) if is_shown else None
 
 
 def _ids_of_value(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:

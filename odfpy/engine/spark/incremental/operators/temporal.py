@@ -264,7 +264,7 @@ def _source(table: TemporalTable, info: PlanInfo, outputs: Sequence[Node], time:
             hint="Queries could never know which version is in force: pass on the event time of an input.",
         )
     watermark = time_column.watermark
-    validity = {begin: Validity(False, watermark), end: Validity(True, watermark)}
+    validity = {begin: Validity(is_end=False, watermark=watermark), end: Validity(is_end=True, watermark=watermark)}
     return TableSource({end: TimeColumn(watermark)}, unique, validity)
 
 

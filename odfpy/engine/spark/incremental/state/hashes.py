@@ -105,5 +105,5 @@ def file_without_hash(stored: Stored, path: Path) -> Path:
         return stored.file
     rows = pq.ParquetFile(stored.file)
     schema = pa.schema([field for field in rows.schema_arrow if field.name != HASH])
-    write_batches(schema, True, str(path), rows.iter_batches(columns=schema.names))
+    write_batches(schema, str(path), rows.iter_batches(columns=schema.names), even_if_empty=True)
     return path
