@@ -95,7 +95,7 @@ def walk_back(blocks: Sequence[HashedBlock], before: Iterable[HashedBlock]) -> C
 
     Args:
         blocks: the newest blocks of the chain, oldest first.
-        before: the blocks before those, newest first; read as far as needed.
+        before: the preceding blocks, newest first; read as far as needed.
     """
     known = {hashed.block.sequence_number: hashed.hash for hashed in blocks}
     rest = iter(before)
