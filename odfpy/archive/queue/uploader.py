@@ -306,7 +306,7 @@ class Uploader:
         return True
 
     def _later(self, name: str, bundle: Path | None, folder: UploaderFolder, delay: float) -> None:
-        """Put a bundle back, with a delay before it is taken again."""
+        """Return a bundle to the queue, with a delay before it is taken again."""
         self._waiting.put(name, delay)  # before it appears in the folder
         if bundle is not None:
             folder.give_back(bundle)

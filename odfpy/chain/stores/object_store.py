@@ -74,7 +74,7 @@ class ObjectStore(ABC):
         raise OdfError(f"{type(self).__name__} does not report when its objects were written")
 
     def touch(self, name: Multihash) -> None:
-        """Let an object that is there count as written now, where the place can do that: somebody will refer to it."""
+        """Mark an existing object as written now, where the store can do that, since a block will soon refer to it."""
         del name
 
     @abstractmethod

@@ -84,7 +84,7 @@ class PackedObjectStore(LocalObjectStore):
             self.insert_file(path, name)
 
     def insert_all(self, objects: object) -> bool:
-        """Give False: there is no faster way for many."""
+        """Return False: there is no faster way for many."""
         del objects
         return False
 

@@ -140,7 +140,7 @@ def _require_exported(folder: Path) -> None:
 
 
 def _flush(folder: Path) -> None:
-    """Make sure that all that is in a folder is on the disk."""
+    """Flush a folder and its files to disk."""
     paths = [folder, *folder.rglob("*")]
     if len(paths) > MANY:
         sync_file_system(folder)

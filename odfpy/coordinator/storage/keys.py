@@ -184,7 +184,7 @@ class UserKeys:
         return tuple(sorted(keys, key=lambda item: item.name.lower()))
 
     def trust(self, name: str, key: ActorId) -> TrustedKey:
-        """Give a key a name.
+        """Trust a key under a name.
 
         Raises:
             InvalidValue: the name is invalid.

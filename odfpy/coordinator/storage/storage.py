@@ -205,7 +205,7 @@ class Storage(WorkspaceFolder):
         return StoredDataset.load(dataset.folder, self)
 
     def restore_name(self, dataset_id: DatasetId, alias: DatasetAlias) -> StoredDataset:
-        """Give a name to a dataset that has lost its own; call it under `editing`.
+        """Name a dataset that has lost its name; call it under `editing`.
 
         Raises:
             AlreadyExists: the name is taken.
@@ -262,7 +262,7 @@ class Storage(WorkspaceFolder):
             return 0
 
     def _touch_datasets_folder(self) -> None:
-        """Make `names_changed` reflect a change within a dataset's folder; new and removed folders show anyway."""
+        """Mark a change within a dataset's folder for `names_changed`; new and removed folders show anyway."""
         with suppress(OSError):
             os.utime(self.odf / "datasets")
 

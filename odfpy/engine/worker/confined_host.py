@@ -310,12 +310,12 @@ class ConfinedHost:
         self._sandbox.kill()
 
     def kill(self) -> None:
-        """End Spark at once, whatever it is doing."""
+        """Kill Spark at once, whatever it is doing."""
         if self._sandbox is not None:
             self._sandbox.kill()
 
     def _watch(self) -> None:
-        """End the engine when it exceeds its limits."""
+        """Kill the engine when it exceeds its limits."""
         while self._sandbox is not None and self._sandbox.exit_code() is None:
             _keep_short(_LOG)
             if self._settings.sandbox is not SandboxMode.OFF and (words := self._too_much()):

@@ -73,7 +73,7 @@ class Heads:
                 self._followed.pop(dataset.folder, None)
 
     def stop(self) -> None:
-        """Make all watchers end."""
+        """Stop all watchers."""
         self.is_over = True
         for followed in self._followed.values():
             followed.wake()
