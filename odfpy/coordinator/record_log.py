@@ -183,7 +183,7 @@ class RecordedDataset:
 
 
 class RecordLog:
-    """Accepts records from any thread, and ingests them into their dataset."""
+    """A log that accepts records from any thread, and ingests them into its dataset."""
 
     def __init__(self, workspace: Workspace, dataset: RecordedDataset, interval: float) -> None:
         """

@@ -123,7 +123,7 @@ class _Item:
 
 
 class Uploader:
-    """Moves files from a queue into an archive; used by `odf archive uploader`."""
+    """The uploader: moves files from a queue into an archive; used by `odf archive uploader`."""
 
     def __init__(
         self,

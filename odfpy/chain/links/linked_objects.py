@@ -118,7 +118,7 @@ def opened(store: ObjectStore, item: SliceOfBlock) -> Iterator[Path]:
 
 
 class CurrentLinks:
-    """Follows a chain, oldest block first: the columns that link to objects, as the schema in force has them."""
+    """The columns that link to objects, along a chain from its oldest block on, by the schema in force."""
 
     def __init__(self, state: ChainState | None = None) -> None:
         state = state or ChainState()

@@ -198,7 +198,7 @@ def _file_gets_smaller(path: Path) -> bool:
 
 
 class _Packer:
-    """Writes a packed file; content comes in pieces of any size."""
+    """A writer for a packed file; content comes in pieces of any size."""
 
     def __init__(self, target: BinaryIO) -> None:
         self._target = target

@@ -11,7 +11,7 @@ from odfpy.coordinator.storage.results import LineageNode
 
 
 class LineageTrees(Generic[Node]):
-    """Makes trees; that of an input of several datasets is made once.
+    """Lineage trees of datasets; the tree of an input of several datasets is computed once.
 
     A cycle is followed once, from where it is entered: a repeated dataset has no inputs, and is marked.
     """

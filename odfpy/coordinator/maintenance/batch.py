@@ -79,7 +79,7 @@ def _differ(before: ReplayedTransform, state: ChainState) -> bool:
 
 
 class BatchVerifier:
-    """Compares datasets with their queries run once, in an engine that it starts on demand."""
+    """The batch verifier: compares datasets with their queries run once, in an engine that it starts on demand."""
 
     def __init__(self, storage: Storage, config: Config) -> None:
         settings = engine_settings(storage, config)

@@ -68,7 +68,7 @@ class StrayObject:
 
 @dataclass(frozen=True)
 class RepositoryGarbage:
-    """Collects the garbage of one repository.
+    """The garbage collector of one repository.
 
     Attributes:
         url: the URL of the repository.

@@ -77,7 +77,7 @@ class PullRun:
 
 
 class EventMaker:
-    """Makes the events of one pull."""
+    """A factory for the OpenLineage events of one pull."""
 
     def __init__(self, namespace: str, storage: Storage, *, parent: str | None = None) -> None:
         """

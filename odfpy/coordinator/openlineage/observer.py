@@ -18,7 +18,7 @@ _LOGGER = logging.getLogger("odfpy")
 
 
 class LineageObserver(PullObserver):
-    """Sends events of a pull."""
+    """An observer of a pull that sends OpenLineage events."""
 
     def __init__(self, sender: EventSender, maker: EventMaker) -> None:
         """

@@ -33,7 +33,7 @@ class _Remarks(threading.local):
 
 
 class Signing:
-    """Signs the commits of one workspace.
+    """The signing of commits in one workspace.
 
     Keys, revocations and the setting are read again for each commit: a server runs for long, and a revoked key must not
     sign anything from that moment on.

@@ -68,7 +68,7 @@ Ending: TypeAlias = Result | Breakdown
 
 
 class ForkServer:
-    """Starts processes for requests; thread-safe. It ends with this process, or after an idle period.
+    """A server that forks a process for each request; thread-safe. It ends with this process, or after an idle period.
 
     Attributes:
         memory: maximum memory of a request in bytes.

@@ -74,7 +74,7 @@ def _find(
 
 
 class _Carrier:
-    """Builds a plan once more.
+    """A builder of the plan of a query, extended by identifiers.
 
     Attributes:
         offsets: column with the offsets of each input.

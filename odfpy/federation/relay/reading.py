@@ -28,7 +28,7 @@ _GONE = "Run the query again: the configuration of the relay has changed."
 
 
 class SourceReader:
-    """Reads the sources of a relay, under the grants of the ticket's holder; thread-safe."""
+    """A reader of the sources of a relay, under the grants of the ticket's holder; thread-safe."""
 
     def __init__(self, catalog: StoredCatalog, context: SourceContext, limits: ReadLimits) -> None:
         """

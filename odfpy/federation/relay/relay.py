@@ -46,7 +46,7 @@ _LOGGER = logging.getLogger("odf.relay")
 
 
 class Relay:
-    """Answers questions: plans which parts to read, here and at peers; used by relay servers. Thread-safe."""
+    """A relay: answers questions with the parts to read, here and at peers; used by relay servers. Thread-safe."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ class Followed:
 
 
 class Heads:
-    """Watches the heads of datasets.
+    """A watcher of the heads of datasets.
 
     Attributes:
         is_over: whether the server is stopping.

@@ -80,7 +80,7 @@ def partial_aggregates(
 
 
 class _Parts:
-    """Collects the outputs of the sources' fragments."""
+    """A collector of the outputs of the sources' fragments."""
 
     def __init__(self, alias: str, find: FindColumn, flavor: Flavor) -> None:
         self.groups: list[Expression] = []
