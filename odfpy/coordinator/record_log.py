@@ -103,14 +103,14 @@ class RecordedDataset:
             if not files:
                 return 0
             self._make(workspace)
-            for some in _portions(files):
-                lines = (line for file in some for line in _whole_lines(file).splitlines(keepends=True))
+            for portion in _portions(files):
+                lines = (line for file in portion for line in _whole_lines(file).splitlines(keepends=True))
                 # A scratch folder of its own: another call may hold other files at the same time.
                 with workspace.storage.scratch() as scratch:
                     together = scratch / "together"
                     together.write_bytes(b"".join(dict.fromkeys(lines)))
                     list(workspace.ingest(self.name, [together]))
-                for file in some:
+                for file in portion:
                     file.unlink(missing_ok=True)
             return len(files)
 
@@ -337,16 +337,16 @@ def _complete(folder: Path) -> Iterator[list[Path]]:
 
 def _portions(files: Iterable[Path]) -> Iterator[list[Path]]:
     """Group files to be ingested together: a backlog may be larger than the memory."""
-    some: list[Path] = []
+    portion: list[Path] = []
     size = 0
     for file in files:
         more = file.stat().st_size
-        if some and size + more > _PORTION:
-            yield some
-            some, size = [], 0
-        some.append(file)
+        if portion and size + more > _PORTION:
+            yield portion
+            portion, size = [], 0
+        portion.append(file)
         size += more
-    yield some
+    yield portion
 
 
 def _whole_lines(file: Path) -> bytes:
