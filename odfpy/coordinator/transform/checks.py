@@ -103,7 +103,7 @@ def check_transform(
     absent: Mapping[DatasetId, str],
     known: dict[DatasetId, DataSchema | None],
 ) -> tuple[str, ...]:
-    """Let the engine analyze the query of a derivative dataset.
+    """Check the query of a derivative dataset by an analysis of its engine.
 
     Args:
         state: the state of the dataset.
