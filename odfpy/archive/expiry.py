@@ -35,8 +35,12 @@ def expired_files(archive: LocalArchive, now: int) -> Iterator[Expired]:
     policy = archive.policy
     for what in _concerned(archive, policy):
         records = archive.answers(Question(what=(what,), start=FIRST, end=now))
-        found = (one for one in records if one.status is Status.KEPT and policy.has_expired([one], now) is not None)
-        while some := list(islice(found, _AT_ONCE)):
+        expired = (
+            candidate
+            for candidate in records
+            if candidate.status is Status.KEPT and policy.has_expired([candidate], now) is not None
+        )
+        while some := list(islice(expired, _AT_ONCE)):
             histories = archive.index.histories([record.id for record in some])
             for record in some:
                 rule = policy.has_expired(histories.get(record.id, [record]), now)
@@ -52,9 +56,9 @@ def expire(archive: LocalArchive, *, who: str, now: int) -> Iterator[Expired]:
         who: the acting person.
         now: current time, in milliseconds.
     """
-    found = list(expired_files(archive, now))
-    for first in range(0, len(found), _AT_ONCE):
-        some = found[first : first + _AT_ONCE]
+    expired = list(expired_files(archive, now))
+    for first in range(0, len(expired), _AT_ONCE):
+        some = expired[first : first + _AT_ONCE]
         for rule in dict.fromkeys(item.rule for item in some):
             ids = [item.record.id for item in some if item.rule == rule]
             why = f"retention has ended: {rule}"

@@ -114,6 +114,20 @@ def last_runs(workspace: Workspace, chosen: RunFilter = ALL, *, num: int) -> lis
     return found
 
 
+def check_dataset_known(workspace: Workspace, ref: str) -> None:
+    """Check that a dataset exists, or that a deleted one had runs.
+
+    Args:
+        workspace: the workspace.
+        ref: name or id of the dataset.
+
+    Raises:
+        DatasetNotFound: neither; with a suggestion.
+    """
+    if not last_runs(workspace, RunFilter.of(workspace, ref), num=1):
+        workspace.storage.get(ref)
+
+
 def recorded_runs(workspace: Workspace, *, num: int, condition: str | None = None) -> Iterator[dict[str, Any]]:
     """Return the latest runs in the dataset of runs, newest first.
 

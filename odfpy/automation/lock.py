@@ -72,11 +72,19 @@ class SchedulerLock:
             os.close(descriptor)
 
 
+def has_schedules(storage: WorkspaceFolder) -> bool:
+    """Return whether any dataset of a workspace has a schedule.
+
+    Args:
+        storage: the workspace.
+    """
+    return any(schedule_path(folder).exists() for folder in storage.entries())
+
+
 def nothing_runs(storage: WorkspaceFolder) -> bool:
     """Return whether a workspace has schedules, but no active scheduler.
 
     Args:
         storage: the workspace.
     """
-    has_schedules = any(schedule_path(folder).exists() for folder in storage.entries())
-    return has_schedules and SchedulerLock(storage.odf / "automation").holder is None
+    return has_schedules(storage) and SchedulerLock(storage.odf / "automation").holder is None

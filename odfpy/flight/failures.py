@@ -11,9 +11,9 @@ import pyarrow.flight as fl
 from odfpy.flight.errors import FlightFailed, FlightRefused
 
 FAILURES: Final = (pa.ArrowException, OSError, fl.FlightError)
-"""What pyarrow raises when a call fails."""
+"""Exceptions that pyarrow raises when a call fails."""
 REFUSED: Final = (fl.FlightUnauthenticatedError, fl.FlightUnauthorizedError)
-"""What it raises when a server does not take the credentials."""
+"""Exceptions that pyarrow raises when a server rejects the credentials."""
 _WORDS_OF_GRPC: Final = re.compile(
     r"^Flight (?:error: )?returned \w+ error, with message: |^Flight returned .*?, with message: |"
     r"\.? ?(?:gRPC client debug context|Client context):.*$|\. Detail: .*$",

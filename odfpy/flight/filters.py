@@ -1,6 +1,6 @@
 """Filters: conditions on columns, all of which must be true for requested rows.
 
-They travel as JSON in options of Spark: `[["amount", ">", {"decimal": "1.50"}], ["name", "in", ["a", "b"]]]`.
+In options of Spark they are encoded as JSON: `[["amount", ">", {"decimal": "1.50"}], ["name", "in", ["a", "b"]]]`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COMPARISONS: Final = ("=", "!=", "<", "<=", ">", ">=")
 _OF_TEXT: Final = ("starts with", "ends with", "contains")
 _OF_NULL: Final = ("is null", "is not null")
 OPERATORS: Final = (*_COMPARISONS, "in", *_OF_TEXT, *_OF_NULL)
-"""Operators that a condition may have."""
+"""The supported operators."""
 
 Scalar = bool | int | float | Decimal | str | bytes | date | datetime | time
 """Values that a column can be compared with."""
@@ -75,7 +75,7 @@ def filters_to_json(conditions: Iterable[Filter | Sequence[Any]]) -> str:
     """Encode filters for the option `filters`.
 
     Args:
-        conditions: as of `filters_of`.
+        conditions: as in `filters_of`.
     """
     return json.dumps([[one.column, one.operator, _plain(one.value)] for one in filters_of(conditions)])
 

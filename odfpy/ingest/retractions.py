@@ -17,10 +17,10 @@ from odfpy.errors import TooManyRetractions
 from odfpy.values import dataclass
 
 MIN_ROWS: Final = 10
-"""Fewer retractions are never refused."""
+"""Smaller numbers of retractions are never rejected."""
 
 USUAL_PERCENT: Final = 50
-"""Of the current rows; more retractions are always remarked on."""
+"""Percentage of the current rows; more retractions always cause a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ def check_retractions(
         keys_of_retracted: returns the primary keys of some retracted rows.
 
     Returns:
-        A warning if many rows are retracted with permission, or all by an empty snapshot.
+        A warning if many rows are retracted with permission, or all by an empty snapshot; else none.
 
     Raises:
-        TooManyRetractions: the snapshot retracts too much; the message tells how much, and some keys.
+        TooManyRetractions: the snapshot retracts too much; the message has the number and some keys.
     """
     if not change.retracted or not (change.exceeds(min(limit.percent, USUAL_PERCENT)) or not change.new):
         return ()
@@ -102,7 +102,7 @@ def check_retractions(
 
 
 def key_text(key: Mapping[str, Any]) -> str:
-    """Format a primary key for people: `region = 'NO', id = 3`."""
+    """Return a primary key as text for messages: `region = 'NO', id = 3`."""
     return ", ".join(f"{name} = {value!r}" for name, value in key.items())
 
 

@@ -1,4 +1,4 @@
-"""A table of a query: which slices of which dataset are read for it, and which need not be."""
+"""Scans of a query: the slices to read for a table, and those that can be skipped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Scan:
         return self.cut.last_offset
 
     def schema_file(self) -> Path:
-        """Return a file without rows that has the schema."""
+        """Return the path of a file without rows that has the schema."""
         return self.resolved.resolver.schema_file(self.schema)
 
     def table(self) -> SqlTable:
@@ -85,7 +85,7 @@ def plan_scan(reference: TableReference, resolved: Resolved, where: str) -> Scan
     Args:
         reference: the table.
         resolved: its dataset.
-        where: the place in the query, for messages.
+        where: position in the query, for messages.
 
     Raises:
         NotYetThen, NotFound, BlockOfAnother: there is no such point in time or block.
@@ -105,7 +105,7 @@ def plan_scan(reference: TableReference, resolved: Resolved, where: str) -> Scan
         return Scan(reference, resolved, cut, cut.slices, None, pruned)
     slices = cut.slices
     if reference.of is not None and (key is None or only_appends):
-        # Of a key, rows that take others away decide about versions whenever they are said to have happened.
+        # Within a key, retractions and corrections of any event time decide about earlier versions.
         known = [(one, event_times(path, vocabulary)) for one, path in zip(slices, paths, strict=True)]
         slices = [one for one, times in known if times is None or times[0] <= reference.of]
         pruned["all rows have later event times"] = len(cut.slices) - len(slices)

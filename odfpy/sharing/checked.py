@@ -24,7 +24,7 @@ def shared_files(kind: SourceKind, location: str) -> TableSource:
         location: path or URL of a folder or metadata file; or `catalog:namespace.table`.
 
     Raises:
-        CannotShare: it does not exist, or a part of it cannot be shared.
+        CannotShare: the table does not exist, or a part of it cannot be shared.
         SchemaError: a column has a type that cannot be shared.
     """
     if is_remote(location):
@@ -40,7 +40,7 @@ def shared_files(kind: SourceKind, location: str) -> TableSource:
 
 
 def check_columns(table: ReadableTable, columns: Sequence[str] | None, rows: str | None) -> None:
-    """Check that a table has the columns that a grant names; a table without data may still get any.
+    """Check that a table has the columns that a grant names; for a table without data, any columns are accepted.
 
     Args:
         table: the table.
@@ -95,7 +95,7 @@ def check_grant(
         return []
     there = _columns_of_tables(tables, open_table)
     unfit = _without(there, columns, rows)
-    if not there or not all(there.values()):  # a table without data may still get any columns
+    if not there or not all(there.values()):  # for a table without data, any columns are accepted
         return unfit
     every = list(dict.fromkeys(name for names in there.values() for name in names))
     known = {name.lower() for name in every}
@@ -115,14 +115,14 @@ def check_grant(
 def _columns_of_tables(
     tables: Mapping[SharePath, TableSource], open_table: Callable[[TableSource], ReadableTable]
 ) -> dict[SharePath, list[str]]:
-    """Return the columns of each table that can be read at the moment; none for a table without data."""
+    """Return the columns of each table that can be read; none for a table without data."""
     found = {}
     for path, source in tables.items():
         try:
             table = open_table(source)
             found[path] = list(table.schema(table.latest).names)
         except OdfError:
-            continue  # readers get no rows of it, either
+            continue  # callers cannot read its rows, either
     return found
 
 

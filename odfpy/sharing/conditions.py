@@ -24,14 +24,14 @@ _HINT: Final = (
 
 
 def check_condition(text: str, columns: Collection[str] | None = None) -> str:
-    """Validate a condition and return it.
+    """Validate a condition, and return it unchanged.
 
     Args:
         text: the condition.
         columns: columns of the table, None if they are unknown.
 
     Raises:
-        InvalidCondition: it is invalid; the message has the reason.
+        InvalidCondition: the condition is invalid; the message has the reason.
     """
     tree = _tree(text)
     if columns is not None:
@@ -50,14 +50,14 @@ def check_condition(text: str, columns: Collection[str] | None = None) -> str:
 def condition_sql(text: str, attributes: Mapping[str, str]) -> str:
     """Return the condition for one recipient, in DuckDB's SQL.
 
-    An attribute that the recipient lacks is NULL, so that nothing equals it.
+    An attribute that the recipient lacks is NULL, so that no value equals it.
 
     Args:
         text: a validated condition.
         attributes: attributes of the recipient.
 
     Raises:
-        InvalidCondition: it is invalid.
+        InvalidCondition: the condition is invalid.
     """
     from sqlglot import exp
 
@@ -71,7 +71,7 @@ def condition_sql(text: str, attributes: Mapping[str, str]) -> str:
 
 
 def columns_of(text: str) -> set[str]:
-    """Return the names of the columns in a condition, as written."""
+    """Return the names of the columns in a condition, as spelled there."""
     from sqlglot import exp
 
     return {column.name for column in _tree(text).find_all(exp.Column)}

@@ -43,7 +43,7 @@ class VisiblePart:
         return frozenset() if self.rows is None else frozenset(map(folded, columns_of(self.rows)))
 
     def fits(self, there: Collection[str]) -> bool:
-        """Return whether it shows anything of a table with these columns, by their case-folded names."""
+        """Return whether it shows anything of a table with the given columns, by their case-folded names."""
         has_column = self.columns is None or any(folded(name) in there for name in self.columns)
         return has_column and self.filter_columns.issubset(there)
 
@@ -66,7 +66,7 @@ class View:
     def fitted(self, names: Sequence[str]) -> View | None:
         """Return the view of a table, None if it shows nothing there.
 
-        A part shows nothing of a table that has none of its columns, or that lacks one of its condition.
+        A part shows nothing of a table that has none of its columns, or that lacks a column of its condition.
 
         Args:
             names: all columns of the table.
@@ -167,7 +167,7 @@ class CallerAccess:
 
     @property
     def few_paths(self) -> list[SharePath] | None:
-        """Return the same if they are few enough for an SQL condition; None if all tables have to be checked."""
+        """Return `paths` if they are few enough for an SQL condition; None if all tables have to be checked."""
         paths = self.paths
         return paths if paths is not None and len(paths) <= _MAX_PATHS else None
 
@@ -191,6 +191,6 @@ class CallerAccess:
 
 
 def _covers(granted: SharePath, path: SharePath) -> bool:
-    """Return whether the path of a grant is that of a table, or of something that contains it."""
+    """Return whether the path of a grant is that of a table, or of a share or schema that contains it."""
     wanted = ((granted.share, path.share), (granted.schema, path.schema), (granted.table, path.table))
     return all(one is None or folded(one) == folded(other or "") for one, other in wanted)

@@ -75,7 +75,7 @@ class DeclaredTable(_Strict):
 
     @property
     def source(self) -> tuple[SourceKind, str]:
-        """Return the kind of its source, and the location."""
+        """The kind of its source, and the location."""
         return next((kind, place) for kind in SourceKind if (place := getattr(self, kind.value)) is not None)
 
 
@@ -164,7 +164,7 @@ def load_declared(data: bytes, source: str) -> Declared:
         source: name of the file in messages.
 
     Raises:
-        MalformedManifest: it is invalid; the message names the position.
+        MalformedManifest: the file is invalid; the message names the position.
     """
     documents = list(load_documents(data.decode("utf-8", "replace"), source))
     if len(documents) != 1:
@@ -187,12 +187,12 @@ def steps(
         declared: the declared state.
         resolve: looks up datasets.
         open_table: opens tables, to check that they have the columns of new grants; None to skip that.
-        prune: whether objects that are not declared are removed.
+        prune: whether to remove objects that are not declared.
 
     Raises:
         InvalidValue, InvalidCondition: a name or a condition is invalid.
         UsageError: a grant names a column that no table has.
-        DatasetNotFound: it does not exist; the message suggests a similar name.
+        DatasetNotFound: a dataset does not exist; the message suggests a similar name.
     """
     planned = _Planned(sharing, declared, resolve, open_table)
     found = [*planned.principals(), *planned.shares(), *planned.memberships(), *planned.grants()]
@@ -294,7 +294,7 @@ class _Planned:
                 yield Step("+", text, add, self._unfit(path, one))
 
     def _unfit(self, path: SharePath, grant: DeclaredGrant) -> tuple[SharePath, ...]:
-        """Return tables in which a grant will show nothing; declared ones were found by `shares` before."""
+        """Return the tables in which a grant will show nothing; `shares` must have run before."""
         if self._open_table is None:
             return ()
         place = _key(path)

@@ -88,13 +88,13 @@ class Translator:
         reasons = list(reasons_against_path(path))
         if reasons:
             raise TranslationFailed(reasons[0])
-        found = pc.extract_regex(pa.array([path]), self._extract)[0].as_py()
-        if found is None:
+        groups = pc.extract_regex(pa.array([path]), self._extract)[0].as_py()
+        if groups is None:
             extract = self.expression.partition("~")[0]
             raise NoMatch(
                 f"{path} does not match {extract!r}", hint="A pattern is matched from the first character on."
             )
-        return self._format.fill(found)
+        return self._format.fill(groups)
 
 
 def _compiled(extract: str) -> tuple[str, list[str]]:
@@ -104,7 +104,7 @@ def _compiled(extract: str) -> tuple[str, list[str]]:
 
     if len(extract) > MAX_LENGTH:
         raise TranslationFailed(f"A regular expression has {len(extract)} characters, {MAX_LENGTH} are allowed")
-    plain = _TOKEN.sub(lambda found: "(?:" if found.group() == "(" else found.group(), extract)
+    plain = _TOKEN.sub(lambda match: "(?:" if match.group() == "(" else match.group(), extract)
     nothing = pa.array([], pa.string())
     try:
         # Compile it alone first: `a)(b` would be valid inside a group, and errors should show the original text.

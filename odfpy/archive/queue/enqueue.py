@@ -111,9 +111,9 @@ def _write(
     sizes = []
 
     def describe(content: Bundled) -> Metadata:
-        for known, found in ((new.hash, content.hash), (new.object, content.object)):
-            if known is not None and known != found:
-                raise WrongContent(f"{new.file}: its bytes have the hash {found}, not {known}")
+        for known, actual in ((new.hash, content.hash), (new.object, content.object)):
+            if known is not None and known != actual:
+                raise WrongContent(f"{new.file}: its bytes have the hash {actual}, not {known}")
         sizes.append(content.size)
         id_ = new.id or derived_id(
             what=draft.what,

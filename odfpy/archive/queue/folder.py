@@ -161,17 +161,17 @@ class QueueFolder:
     def take_over(self) -> list[str]:
         """Put back the bundles of dead uploaders, and return their names."""
         self._tidy()
-        found: list[str] = []
+        names: list[str] = []
         for place in self._places():
             descriptor = _locked(place)
             if descriptor is None:
                 continue
             try:
-                found += self.put_back(place / _CLAIMED)
+                names += self.put_back(place / _CLAIMED)
                 shutil.rmtree(place, ignore_errors=True)
             finally:
                 os.close(descriptor)
-        return found
+        return names
 
     def _tidy(self) -> None:
         """Remove files left by processes that were killed while they wrote a bundle."""

@@ -181,7 +181,7 @@ def _line(name: Multihash, data: bytes) -> bytes:
 
 
 def _texts(tree: Any, key: str) -> list[str]:
-    found = tree.get(key) if isinstance(tree, dict) else None
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+    texts = tree.get(key) if isinstance(tree, dict) else None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise TransferError("The server does not answer like an archive", hint="It may be another release.")
-    return found
+    return texts

@@ -60,8 +60,8 @@ def hint_if_diverged(dataset: StoredDataset, url: str, pull: str) -> Iterator[No
 def _was_here(dataset: StoredDataset, url: str) -> bool:
     """Return whether the head of another place was once the head here."""
     with suppress(OdfError):  # the next attempt reports its errors
-        there = open_dataset(url).refs.get(HEAD)
-        return there is not None and was_local_head(dataset, url, there)
+        remote_head = open_dataset(url).refs.get(HEAD)
+        return remote_head is not None and was_local_head(dataset, url, remote_head)
     return False
 
 

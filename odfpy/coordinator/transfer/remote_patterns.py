@@ -69,10 +69,10 @@ def _fitting(ref: str, registry: RepositoryRegistry) -> Iterator[str]:
                 hint=error.hint,
             ) from error
     pattern = DatasetPattern(text)
-    found = [item.alias for item in list_datasets(url) if pattern.matches(item.alias)]
-    if not found:
+    aliases = [item.alias for item in list_datasets(url) if pattern.matches(item.alias)]
+    if not aliases:
         raise DatasetNotFound(
             f"No dataset of {without_user(place)} fits the pattern {text!r}",
             hint=f"`odf search --repo {without_user(place)}` lists what is there.",
         )
-    yield from (f"{place}/{alias}" for alias in found)
+    yield from (f"{place}/{alias}" for alias in aliases)

@@ -56,7 +56,7 @@ def search_repositories(
             "There are no repositories to search",
             hint="Add one with `odf repo add NAME URL`, or name one: --repo URL",
         )
-    found: list[FoundDataset] = []
+    datasets: list[FoundDataset] = []
     problems: list[OdfError] = []
     for beginning, url in where:
         try:
@@ -64,9 +64,9 @@ def search_repositories(
         except OdfError as error:
             problems.append(error)
             continue
-        found += [FoundDataset(f"{beginning}{item.alias}", item) for item in listed]
+        datasets += [FoundDataset(f"{beginning}{item.alias}", item) for item in listed]
         problems += [item.problem for item in listed if item.problem is not None]
-    return found, problems
+    return datasets, problems
 
 
 def prefix_and_url_of(registry: RepositoryRegistry, place: str) -> tuple[str, str]:

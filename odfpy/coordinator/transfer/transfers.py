@@ -188,11 +188,11 @@ class Transfers(KnownRemotes):
             ref: where it came from.
         """
         transform = dataset.state.set_transform
-        here = {known.handle.id for known in self._storage.datasets()}
+        own_ids = {known.handle.id for known in self._storage.datasets()}
         return [
             InputElsewhere(ref, item.alias or str(item.dataset_ref), item.dataset_ref)
             for item in (transform.inputs if transform else ())
-            if isinstance(item.dataset_ref, DatasetId) and item.dataset_ref not in here
+            if isinstance(item.dataset_ref, DatasetId) and item.dataset_ref not in own_ids
         ]
 
     def clone(

@@ -135,21 +135,24 @@ def check_transform(
     if remarks:
         return (*remarks, _LATER)
     try:
-        found = analyze(storage, engines, transform, state, state_of, known)
+        analysis = analyze(storage, engines, transform, state, state_of, known)
     except DatasetNotFound:
         if not absent:
             raise
         return (_LATER,)  # a dataset that its inputs are derived from is missing
-    if found is None:
+    if analysis is None:
         return ("the query will be checked at the first pull, when the schema of its inputs is known",)
-    if state.schema is not None and found.output_schema is not None:
-        made = (state.vocab.offset_column, state.vocab.operation_type_column)  # the types of these are retained
-        recorded, result = _without(state.schema, made), _without(found.output_schema, made)
+    if state.schema is not None and analysis.output_schema is not None:
+        system_columns = (
+            state.vocab.offset_column,
+            state.vocab.operation_type_column,
+        )  # the types of these are retained
+        recorded, result = _without(state.schema, system_columns), _without(analysis.output_schema, system_columns)
         extend_with_result(recorded, new_fields_optional(recorded, result))
     may_correct = any(
         _may_correct(state_of(item.dataset_ref)) for item in transform.inputs if isinstance(item.dataset_ref, DatasetId)
     )
-    return (*found.notes, *_on_change(state, found, may_correct=may_correct), *_on_version(transform, engines))
+    return (*analysis.notes, *_on_change(state, analysis, may_correct=may_correct), *_on_version(transform, engines))
 
 
 def _on_version(transform: SetTransform, engines: EngineRegistry) -> tuple[str, ...]:
@@ -163,11 +166,11 @@ def _on_version(transform: SetTransform, engines: EngineRegistry) -> tuple[str, 
     return (f"the query asks for version {asked} of {engine.name}; it will be run with {engine.version}",)
 
 
-def _on_change(state: ChainState, found: AnalyzeResponseSuccess, *, may_correct: bool) -> tuple[str, ...]:
+def _on_change(state: ChainState, analysis: AnalyzeResponseSuccess, *, may_correct: bool) -> tuple[str, ...]:
     """Return remarks on what a changed query means for the rows so far."""
     if not state.query_changed:
         return ()
-    if any(step.query_class != ROW_BY_ROW for step in found.steps):
+    if any(step.query_class != ROW_BY_ROW for step in analysis.steps):
         return ("the query has changed: the next pull corrects the rows so far",)
     stays = "the query has changed, row by row: it applies to new rows; earlier rows stay"
     return (stays, _TAKES_BACK_OTHERS) if may_correct else (stays,)

@@ -76,13 +76,13 @@ class TransformRun:
 
 def runs_of(storage: Storage, dataset: StoredDataset) -> list[TransformRun]:
     """Return the runs of a derivative, the oldest first."""
-    found, state = [], ChainState()
+    runs, state = [], ChainState()
     for hashed in dataset.chain.in_order():
         event = hashed.block.event
         if isinstance(event, ExecuteTransform):
-            found.append(TransformRun(storage, dataset, hashed, event, state))
+            runs.append(TransformRun(storage, dataset, hashed, event, state))
         state = state.after(hashed)
-    return found
+    return runs
 
 
 def together(runs: Sequence[TransformRun], scratch: Path) -> tuple[contract.TransformRequestInput, ...]:

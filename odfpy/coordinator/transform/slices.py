@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
@@ -39,30 +40,41 @@ def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None
         blocks: blocks of a dataset, the oldest first.
         watermark: the watermark before the first of them.
     """
-    found = {}
+    watermarks = {}
     for hashed in blocks:
         event = hashed.block.event
         data = new_data_of(event)
         if data is not None and watermark is not None:
-            found[data.physical_hash] = watermark
+            watermarks[data.physical_hash] = watermark
         if isinstance(event, (AddData, ExecuteTransform)) and event.new_watermark is not None:
             watermark = event.new_watermark if watermark is None else max(watermark, event.new_watermark)
-    return found
+    return watermarks
 
 
 def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
-    """Return a Parquet file without rows that has the given schema; cached, since making one loads Arrow."""
-    text = json.dumps(to_tree(schema), sort_keys=True)
-    path = folder.readers_cache / "schemas" / f"{Multihash.of(text.encode())}.parquet"
-    if not path.exists():
-        import pyarrow.parquet as pq
+    """Return a Parquet file without rows that has the given schema; cached, since making one loads Arrow.
 
-        from odfpy.data.schemas.arrow import to_arrow
+    Its name has the hashes of the schema and of the content: a damaged file is not used, but made again.
+    """
+    known = Multihash.of(json.dumps(to_tree(schema), sort_keys=True).encode())
+    schemas = folder.readers_cache / "schemas"
+    for path in schemas.glob(f"{known}.*.parquet"):
+        with suppress(OSError):
+            if path.name == _schema_name(known, path.read_bytes()):
+                return path
+    import pyarrow.parquet as pq
 
-        content = io.BytesIO()
-        pq.write_table(to_arrow(schema).empty_table(), content)
-        replace_file(path, content.getvalue())  # readers would not notice damage and make it again
+    from odfpy.data.schemas.arrow import to_arrow
+
+    made = io.BytesIO()
+    pq.write_table(to_arrow(schema).empty_table(), made)
+    path = schemas / _schema_name(known, made.getvalue())
+    replace_file(path, made.getvalue())
     return path
+
+
+def _schema_name(schema: Multihash, content: bytes) -> str:
+    return f"{schema}.{Multihash.of(content)}.parquet"
 
 
 def columns_changed(chain: MetadataChain, interval: ExecuteTransformInput) -> bool:

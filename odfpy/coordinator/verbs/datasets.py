@@ -36,10 +36,10 @@ class DatasetRegistry:
         Raises:
             OdfError: a dataset is damaged; `survey` continues with the others.
         """
-        found, damaged = self.survey()
+        summaries, damaged = self.survey()
         if damaged:
             raise damaged[0].error
-        return found
+        return summaries
 
     def survey(self, refs: str | Sequence[str] = ()) -> tuple[list[DatasetSummary], list[DamagedDataset]]:
         """Return the datasets that can be read, in the order of their names, and those that cannot.
@@ -55,13 +55,13 @@ class DatasetRegistry:
         if refs:
             chosen = {dataset.handle.id for dataset in self._storage.match(refs)}
             named, damaged = [dataset for dataset in named if dataset.handle.id in chosen], []
-        found = []
+        summaries = []
         for dataset in named:
             try:
-                found.append(_summary(dataset))
+                summaries.append(_summary(dataset))
             except OdfError as error:
                 damaged.append(DamagedDataset(str(dataset.handle), error))
-        return found, damaged
+        return summaries, damaged
 
     def summary(self, ref: str) -> DatasetSummary:
         """Return one dataset's line of the list."""
@@ -300,9 +300,9 @@ def _require_snapshots(given: object) -> None:
     from odfpy.chain.block import DatasetSnapshot
 
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
-    for one in several:
-        if not isinstance(one, DatasetSnapshot):
+    for snapshot in several:
+        if not isinstance(snapshot, DatasetSnapshot):
             raise UsageError(
-                f"Datasets are made of snapshots, and {one!r:.100} is a value of type {type(one).__name__}",
+                f"Datasets are made of snapshots, and {snapshot!r:.100} is a value of type {type(snapshot).__name__}",
                 hint="`load` reads the snapshots in files: add(load([path])).",
             )

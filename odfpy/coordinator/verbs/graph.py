@@ -41,12 +41,12 @@ class Graph:
 
     def held_back(self) -> dict[DatasetId, tuple[DatasetHandle, ...]]:
         """Return which datasets hold back the watermark of each derivative, recursively; see `LineageNode`."""
-        found = {}
+        by_id = {}
         lineage = Lineage(self._storage)
         for dataset in self._storage.datasets():
             with suppress(OdfError):  # `DatasetRegistry.survey` reports damaged datasets
-                found[dataset.handle.id] = lineage.tree(dataset.handle.id).held_back_by
-        return found
+                by_id[dataset.handle.id] = lineage.tree(dataset.handle.id).held_back_by
+        return by_id
 
     def _handle_of(self, dataset_id: DatasetId) -> DatasetHandle | DatasetId:
         try:

@@ -12,13 +12,13 @@ R = TypeVar("R")
 class LazyResults(Iterator[R], Generic[R]):
     """Lazy results of a verb. If none is consumed, a warning says that nothing was done."""
 
-    def __init__(self, made: Iterator[R], verb: str) -> None:
+    def __init__(self, results: Iterator[R], verb: str) -> None:
         """
         Args:
-            made: makes the results.
+            results: makes the results.
             verb: the verb, for the warning.
         """
-        self._made = _each(made)
+        self._made = _each(results)
         self._verb = verb
         self._is_consumed = False
 
@@ -40,6 +40,6 @@ class LazyResults(Iterator[R], Generic[R]):
             )
 
 
-def _each(made: Iterator[R]) -> Generator[R, None, None]:
+def _each(results: Iterator[R]) -> Generator[R, None, None]:
     """Yield the results; closing this generator closes the wrapped one."""
-    yield from made
+    yield from results

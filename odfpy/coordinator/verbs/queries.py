@@ -109,7 +109,9 @@ class Queries:
         resolver = self.service.resolver
         with suppress(UsageError):
             pinned = pinned_as_at(resolver, query, moment)
-            if all(resolver.at(resolver.find(one), head).state.schema for one, head in pinned.pins.items()):
+            if all(
+                resolver.at(resolver.find(dataset_id), head).state.schema for dataset_id, head in pinned.pins.items()
+            ):
                 return pinned
         return query
 

@@ -129,8 +129,8 @@ class DataFusionEngine:
                 request = PreprocessRequest(transform, tuple(handed), str(place))
                 response = self._ask(request, is_planning=not any(table.num_rows for table in tables.values()))
             finally:
-                for one in handed:
-                    Path(one.data_path).unlink(missing_ok=True)
+                for handed_table in handed:
+                    Path(handed_table.data_path).unlink(missing_ok=True)
             if not isinstance(response, PreprocessResponseSuccess):
                 assert isinstance(response, TransformResponseInvalidQuery | TransformResponseInternalError)  # noqa: S101
                 raise as_error(response)

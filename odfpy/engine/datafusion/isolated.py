@@ -189,13 +189,13 @@ def ask(server: ForkServer, request: Job, control: CancellationToken, *, is_plan
             control.on_stop(channel.hang_up)
             with suppress(OSError):  # it has already exited
                 channel.send(request)
-            found = _ending(channel, asked)
+            ending = _ending(channel, asked)
         finally:
             channel.close()
-    if found is None or isinstance(found, Breakdown):
-        raise control.why if control.is_stopped else _ended(found, server.memory, is_planning=is_planning)
+    if ending is None or isinstance(ending, Breakdown):
+        raise control.why if control.is_stopped else _ended(ending, server.memory, is_planning=is_planning)
     control.stop_clock()
-    return found
+    return ending
 
 
 def _ending(channel: Channel, asked: float | None = None) -> Ending | None:
@@ -206,15 +206,15 @@ def _ending(channel: Channel, asked: float | None = None) -> Ending | None:
         asked: `time.perf_counter` at the request for the process, if its start is to be profiled.
     """
     with suppress(OSError, MalformedData):
-        found: Ending | JobProfile | None = channel.receive(Ending | JobProfile)
-        if isinstance(found, JobProfile):
-            here = current() if asked is not None else None
-            start = None if here is None else here.part("start")
-            seconds = found.add_to_current()
+        message: Ending | JobProfile | None = channel.receive(Ending | JobProfile)
+        if isinstance(message, JobProfile):
+            current_stage = current() if asked is not None else None
+            start = None if current_stage is None else current_stage.part("start")
+            seconds = message.add_to_current()
             if start is not None and asked is not None:
                 start.add(max(0.0, time.perf_counter() - asked - seconds))
-            found = channel.receive(Ending)
-        return found
+            message = channel.receive(Ending)
+        return message
     return None
 
 
@@ -316,7 +316,7 @@ class IsolatedQuery:
         self._rows.close()
 
     def _why(self, result: Ending | None = None) -> Exception:
-        """Why there are no more rows."""
+        """Return the error for a stream that ends early."""
         if self._control.is_stopped:
             return self._control.why
         result = result or _ending(self._channel)

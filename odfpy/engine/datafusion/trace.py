@@ -114,10 +114,10 @@ class _Carrier:
                     first = first.union(other)
                 return first
             case "Unnest":
-                found = unnest_columns(plan)
-                lists = [(one.source, one.column, one.depth) for one in found if one.depth]
+                unnested = unnest_columns(plan)
+                lists = [(column.source, column.column, column.depth) for column in unnested if column.depth]
                 return first.unnest_columns(
-                    *dict.fromkeys(one.source for one in found), preserve_nulls=False, recursions=lists
+                    *dict.fromkeys(column.source for column in unnested), preserve_nulls=False, recursions=lists
                 )
         raise UnsupportedQuery(f"Rows are not traced through {name}", hint="Write it for `engine: spark`.")
 

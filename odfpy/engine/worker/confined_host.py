@@ -220,7 +220,7 @@ class ConfinedHost:
         return bool(reads or writes)
 
     def serve(self, job: Job) -> Result:
-        """Do a job; it sees the files that it names, and nothing else of the workspace.
+        """Run a job; it sees the files that it names, and nothing else of the workspace.
 
         Raises:
             EngineUnavailable: the engine broke down, or was not to be trusted and has been ended.
@@ -301,7 +301,7 @@ class ConfinedHost:
     # --- Ending ---
 
     def end(self, wait_seconds: float = _END_SECONDS) -> None:
-        """End Spark in an orderly way, or by force if that takes too long."""
+        """Stop Spark gracefully, or by force if that takes too long."""
         if self._sandbox is None:
             return
         with suppress(OSError):

@@ -69,8 +69,8 @@ def call_concurrently(
         for thread in threads:
             thread.start()
         while len(results) < len(calls):
-            one = ended.get()
-            results[one.number] = one.result()
+            finished = ended.get()
+            results[finished.number] = finished.result()
     except BaseException as error:
         is_over.set()
         give_up(error)

@@ -53,8 +53,8 @@ class User(RelayClient):
         Raises:
             RelayUnavailable: the relay does not respond.
         """
-        [found] = call_concurrently([lambda: self._connections.entities(self._relay, seconds)], 1)
-        return found
+        [result] = call_concurrently([lambda: self._connections.entities(self._relay, seconds)], 1)
+        return result
 
     def ask(
         self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
@@ -182,10 +182,10 @@ class User(RelayClient):
         Raises:
             OdfError: the relay is unreachable.
         """
-        found = self._act(self._relay, QUERIES, {}, _PATIENCE)
-        if not isinstance(found, list):
+        answer = self._act(self._relay, QUERIES, {}, _PATIENCE)
+        if not isinstance(answer, list):
             raise InvalidAnswer("The relay sent an invalid list of queries")
-        return found
+        return answer
 
     def _act_for_object(
         self, location: str, name: str, tree: dict[str, Any], seconds: float | None = None
@@ -207,5 +207,5 @@ class User(RelayClient):
         return answer
 
     def _act(self, location: str, name: str, tree: dict[str, Any], seconds: float) -> Any:
-        [found] = call_concurrently([lambda: self._connections.act(location, name, tree, seconds)], 1)
-        return found
+        [result] = call_concurrently([lambda: self._connections.act(location, name, tree, seconds)], 1)
+        return result

@@ -26,7 +26,7 @@ class SqlWriter(Writer):
     }  # fmt: skip
 
     def cast(self, value: Expression, dtype: pa.DataType) -> str:
-        old, new = (kind_of(one) == "time" and one.tz is not None for one in (value.dtype, dtype))
+        old, new = (kind_of(dtype_side) == "time" and dtype_side.tz is not None for dtype_side in (value.dtype, dtype))
         if new and not old and kind_of(value.dtype) in ("time", "date"):
             return self._in_utc(self._as(self.write(value), pa.timestamp("us")))
         if old and not new and kind_of(dtype) in ("time", "date"):
@@ -151,13 +151,15 @@ class PostgresWriter(SqlWriter):
         return f"md5(convert_to({self.write(value)}, 'UTF8'))"
 
     def _div(self, left: Expression, right: Expression) -> str:
-        one, other = self.write(left), self.write(right)
+        dividend, divisor = self.write(left), self.write(right)
         if isinstance(right, Constant) and right.value:
-            return f"({one} / {other})"
+            return f"({dividend} / {divisor})"
         double = self.type_name(DOUBLE)
-        cases = f"WHEN {one} = 0 OR {one} = 'NaN' THEN 'NaN' WHEN {one} > 0 THEN 'Infinity' ELSE '-Infinity'"
-        by_zero = f"CASE WHEN {one} IS NULL THEN NULL {cases} END"
-        return f"CASE WHEN {other} = 0 THEN CAST({by_zero} AS {double}) ELSE {one} / {other} END"
+        cases = (
+            f"WHEN {dividend} = 0 OR {dividend} = 'NaN' THEN 'NaN' WHEN {dividend} > 0 THEN 'Infinity' ELSE '-Infinity'"
+        )
+        by_zero = f"CASE WHEN {dividend} IS NULL THEN NULL {cases} END"
+        return f"CASE WHEN {divisor} = 0 THEN CAST({by_zero} AS {double}) ELSE {dividend} / {divisor} END"
 
 
 class TrinoWriter(SqlWriter):

@@ -122,8 +122,8 @@ class Results:
     def state_of(self, result_id: str) -> ResultState | None:
         """Return the state of a result, None if it was removed."""
         with self._database.reading() as connection:
-            found = connection.execute(sa.select(RESULTS.c.state).where(RESULTS.c.id == result_id)).scalar()
-        return None if found is None else ResultState(found)
+            state = connection.execute(sa.select(RESULTS.c.state).where(RESULTS.c.id == result_id)).scalar()
+        return None if state is None else ResultState(state)
 
     def move(self, result_id: str, to: ResultState, detail: Mapping[str, Any] | None = None) -> bool:
         """Move a result to another state; returns whether it was unfinished. Final states never change.

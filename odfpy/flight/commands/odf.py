@@ -15,7 +15,7 @@ from odfpy.flight.request import Request
 
 @dataclass(frozen=True)
 class OdfCommands(FlightSql):
-    """Flight SQL of `odf serve`: selects which rows of a dataset a table stands for.
+    """Flight SQL of `odf serve`: selects the rows that a table contains, of a dataset's log or state.
 
     Attributes:
         current: whether to read the current state, instead of the log.

@@ -24,7 +24,7 @@ class Commands(ABC):
     """
 
     stream_column: ClassVar[str | None] = None
-    """The column by which new rows are known if nothing else is said: later rows have greater values."""
+    """The default column for recognizing new rows of a stream: later rows have greater values."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Commands:
@@ -63,7 +63,7 @@ class Commands(ABC):
             transaction: id of a transaction, if the server supports these.
 
         Raises:
-            UsageError: the server does not support it.
+            UsageError: the server does not support the write.
         """
         if replace or transaction is not None:
             raise UsageError(
@@ -80,7 +80,7 @@ class Commands(ABC):
             column: name of the column.
 
         Raises:
-            UsageError: the server does not support it.
+            UsageError: the server does not support the request.
         """
         raise UsageError(
             f"The protocol cannot request the greatest value of {column!r} in {request.what}",

@@ -27,7 +27,7 @@ _FRESH = 24 * 3600 * NANOS_PER_SECOND  # a file without a version is used again 
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """The point from which to resume a download: the offset, the proof that the rest matches, and the place."""
+    """The point from which to resume a download: offset, proof that the rest matches, and a hash of the URL."""
 
     offset: int
     proof: str

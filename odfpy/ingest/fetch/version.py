@@ -1,4 +1,4 @@
-"""Versions of a file, distinguished by what its source states."""
+"""Versions of a file, identified by the metadata that its source reports."""
 
 from __future__ import annotations
 

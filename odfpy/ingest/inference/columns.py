@@ -1,4 +1,4 @@
-"""The columns of a sample, whatever its format: names, types, and what cannot be a column."""
+"""Columns of a sample in any format: names, types, and the fields that cannot become columns."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Column:
 
     Attributes:
         name: name in the dataset.
-        type: as the schema declares it.
-        remark: why, where that is not plain.
+        type: type that the schema declares.
+        remark: reason for the type, if it is not obvious.
         origin: name in the file, if it differs.
     """
 
@@ -74,7 +74,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SkippedField:
-    """Something in the file that cannot be a column, and why."""
+    """A field of the file that cannot become a column, and the reason."""
 
     name: str
     reason: str
@@ -85,7 +85,7 @@ class FoundColumns:
     """The columns of a sample.
 
     Attributes:
-        read: the read step, with times and nulls as they are written, still without a schema.
+        read: the read step, with formats of times and the marker of null, still without a schema.
         columns: columns in the order of the file, all optional unless the file says otherwise.
         left_out: fields that cannot become columns.
         part: the inspected part of the file.
@@ -101,7 +101,7 @@ def find_columns(step: ReadStep, sample: Sample) -> FoundColumns:
     """Return the columns of a sample.
 
     Args:
-        step: how to read it, without a schema.
+        step: the read step, without a schema.
         sample: the sample.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The event time of a source: the column with the time of an event, chosen by type and name."""
+"""The event time of a source: the column with the time of the event, chosen by type and name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_OTHER_THINGS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FoundEventTime:
-    """The event time of a source, as far as its columns show.
+    """The inferred event time of a source.
 
     Attributes:
         column: the chosen column; None if there is none.
@@ -43,7 +43,7 @@ class FoundEventTime:
 def find_event_time(columns: Sequence[Column], rows: pa.Table) -> FoundEventTime:
     """Choose the event time among the columns of dates and timestamps.
 
-    Times of other things (birthdays, deadlines) and columns that are mostly null are never chosen, only listed.
+    Times of other things (birthdays, deadlines) and columns of mostly nulls are never chosen, only listed.
 
     Args:
         columns: columns of the source.
@@ -64,7 +64,7 @@ def find_event_time(columns: Sequence[Column], rows: pa.Table) -> FoundEventTime
 
 
 def is_of_changes(name: str) -> bool:
-    """Return whether the name of a time suggests that it is the time of a row's last change, which varies by change."""
+    """Return whether a name suggests the time of a row's last change, which differs between versions of the row."""
     return bool(set(words_of(name)) & _OF_CHANGES)
 
 

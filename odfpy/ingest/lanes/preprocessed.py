@@ -1,4 +1,4 @@
-"""Preprocessing of an input that may not fit into memory: rows go from file to file.
+"""Preprocessing of an input that may not fit into memory: rows are passed in files.
 
 The engine gets the rows in an Arrow file that is mapped into memory, and writes its result to another one. Its own
 memory use depends on the query: row-by-row queries only need a few batches.

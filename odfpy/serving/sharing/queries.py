@@ -133,10 +133,10 @@ class PendingQueries:
         """
         with self._lock:
             self._make_room()
-            found = self._kept.get(key)
-        if found is None or found.given.whose != whose:
+            pending = self._kept.get(key)
+        if pending is None or pending.given.whose != whose:
             raise SharingError(404, _UNKNOWN)
-        return found
+        return pending
 
     def stop(self) -> None:
         """Stop all queries after their current file."""

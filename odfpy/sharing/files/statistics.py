@@ -1,4 +1,4 @@
-"""Statistics of files, which let clients and hints skip files (Delta Sharing protocol, "Per-file Statistics").
+"""Statistics of files, by which clients and hints skip files (Delta Sharing protocol, "Per-file Statistics").
 
 Uncertain bounds are omitted: an extra file costs time, a skipped one loses rows. Parquet's bounds of floats ignore NaN,
 which some engines sort as the greatest value, so floats have none.
@@ -27,7 +27,7 @@ def file_statistics(path: FilePlace, columns: Mapping[str, Any]) -> dict[str, An
 
 
 def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same statistics from a footer.
+    """Return the statistics of a file from its footer, as `file_statistics`.
 
     Args:
         metadata: the footer.
@@ -39,7 +39,7 @@ def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> 
     for number in range(metadata.num_columns):
         leaf = metadata.schema.column(number)
         name = leaf.path
-        if name not in columns or leaf.name != name:  # of a nested column, the path has dots; so may a name
+        if name not in columns or leaf.name != name:  # paths of nested columns have dots; so may names
             continue
         parts = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
         found = [part.statistics for part in parts]

@@ -1,9 +1,9 @@
 """Rows of the current state of a dataset, for each version, as bitmaps (ODF specification, "Projection").
 
-<cache of the dataset>/live/<hash of the block>.live     a bit for each row up to that block; immutable
+<cache of the dataset>/live/<hash of the block>.live     one bit per row up to that block; immutable
 
 With a primary key, a version is computed from the previous one: earlier rows with the keys of new rows are superseded,
-and of the new rows of a key, the last one decides. So the cost is that of reading the keys.
+and of the new rows with the same key, the last one decides. So the cost is that of reading the keys.
 """
 
 # ruff: noqa: S608  (SQL is made of quoted names, hashes and numbers)
@@ -40,7 +40,7 @@ class LiveRows:
         Args:
             dataset: the dataset.
             slices: all slices; version N ends with the N-th, whatever number clients use for it.
-            queries: query service that determines which rows are current.
+            queries: query service, which determines the live rows.
         """
         self._dataset = dataset
         self._slices = slices
@@ -48,7 +48,7 @@ class LiveRows:
         self._folder = dataset.cache / "live"
 
     def at(self, version: int) -> npt.NDArray[np.bool_]:
-        """Return for each row up to a version whether it belongs to the current state at that version.
+        """Return for each row up to a version whether it belongs to the current state of that version.
 
         Args:
             version: number of the version, starting at 1.
@@ -94,7 +94,7 @@ class LiveRows:
         return live
 
     def _superseded(self, key: Sequence[str], start: int) -> str:
-        """Return the rows before an offset whose key occurs in a later row."""
+        """Return a query for the rows before an offset whose key occurs in a later row."""
         same = " AND ".join(f"(earlier.{name} IS NOT DISTINCT FROM later.{name})" for name in key)
         later = f"SELECT {', '.join(key)} FROM {self._log} WHERE {self._offset} >= {start}"
         return (
@@ -103,7 +103,7 @@ class LiveRows:
         )
 
     def _decided(self, key: Sequence[str], start: int) -> str:
-        """Return the last row of each key from an offset on, unless it is a retraction."""
+        """Return a query for the last row of each key from an offset on, unless it is a retraction."""
         operation = self._quoted(self._dataset.state.vocab.operation_type_column)
         nth = f"row_number() OVER (PARTITION BY {', '.join(key)} ORDER BY {self._offset} DESC) AS nth"
         rows = f"SELECT {self._offset}, {operation}, {nth} FROM {self._log} WHERE {self._offset} >= {start}"

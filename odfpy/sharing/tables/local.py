@@ -1,4 +1,4 @@
-"""Local folders that contain tables: nothing outside of them is read, whatever a table refers or links to."""
+"""Local folders of tables: no file outside of them is read, whatever a table or a link refers to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LocalFile:
 
 
 class LocalFolder:
-    """A folder that contains a table.
+    """The folder of a table.
 
     Attributes:
         path: path with symbolic links resolved.
@@ -64,10 +64,10 @@ class LocalFolder:
         """Return a file of the folder.
 
         Args:
-            name: relative path, or an absolute one that leads into the folder.
+            name: relative path, or an absolute path inside the folder.
 
         Raises:
-            CannotShare: it is outside, missing, or not a regular file.
+            CannotShare: the file is outside, missing, or not a regular file.
         """
         try:
             path = (self.path / name).resolve(strict=True)
@@ -91,17 +91,17 @@ class LocalFolder:
         return LocalFile(path, stamp.st_size, stamp.st_mtime_ns)
 
     def walk(self, wanted: Callable[[str], bool], hidden: tuple[str, ...]) -> tuple[list[tuple[str, LocalFile]], int]:
-        """Return the files below, each with the name it is found under, which may be a link.
+        """Return the files below the folder, each with its path, which may be a link.
 
         Args:
-            wanted: returns whether a file is wanted, by its name.
+            wanted: returns whether to include a file, by its name.
             hidden: prefixes of names of files and folders that are skipped.
 
         Returns:
-            the files, and the latest modification time of any of them or their folders, in nanoseconds.
+            The files, and the latest modification time of any of them or their folders, in nanoseconds.
 
         Raises:
-            CannotShare: something cannot be read, or a folder is a link.
+            CannotShare: a file or folder cannot be read, or a folder is a link.
         """
         found: list[tuple[str, LocalFile]] = []
         newest, folders = 0, [str(self.path)]

@@ -1,7 +1,7 @@
 """Local copies of the logs of Delta tables in buckets, so that the library only reads files on this machine.
 
-A log may refer to any location. A library with the credentials of the store would follow; one that only has these
-copies cannot. Log files are immutable, so that only new ones are copied.
+A log may refer to any location. A library with credentials for the store would follow such references; a library
+that only has these copies cannot. Log files are immutable, so that only new ones are copied.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Mirror:
         path, file = new
         target = self._folder / path
         replace_file(target, b"".join(file.pieces(0, file.size)))
-        os.utime(target, ns=(file.mtime_ns, file.mtime_ns))  # commits without a timestamp take it from the file
+        os.utime(target, ns=(file.mtime_ns, file.mtime_ns))  # used for commits without a timestamp
         return new
 
 

@@ -131,3 +131,18 @@ def test_slices_of_a_copy_are_hashed_while_they_come(workspace: Workspace, tmp_p
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Multihash, "of_stream", lambda *_: pytest.fail("hashed again"))
         assert other.tail("copy").num_rows == 4
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda _: b"", lambda content: content.replace(b"name", b"mane")], ids=["cut", "name"]
+)
+def test_a_damaged_file_of_a_schema_is_made_again(workspace: Workspace, damage: Callable[[bytes], bytes]) -> None:
+    """It is only cached: no copy of the dataset has it, and no verification checks it."""
+    feed(workspace, "root", "5 e", day=3)
+    (kept,) = (workspace.storage.cache / "schemas").iterdir()
+    content = kept.read_bytes()
+    kept.write_bytes(damage(content))
+    (result,) = workspace.pull(["derived"])
+    assert result.error is None
+    assert workspace.tail("derived").column("name").to_pylist() == ["a", "b", "c", "d", "e"]
+    assert [path.read_bytes() for path in kept.parent.iterdir()] == [content]

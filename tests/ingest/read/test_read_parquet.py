@@ -34,6 +34,7 @@ from odfpy.data.schemas.schema import (
     Struct,
     Timestamp,
     TimeUnit,
+    UInt8,
 )
 from odfpy.errors import BadValue, IngestError, SchemaError
 from odfpy.ingest.read import read
@@ -115,6 +116,10 @@ EXACT: list[tuple[pa.Array, DataType, list[Any]]] = [
     (pa.array([1.0]), Int64(), [1]),
     (pa.array([2**53]), Float64(), [2.0**53]),
     (pa.array([1.5, float("nan"), -0.0]), Float32(), [1.5, float("nan"), -0.0]),
+    (pa.array([Dec(-5), None]), Int64(), [-5, None]),
+    (pa.array([Dec("12.00")]), UInt8(), [12]),
+    (pa.array([1e10, 2.0**53]), Int64(), [10**10, 2**53]),
+    (pa.array([1e10], pa.float32()), Int64(), [10**10]),
     (pa.array([675_000]), String(), ["675000"]),
     (pa.array(["12"]), Int64(), [12]),
     (pa.array([12]), Decimal(4, 2), [Dec("12.00")]),
@@ -138,6 +143,9 @@ INEXACT: list[tuple[pa.Array, DataType, str]] = [
     (pa.array([1.5, 0.1]), Float32(), "row 2: column 'v' has '0.1', which is not a valid Float32"),
     (pa.array([1, 2]), Bool(), "row 2: column 'v' has '2', which is not a valid Bool"),
     (pa.array([Dec("1.005")]), Decimal(10, 2), "row 1: column 'v' has '1.005', which is not a valid Decimal(10, 2)"),
+    (pa.array([Dec("1.5")]), Int64(), "row 1: column 'v' has '1.5', which is not a valid Int64"),
+    (pa.array([Dec(256)]), UInt8(), "row 1: column 'v' has '256', which is not a valid UInt8"),
+    (pa.array([2.0**63]), Int64(), "row 1: column 'v' has '9.223372036854776e+18', which is not a valid Int64"),
     (pa.array([12_345]), Decimal(4, 2), "row 1: column 'v' has '12345', which is not a valid Decimal(4, 2)"),
     (
         pa.array([naive(2024, 1, 1, 1)]),

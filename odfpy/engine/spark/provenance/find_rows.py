@@ -65,17 +65,17 @@ def _condition(frame: DataFrame, name: str, values: Sequence[Any]) -> Column | N
         # Times are truncated to milliseconds in slices.
         micros = [(value - _EPOCH) // timedelta(microseconds=1) for value in some]
         least, most = (functions.timestamp_micros(functions.lit(at)) for at in (min(micros), max(micros) + 1_000))
-        found = (column >= least) & (column < most)
+        condition = (column >= least) & (column < most)
         if 1 < len(micros) <= _MAX_VALUES:
-            found &= functions.unix_millis(column).isin([at // 1_000 for at in micros])
+            condition &= functions.unix_millis(column).isin([at // 1_000 for at in micros])
     elif isinstance(kind, (IntegralType, StringType, DateType, DecimalType, BooleanType)) and _are_simple(some):
         if len(some) <= _MAX_VALUES:
-            found = column == functions.lit(some[0]) if len(some) == 1 else column.isin(some)
+            condition = column == functions.lit(some[0]) if len(some) == 1 else column.isin(some)
         else:
-            found = (column >= functions.lit(min(some))) & (column <= functions.lit(max(some)))
+            condition = (column >= functions.lit(min(some))) & (column <= functions.lit(max(some)))
     else:
         return None
-    return found | nothing[0] if nothing else found
+    return condition | nothing[0] if nothing else condition
 
 
 def _times() -> tuple[type, ...]:

@@ -23,13 +23,13 @@ def join(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node:
     """
     kind = str(plan.joinType().toString())
     if kind == "LeftAnti":
-        made = plan.withNewChildren(ids.catalyst.seq([left, children(plan)[1]]))
-        return ids.with_ids(columns(plan), ids.of(left), made)
+        joined = plan.withNewChildren(ids.catalyst.seq([left, children(plan)[1]]))
+        return ids.with_ids(columns(plan), ids.of(left), joined)
     if kind == _ONE_SIDE or kind.startswith(_EXISTENCE):
         return _with_partners(ids, plan, left, right, is_semi=kind == _ONE_SIDE)
-    made = plan.withNewChildren(ids.catalyst.seq([left, right]))
+    joined = plan.withNewChildren(ids.catalyst.seq([left, right]))
     sets = [ids.of(side).withNullability(True) for side in (left, right)]
-    return ids.with_ids(columns(plan), ids.together(sets), made)
+    return ids.with_ids(columns(plan), ids.together(sets), joined)
 
 
 def _with_partners(ids: Identifiers, plan: Node, left: Node, right: Node, *, is_semi: bool) -> Node:
@@ -47,8 +47,8 @@ def _with_partners(ids: Identifiers, plan: Node, left: Node, right: Node, *, is_
     condition = plan.condition().get() if plan.condition().isDefined() else None
     joined = build.inner_join(counted, others, condition) if is_semi else build.outer_join(counted, others, condition)
     keys = [*data, mine, times.toAttribute()]
-    found = partners.toAttribute().withNullability(True)
-    theirs = catalyst.alias(build.aggregate(build.expression("aggregate.CollectList", found)), "__odf_theirs")
+    partner_ids = partners.toAttribute().withNullability(True)
+    theirs = catalyst.alias(build.aggregate(build.expression("aggregate.CollectList", partner_ids)), "__odf_theirs")
     grouped = catalyst.aggregate(keys, [*keys, theirs], joined)
     everything = ids.together([mine, build.expression("Flatten", theirs.toAttribute())])
     shown = [*data]
@@ -78,8 +78,11 @@ def set_operation(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node
         sides.append(catalyst.aggregate(data, [*data, count, collected], side))
         times.append(count.toAttribute())
         shown.append(data)
-    same = [build.expression("EqualNullSafe", one, other) for one, other in zip(*shown, strict=True)]
-    condition = reduce(lambda one, other: build.expression("And", one, other), same)
+    same = [
+        build.expression("EqualNullSafe", left_column, right_column)
+        for left_column, right_column in zip(*shown, strict=True)
+    ]
+    condition = reduce(lambda left_column, right_column: build.expression("And", left_column, right_column), same)
     mine, theirs = (ids.of(side) for side in sides)
     if is_except and not is_all:
         return ids.with_ids(_as_plan(ids, plan, shown[0]), mine, build.anti_join(sides[0], sides[1], condition))
@@ -89,22 +92,24 @@ def set_operation(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node
         else build.inner_join(sides[0], sides[1], condition)
     )
     if is_all:
-        other = times[1].withNullability(True)
+        right_column = times[1].withNullability(True)
         zero = catalyst.integer(0)
         if is_except:
-            left_over = build.expression("Coalesce", catalyst.seq([other, zero]))
+            left_over = build.expression("Coalesce", catalyst.seq([right_column, zero]))
             number = build.expression("Subtract", times[0], left_over)
         else:
             number = build.expression("Least", catalyst.seq([times[0], times[1]]))
         joined = build.repeated(catalyst.filter(build.expression("GreaterThan", number, zero), joined), number)
-    found = ids.together([mine, theirs.withNullability(True)])
-    return ids.with_ids(_as_plan(ids, plan, shown[0]), found, joined)
+    identifiers = ids.together([mine, theirs.withNullability(True)])
+    return ids.with_ids(_as_plan(ids, plan, shown[0]), identifiers, joined)
 
 
-def _as_plan(ids: Identifiers, plan: Node, found: list[Node]) -> list[Node]:
+def _as_plan(ids: Identifiers, plan: Node, computed: list[Node]) -> list[Node]:
     """Return columns of the left side under the identities that the operator gives them."""
-    pairs = zip(found, columns(plan), strict=True)
+    pairs = zip(computed, columns(plan), strict=True)
     return [
-        one if one.exprId().equals(wanted.exprId()) else ids.catalyst.alias(one, wanted.name(), wanted.exprId())
-        for one, wanted in pairs
+        column
+        if column.exprId().equals(wanted.exprId())
+        else ids.catalyst.alias(column, wanted.name(), wanted.exprId())
+        for column, wanted in pairs
     ]

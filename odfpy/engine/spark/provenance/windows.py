@@ -62,8 +62,8 @@ class _Window:
         first = self._of("Greatest", [first, self.one])
         last = self._of("Least", [last, self.count])
         length = self._sum(self._less(last, first), self.one)
-        found = self.build.expression("Flatten", self.build.expression("Slice", self.all, first, length))
-        return self.ids.with_ids(columns(self.plan), found, plan)
+        identifiers = self.build.expression("Flatten", self.build.expression("Slice", self.all, first, length))
+        return self.ids.with_ids(columns(self.plan), identifiers, plan)
 
     def _places(self, window: Node) -> _Places:
         function, frame = window.windowFunction(), window.windowSpec().frameSpecification()
@@ -111,11 +111,11 @@ class _Window:
     def _of(self, name: str, parts: list[Node]) -> Node:
         return parts[0] if len(parts) == 1 else self.build.expression(name, self.ids.catalyst.seq(parts))
 
-    def _sum(self, one: Node, other: Node) -> Node:
-        return self.build.expression("Add", one, other)
+    def _sum(self, left: Node, right: Node) -> Node:
+        return self.build.expression("Add", left, right)
 
-    def _less(self, one: Node, other: Node) -> Node:
-        return self.build.expression("Subtract", one, other)
+    def _less(self, left: Node, right: Node) -> Node:
+        return self.build.expression("Subtract", left, right)
 
 
 def window(ids: Identifiers, plan: Node, below: Node) -> Node:
@@ -142,7 +142,7 @@ def after_offset(ids: Identifiers, plan: Node, below: Node) -> Node:
     call = build.aggregate(build.expression("aggregate.CollectList", ids.of(below)))
     everything = catalyst.alias(build.over(call, [], order, build.rows_until("UnboundedFollowing")), "__odf_made")
     whole = build.window([everything], [], order, below)
-    found = build.expression("Flatten", everything.toAttribute())
-    marked = ids.with_ids(columns(plan), found, build.sort(order, whole) if order else whole)
-    made = plan.withNewChildren(catalyst.seq([marked]))
-    return ids.with_ids(columns(plan), ids.of(marked), made)
+    identifiers = build.expression("Flatten", everything.toAttribute())
+    marked = ids.with_ids(columns(plan), identifiers, build.sort(order, whole) if order else whole)
+    above = plan.withNewChildren(catalyst.seq([marked]))
+    return ids.with_ids(columns(plan), ids.of(marked), above)
