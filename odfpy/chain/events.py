@@ -1,6 +1,6 @@
 """Metadata events: everything that can happen to a dataset (ODF specification, "Metadata Events").
 
-Fields stand in the order of the wire format, and `MetadataEvent` in the order of its union.
+Fields are in the order of the wire format, and `MetadataEvent` is in the order of its union.
 """
 
 from __future__ import annotations
@@ -122,12 +122,12 @@ class ExecuteTransformInput:
 
     @property
     def last_block_hash(self) -> Multihash | None:
-        """Return the last block of the input that has been processed so far."""
+        """The last block of the input that has been processed so far."""
         return self.new_block_hash or self.prev_block_hash
 
     @property
     def last_offset(self) -> int | None:
-        """Return the last row of the input that has been processed so far."""
+        """The last row of the input that has been processed so far."""
         return self.prev_offset if self.new_offset is None else self.new_offset
 
 

@@ -71,7 +71,7 @@ class DatasetLayout:
 
     @property
     def chain(self) -> MetadataChain:
-        """Return the metadata chain."""
+        """The metadata chain."""
         return MetadataChain(self.blocks, self.refs)
 
     def on(self, name: ReferenceName) -> DatasetLayout:

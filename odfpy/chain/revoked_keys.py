@@ -16,7 +16,7 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RevokedKeys:
-    """Decides which signatures of a chain are invalid because their keys were revoked or expired before.
+    """The revoked and expired keys of a chain, which decide which of its signatures are invalid.
 
     Attributes:
         dataset_id: id of the dataset.
@@ -95,7 +95,7 @@ def walk_back(blocks: Sequence[HashedBlock], before: Iterable[HashedBlock]) -> C
 
     Args:
         blocks: the newest blocks of the chain, oldest first.
-        before: the blocks before those, newest first; read as far as needed.
+        before: the preceding blocks, newest first; read as far as needed.
     """
     known = {hashed.block.sequence_number: hashed.hash for hashed in blocks}
     rest = iter(before)

@@ -16,12 +16,12 @@ The same rules apply when a block is appended and when a chain from elsewhere is
     WrongKindOfDataset       sources and AddData belong to root datasets, transforms to derivative ones
     TransformMissing         ExecuteTransform follows a SetTransform
     TransformInputsMismatch  the inputs of a run are those of the transform, in order
-    InputIntervalBroken      each input goes on where the last run ended
+    InputIntervalBroken      each input continues where the last run ended
     InvalidTransformInputs   a transform has inputs, each once, with id and alias
     TransformNotNormalized   `query` unset, `queries` not empty, all but the last with an alias
     SourcesExclude           polling and push sources exclude each other until disabled
     SourceUnknown            only an active source can be disabled
-    SourceIncomplete         a source of Ethereum logs says of which chain
+    SourceIncomplete         a source of Ethereum logs names its chain
     AmbiguousReadSchema      a read step has `schema` or `ddlSchema`, not both
 """
 

@@ -1,5 +1,4 @@
-"""Signatures of blocks by their authors, and of the head by whoever moved it. They are stored beside the chain, not in
-it.
+"""Signatures of blocks by their authors, and of heads; they are stored beside the chain, not in it.
 
     info/signatures/<block>   a document with the signatures of that block
     refs/head.sig             the same for the head; if it is absent, nothing in this repository is signed
@@ -125,7 +124,7 @@ class SignedBlock:
             where: the file, for messages.
 
         Raises:
-            ForgedSignature: it is about another block, or a signature is invalid; the message names block and file.
+            ForgedSignature: the document is about another block, or a signature is invalid; the message names both.
         """
         if (self.dataset_id, self.block_hash, self.sequence_number) != (dataset_id, block, number):
             raise _forged(

@@ -60,7 +60,7 @@ class Duration:
 
     @property
     def in_words(self) -> str:
-        """Return the approximate duration for users: `41 days`, `3 hours`, `10 minutes`."""
+        """The approximate duration for users: `41 days`, `3 hours`, `10 minutes`."""
         for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
             if self.seconds >= 2 * size or (unit == "minute" and self.seconds >= size):
                 count = self.seconds // size

@@ -22,5 +22,5 @@ class OffsetInterval:
 
     @property
     def num_rows(self) -> int:
-        """Return the number of rows."""
+        """The number of rows."""
         return self.end - self.start + 1

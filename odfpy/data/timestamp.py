@@ -135,7 +135,7 @@ class Timestamp:
 
     @property
     def millis(self) -> int:
-        """Return the milliseconds since the epoch, rounded down."""
+        """The milliseconds since the epoch, rounded down."""
         return self.nanos // NANOS_PER_MILLI
 
     def floor_millis(self) -> Timestamp:

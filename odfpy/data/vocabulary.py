@@ -17,7 +17,7 @@ class OperationType(IntEnum):
 
     @property
     def symbol(self) -> str:
-        """Return `+A`, `-R`, `-C` or `+C`."""
+        """`+A`, `-R`, `-C` or `+C`."""
         return ("+A", "-R", "-C", "+C")[self]
 
     @property
@@ -37,7 +37,7 @@ class DatasetVocabulary:
 
     @property
     def columns(self) -> tuple[str, str, str, str]:
-        """Return all four names, in order."""
+        """All four names, in order."""
         return (*self.changelog_columns, self.event_time_column)
 
     @property

@@ -16,7 +16,7 @@ def checked(location: str) -> str:
     """Return the URI of a server, as entered by a user, after validation.
 
     Raises:
-        InvalidValue: it is not a Flight URI.
+        InvalidValue: the text is not a Flight URI.
     """
     scheme, separator, rest = location.partition("://")
     if not separator or scheme.lower() not in _SCHEMES or not rest:

@@ -46,12 +46,12 @@ class MergePlan:
 
     @property
     def not_values(self) -> tuple[str, ...]:
-        """Return the columns that are not values: key and event time."""
+        """The columns that are not values: key and event time."""
         return (*self.keys, self.event_time)
 
     @property
     def from_input(self) -> tuple[int, ...]:
-        """Return the operations of the result that correspond to rows of the input.
+        """The operations of the result that correspond to rows of the input.
 
         Retractions of a snapshot are for missing rows, those of an upsert stream for input rows.
         """

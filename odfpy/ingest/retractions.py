@@ -39,7 +39,7 @@ class RetractionLimit:
 
     @property
     def hint(self) -> str:
-        """Return the available options for the user."""
+        """The available options for the user."""
         return (
             "Check that the input is complete. If it is: --allow-retractions ingests it, and"
             f" `odf config set --dataset {self.dataset} retractions.share 100%` removes the limit for the dataset."
@@ -62,7 +62,7 @@ class StateChange:
 
     @property
     def current(self) -> int:
-        """Return the number of rows of the current state, retained and retracted ones."""
+        """The number of rows of the current state, retained and retracted ones."""
         return self.new - self.appended + self.retracted
 
     def exceeds(self, percent: int) -> bool:
@@ -78,7 +78,7 @@ def check_retractions(
     Args:
         change: the comparison with the current state.
         limit: the limit.
-        keys_of_retracted: returns the primary keys of some retracted rows.
+        keys_of_retracted: returns the primary keys of up to a number of retracted rows.
 
     Returns:
         A warning if many rows are retracted with permission, or all by an empty snapshot; else none.

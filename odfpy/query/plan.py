@@ -97,7 +97,7 @@ class QueryPlan:
 
     @cached_property
     def scans(self) -> tuple[Scan, ...]:
-        """Return the scans of slices."""
+        """The scans of slices."""
         return tuple(plan_scan(reference, resolved, self.place(reference)) for reference, resolved in self.tables)
 
     @cached_property
@@ -115,7 +115,7 @@ class QueryPlan:
 
     @property
     def _max_rows(self) -> int | None:
-        """Return the maximum number of requested rows, if it is known."""
+        """The maximum number of requested rows, if it is known."""
         limits = (None if self.simple is None else self.simple.limit, self.query.limit)
         return min((most for most in limits if most is not None), default=None)
 

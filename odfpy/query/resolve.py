@@ -42,7 +42,7 @@ class Resolved:
 
     @property
     def name(self) -> str:
-        """Return the name of the dataset."""
+        """The name of the dataset."""
         return str(self.dataset.handle.alias)
 
     @property
@@ -52,7 +52,7 @@ class Resolved:
 
     @cached_property
     def blocks(self) -> list[HashedBlock]:
-        """Return the blocks up to the head, oldest first."""
+        """The blocks up to the head, oldest first."""
         return self.dataset.chain.in_order(self.head)
 
     def whole_history(self) -> HistoryPrefix:

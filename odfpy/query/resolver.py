@@ -23,11 +23,11 @@ class Handle(Protocol):
 
     @property
     def id(self) -> DatasetId:
-        """Return the id of the dataset."""
+        """The id of the dataset."""
 
     @property
     def alias(self) -> DatasetAlias:
-        """Return the local name of the dataset."""
+        """The local name of the dataset."""
 
 
 class Dataset(Protocol):
@@ -39,15 +39,15 @@ class Dataset(Protocol):
 
     @property
     def layout(self) -> DatasetLayout:
-        """Return the stores of the dataset."""
+        """The stores of the dataset."""
 
     @property
     def chain(self) -> MetadataChain:
-        """Return the metadata chain up to that block."""
+        """The metadata chain up to that block."""
 
     @property
     def state(self) -> ChainState:
-        """Return the state of the chain."""
+        """The state of the chain."""
 
 
 class DatasetResolver(Protocol):

@@ -36,12 +36,12 @@ class Scan:
 
     @property
     def schema(self) -> DataSchema:
-        """Return the schema at the requested point in time; before there was one, the first schema."""
+        """The schema at the requested point in time; before there was one, the first schema."""
         return self.cut.state.schema or self.resolved.state.require_schema(self.resolved.name)
 
     @property
     def last_offset(self) -> int | None:
-        """Return the last offset that is read, None for all of the last slice."""
+        """The last offset that is read, None for all of the last slice."""
         return self.cut.last_offset
 
     def schema_file(self) -> Path:

@@ -113,7 +113,7 @@ def _why(error: Exception) -> str:
         return ""
     first = error.errors[0]
     what = str(first.get("description") or "")
-    if not what or what.startswith("Required keyword"):  # the rest refers to the parser's classes
+    if not what or what.startswith("Required keyword"):  # such a message names classes of the parser
         what = "something is missing"
     is_within = first.get("line", 1) > 1 or (first.get("col") or 0) > len(_BEFORE)
     near = f" near `{first['highlight']}`" if is_within and first.get("highlight") else ""

@@ -89,7 +89,7 @@ class SharedDatabase:
 
 _Key: TypeAlias = "tuple[int | None, str | None]"
 _KEPT: Final[dict[tuple[int, _Key], duckdb.DuckDBPyConnection]] = {}
-"""Cached empty databases, by process and settings: after a fork, those of the parent have no threads."""
+"""Cached empty databases, by process and settings: after a fork, databases of the parent have no threads."""
 
 
 def _kept(key: _Key, scratch: object) -> duckdb.DuckDBPyConnection | None:

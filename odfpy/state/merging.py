@@ -17,7 +17,7 @@ class IndexSizes:
 
     Attributes:
         block_rows: maximum number of entries in a block, which is the unit of reading.
-        least_rows: number of entries below which runs are always merged.
+        least_rows: minimum number of entries for which a separate run is worthwhile.
         fanout: minimum size of a run, relative to the newer entries, at which it is not merged with them.
         part_rows: maximum number of rows that are sorted and merged at once, which bounds memory.
         part_bytes: maximum bytes of these rows.

@@ -25,7 +25,7 @@ def check_evolution(old: DataSchema, new: DataSchema) -> None:
     """Check that `new` may follow `old` in a chain.
 
     Raises:
-        SchemaError: it may not; the message names the field.
+        SchemaError: a rule is violated; the message names the field.
     """
     _check_fields(old.fields, new.fields, "")
 

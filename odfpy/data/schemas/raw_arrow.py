@@ -44,7 +44,7 @@ def check_upgrade(old: DataSchema, new: DataSchema) -> None:
     optional or required this one time.
 
     Raises:
-        SchemaError: it may not; the message names the field.
+        SchemaError: a rule is violated; the message names the field.
     """
     check_evolution(old, DataSchema(_as_optional_fields(old.fields, new.fields)))
 

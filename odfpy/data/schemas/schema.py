@@ -217,7 +217,7 @@ class DataSchema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the column names, in order."""
+        """The column names, in order."""
         return tuple(field.name for field in self.fields)
 
     def field(self, name: str) -> DataField | None:

@@ -130,7 +130,7 @@ def _reads_faster_without(
 
 
 def _rows_that_fit(metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
-    """Return the number of rows that fit into a batch, if all have the average size of the largest row group's rows."""
+    """Return the number of rows that fit into a batch, by the largest average row size of a row group."""
     longest = 1
     for group in groups:
         found = metadata.row_group(group)

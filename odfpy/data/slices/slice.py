@@ -146,7 +146,7 @@ def slice_stats(path: PathLike, *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY
     Raises:
         IntegrityError: the file is damaged.
         ObjectNotFound: there is no such file.
-        SchemaError: it has no offset column.
+        SchemaError: the file has no offset column.
     """
     with open_parquet(path) as file:
         metadata = file.metadata

@@ -101,7 +101,7 @@ class SliceWriter:
 
     @property
     def num_rows(self) -> int:
-        """Return the number of rows written so far."""
+        """The number of rows written so far."""
         return 0 if self._first_offset is None else self._next_offset - self._first_offset
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:

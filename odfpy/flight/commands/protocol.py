@@ -38,7 +38,7 @@ class Commands(ABC):
 
     @abstractmethod
     def command(self, request: Request) -> bytes:
-        """Return the command that requests some rows.
+        """Return the command that requests rows.
 
         Args:
             request: the requested rows. If the command cannot express all of it, except for the columns, raise

@@ -75,8 +75,8 @@ class RemoteFile(Protocol):
         """Return the file, or the rest of it, or None if it has a known version.
 
         Raises:
-            FetchInterrupted: it is temporarily unavailable.
-            FetchError: it is permanently unavailable.
+            FetchInterrupted: the file is temporarily unavailable.
+            FetchError: the file is permanently unavailable.
         """
 
 

@@ -1,7 +1,7 @@
 """Fetching one file at a URL (ODF specification, "FetchStep: Url").
 
-`file:` reads a file in place; everything else is downloaded, each scheme by its own module. The source state tells
-whether it is new: the ETag of the server, else the modification time.
+`file:` reads a local file directly; everything else is downloaded, each scheme by its own module. The source state
+determines whether the file is new: the ETag of the server, else the modification time.
 """
 
 from __future__ import annotations

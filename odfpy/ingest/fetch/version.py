@@ -41,7 +41,7 @@ class SourceVersion:
 
     @property
     def state(self) -> SourceState | None:
-        """Return the source state once this version has been committed."""
+        """The source state once this version has been committed."""
         if self.etag:
             return etag_state(self.etag)
         return None if self.modified is None else last_modified_state(self.modified)

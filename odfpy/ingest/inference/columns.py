@@ -63,12 +63,12 @@ class Column:
 
     @property
     def plain(self) -> DataType:
-        """Return the type of values that are not null."""
+        """The type of values that are not null."""
         return self.type.inner if isinstance(self.type, odf.Option) else self.type
 
     @property
     def field(self) -> DataField:
-        """Return the column in a schema."""
+        """The column in a schema."""
         return DataField(self.name, self.type)
 
 
@@ -243,7 +243,7 @@ def _require_storable(field: pa.Field) -> None:
     """Check that a slice can hold a column.
 
     Raises:
-        SchemaError: it has no name, or its type cannot be stored.
+        SchemaError: the column has no name, or its type cannot be stored.
     """
     if not field.name:
         raise SchemaError("a column needs a name")

@@ -102,7 +102,7 @@ def _fitting(column: pa.ChunkedArray, wanted: DataType, candidates: tuple[str, .
 
 
 def _chosen(texts: Mapping[str, pa.ChunkedArray], possible: Mapping[str, list[str]], wanted: DataType) -> str | None:
-    """Return the format that fits most columns, among formats that some column allows no alternative to."""
+    """Return the format that fits most columns, among those that are unambiguous for at least one column."""
     certain = Counter(
         form for name, found in possible.items() if _is_one_reading(texts[name], found, wanted) for form in found[:1]
     )

@@ -61,7 +61,7 @@ def _rows(request: LaneRequest, folder: Path) -> Iterator[pa.Table]:
     for part in source.parts:
         try:
             table = source.rows(request, part, rows)
-        except Incomplete:  # the following parts were cut in the wrong place
+        except Incomplete:  # the following parts were cut at the wrong position
             yield source.rows(request, FilePart(part.start), rows)
             return
         yield table

@@ -50,7 +50,7 @@ class LaneRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneResult:
-    """The result of a lane; see `odfpy.ingest.pipeline.IngestedData`. `slice_files` tells where the slices are."""
+    """The result of a lane; see `odfpy.ingest.pipeline.IngestedData`. `slice_files` returns the paths of the slices."""
 
     slices: tuple[SliceInfo, ...]
     schema: DataSchema | None

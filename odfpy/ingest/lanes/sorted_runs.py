@@ -85,7 +85,7 @@ class SortedRuns:
 
     @cached_property
     def _sampled(self) -> tuple[_Places, _Places, _Places]:
-        """Return all sampled times, ascending, with the minimum and maximum number of rows up to each."""
+        """All sampled times, ascending, with the minimum and maximum number of rows up to each."""
         times = np.unique(np.concatenate([run.sample for run in self._runs]))
         least, most = np.zeros(len(times), np.int64), np.zeros(len(times), np.int64)
         for run in self._runs:

@@ -16,7 +16,7 @@ def check_decompress(step: PrepDecompress) -> None:
     """Validate the step before there is a file.
 
     Raises:
-        PrepareError: it has a `subPath` in a format without files.
+        PrepareError: the step has a `subPath`, but its format has no members.
     """
     if step.format is CompressionFormat.GZIP and step.sub_path is not None:
         raise PrepareError(

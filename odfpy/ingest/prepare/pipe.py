@@ -27,7 +27,7 @@ from odfpy.sandbox.command import environment, isolation, only_files, tether
 
 _BLOCK = 1 << 16
 _GRACE = 1.0  # seconds in which processes outside of its group may still write output
-_TAIL = 1 << 14  # bytes of standard error that are kept
+_TAIL = 1 << 14  # bytes of standard error that are retained
 _MAX_LENGTH = 200  # characters of a command in a message
 
 
@@ -70,7 +70,7 @@ def pipe(
         limits: limits on the output.
 
     Raises:
-        PrepareError: it fails, or exceeds a limit; the message has the end of its standard error.
+        PrepareError: the command fails, or exceeds a limit; the message has the end of its standard error.
         OSError: a file cannot be read or written.
     """
     folder.mkdir()

@@ -207,7 +207,7 @@ def _order(header: Sequence[str] | None, names: Sequence[str], name: str) -> lis
 
 
 def refuse_separator_line(header: Sequence[str], name: str) -> None:
-    """Refuse a first line such as `sep=;`, which tells Excel how the lines below it are separated.
+    """Reject a first line such as `sep=;`, which declares the separator to Excel.
 
     Raises:
         IngestError: the header would be read as a row.

@@ -151,7 +151,7 @@ def problem_in(piece: Piece, dialect: Dialect, width: int) -> BadValue:
         width: number of values in a record.
 
     Raises:
-        BadValue: it is not UTF-8.
+        BadValue: the record is not UTF-8.
         Incomplete: a record is not closed, but the piece is not the last.
     """
     for record in records(piece.text, dialect):

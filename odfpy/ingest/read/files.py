@@ -1,7 +1,7 @@
 """Text files in pieces: whole records of about a megabyte each, read in parallel, with few pieces in memory at a time.
 
 The format determines the ends of records from the bytes alone, and sometimes it has to guess (a line break in a CSV
-file may be quoted). A piece that turns out to end within a record is read again, together with the rest of the
+file may be quoted). A piece that ends within a record is read again, together with the rest of the
 file. Since every piece before it was correct, it began at the start of a record.
 """
 

@@ -93,7 +93,7 @@ class Evidence:
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the schema that fits all records.
+        """The schema that fits all records.
 
         Raises:
             Misfit: there is no such schema, since an integer is too large or an object is empty.

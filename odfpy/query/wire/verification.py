@@ -102,7 +102,7 @@ class CommittedAnswer:
             sub_queries: default for a missing `subQueries`; None if it is required.
 
         Raises:
-            MalformedAnswer: it is not JSON, or not such a document.
+            MalformedAnswer: the document is not JSON, or not an answer with a proof.
             UnsupportedVersion: the document was written by a newer release.
         """
         try:

@@ -95,11 +95,11 @@ class ReadableTable(ABC):
     @property
     @abstractmethod
     def latest(self) -> TableVersion:
-        """Return the newest version."""
+        """The newest version."""
 
     @property
     def base(self) -> int:
-        """Return the number of the version before any data; lower numbers belong to replaced histories."""
+        """The number of the version before any data; lower numbers belong to replaced histories."""
         return 0
 
     @abstractmethod
@@ -142,12 +142,12 @@ class ReadableTable(ABC):
 
     @property
     def may_have_deleted_rows(self) -> bool:
-        """Return whether `files` may include files with superseded rows."""
+        """True if `files` may include files with superseded rows."""
         return True
 
     @property
     def has_changes(self) -> bool:
-        """Return whether `changes` is supported."""
+        """True if `changes` is supported."""
         return True
 
     def has_new_data(self, version: TableVersion) -> bool:

@@ -27,7 +27,7 @@ class LocalFile:
 
     @property
     def identity(self) -> str:
-        """Return a text that changes when the file is rewritten."""
+        """Text that changes when the file is rewritten."""
         return f"{self.path}:{self.size}:{self.mtime_ns}"
 
 

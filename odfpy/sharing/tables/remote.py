@@ -48,7 +48,7 @@ class BucketFile:
 
     @property
     def identity(self) -> str:
-        """Return a text that changes when the object is rewritten."""
+        """Text that changes when the object is rewritten."""
         return f"{self.url}:{self.size}:{self.version}"
 
     @property

@@ -57,7 +57,7 @@ class Subscription:
 
     @property
     def shown(self) -> str:
-        """Return the name of the broker in messages."""
+        """The name of the broker in messages."""
         return f"the MQTT broker {self.host}:{self.port}"
 
 
