@@ -83,14 +83,14 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
         raise _conflict(
             found,
             "its rows are the result of a query over earlier inputs",
-            "Drop the branch and pull again: the query gives the same rows on top of the head.",
+            f"{_dropping(found)}, and pull again: the query gives the same rows on top of the head.",
         )
     said, said_there, said_before = map(_last_words, (ours, theirs, found.rewritten))
     for thing, event in said.items():
         if said_there.get(thing, event) not in (event, said_before.get(thing)):
             is_event = not isinstance(event, str)
             how = "make its changes again." if is_event else "pull again: the head continues from its own state."
-            raise _conflict(found, f"both sides have changed {thing}", f"Drop the branch, and {how}")
+            raise _conflict(found, f"both sides have changed {thing}", f"{_dropping(found)}, and {how}")
     parted = max((item.data.offset_interval.end + 1 for item in slices_of(found.rewritten)), default=0)
     for keys in _keys_of_sources(dataset, found):
         common = sorted(touched_keys(dataset, ours, keys).keys() & touched_keys(dataset, theirs, keys, parted).keys())
@@ -99,8 +99,12 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
             raise _conflict(
                 found,
                 f"both sides have rows with the same keys ({', '.join(keys)}): {some}",
-                "Drop the branch, and ingest its files again: they are then merged with the head.",
+                f"{_dropping(found)}, and ingest its files again: they are then merged with the head.",
             )
+
+
+def _dropping(found: BranchDiff) -> str:
+    return f"Drop the branch with `odf merge {found.handle} {found.branch} --drop`"
 
 
 def _keys_of_sources(dataset: StoredDataset, found: BranchDiff) -> list[tuple[str, ...]]:
