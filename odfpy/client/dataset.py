@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from odfpy.provenance.model import Provenance
 
 
+_INSTEAD = {
+    "columns": "schema.names",
+    "dtypes": "schema",
+    "head": "current() for the current state, tail(5) for the last rows",
+    "shape": "num_records and schema.names",
+}
+"""Attributes of data frames that a dataset does not have, and what it has."""
+
+
 class Dataset:
     """A dataset. Its properties are read on each access.
 
@@ -45,6 +54,17 @@ class Dataset:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+    if not TYPE_CHECKING:  # type checkers would accept any name
+
+        def __getattr__(self, name: str) -> object:
+            """Raise an error for a name that does not exist; it has the name that does."""
+            message = f"A dataset has no {name!r}"
+            if name in _INSTEAD:
+                message += f"; it has {_INSTEAD[name]}"
+            elif name.startswith("to_") and hasattr(Rows, name):
+                message += f", but its rows have: current().{name}(), changelog().{name}(), tail(5).{name}()"
+            raise AttributeError(message, name=name, obj=self)
 
     # --- Metadata ---
 

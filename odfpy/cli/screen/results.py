@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -122,7 +123,8 @@ class _Errors:
         self._error, self._names = None, []
         if error is None:
             return
-        is_named = len(names) == 1 and error.message.startswith(names[0])
+        # A file may have the name of the dataset: `rates.csv` does not name `rates`.
+        is_named = len(names) == 1 and re.match(rf"{re.escape(names[0])}(?![\w./-])", error.message)
         message = error.message if is_named else f"{', '.join(names)}: {error.message}"
         self._output.error(message, error.hint, error.code)
 
@@ -190,8 +192,10 @@ def _line(result: PullResult) -> str:
         read = result.counts.get("read", 0)
         if result.num_records or not read:
             parts.append(_committed(result))
-        else:
+        elif result.counts.get("unchanged"):
             parts.append(f"{count_of(read, 'row')} changed nothing")
+        else:  # rows of a derivative may count later, for example when the watermark reaches the end of their window
+            parts.append("no new records")
         if result.watermark is not None:
             parts.append(f"watermark {result.watermark}")
     name = f"{result.name}: {result.input}" if result.input else result.name

@@ -83,14 +83,14 @@ def _check(dataset: StoredDataset, branch_diff: BranchDiff) -> None:
         raise _conflict(
             branch_diff,
             "its rows are the result of a query over earlier inputs",
-            "Drop the branch and pull again: the query gives the same rows on top of the head.",
+            f"{_dropping(branch_diff)}, and pull again: the query gives the same rows on top of the head.",
         )
     own_changes, changes_of_head, earlier_changes = map(_last_words, (own_blocks, head_blocks, branch_diff.rewritten))
     for thing, event in own_changes.items():
         if changes_of_head.get(thing, event) not in (event, earlier_changes.get(thing)):
             is_event = not isinstance(event, str)
             how = "make its changes again." if is_event else "pull again: the head continues from its own state."
-            raise _conflict(branch_diff, f"both sides have changed {thing}", f"Drop the branch, and {how}")
+            raise _conflict(branch_diff, f"both sides have changed {thing}", f"{_dropping(branch_diff)}, and {how}")
     parted = max((item.data.offset_interval.end + 1 for item in slices_of(branch_diff.rewritten)), default=0)
     for keys in _keys_of_sources(dataset, branch_diff):
         common = sorted(
@@ -101,8 +101,12 @@ def _check(dataset: StoredDataset, branch_diff: BranchDiff) -> None:
             raise _conflict(
                 branch_diff,
                 f"both sides have rows with the same keys ({', '.join(keys)}): {examples}",
-                "Drop the branch, and ingest its files again: they are then merged with the head.",
+                f"{_dropping(branch_diff)}, and ingest its files again: they are then merged with the head.",
             )
+
+
+def _dropping(branch_diff: BranchDiff) -> str:
+    return f"Drop the branch with `odf merge {branch_diff.handle} {branch_diff.branch} --drop`"
 
 
 def _keys_of_sources(dataset: StoredDataset, branch_diff: BranchDiff) -> list[tuple[str, ...]]:

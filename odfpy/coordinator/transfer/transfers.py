@@ -28,6 +28,7 @@ from odfpy.coordinator.transfer.outcomes import (
 )
 from odfpy.coordinator.transfer.push_targets import check_push_target
 from odfpy.coordinator.transfer.remote_inputs import InputElsewhere
+from odfpy.coordinator.transfer.revocation_notes import known_revocations, revocation_notes
 from odfpy.data.link_filter import LinkFilter
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -94,7 +95,7 @@ class Transfers(KnownRemotes):
                 return self.pull_reference(dataset, url, dataset.branch, limits, progress=progress)
         name, place = str(dataset.handle), without_user(url)
         seen, files = seen_heads_of(dataset.folder), files_to_fetch(dataset.folder, limits.files)
-
+        revoked = known_revocations(dataset)
         options = TransferOptions(
             clock=limits.clock,
             expected_id=dataset.handle.id,
@@ -115,7 +116,8 @@ class Transfers(KnownRemotes):
         save_choice(dataset.folder, files.choice)
         seen.remember(url, result.source_head)
         undo = f"`odf reset {name} {result.old_head}` restores it, until `odf gc` has run"
-        return pull_result(name, result, lambda: dataset.reloaded().state, source=place, if_dropped=undo)
+        pulled = pull_result(name, result, lambda: dataset.reloaded().state, source=place, if_dropped=undo)
+        return replace(pulled, notes=(*pulled.notes, *revocation_notes(dataset, revoked)))
 
     def pull_reference(
         self, dataset: StoredDataset, url: str, reference: ReferenceName, limits: CopyLimits, *, progress: ProgressSink
