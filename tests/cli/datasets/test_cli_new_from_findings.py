@@ -149,3 +149,22 @@ def test_a_line_for_excel_is_no_header(folder: Path, odf: Odf) -> None:
     refused = odf("new", "x", "--from", "a.csv", "-f", "-")
     assert (refused.code, refused.out) == (1, "")
     assert "begins with 'sep=': it tells Excel the separator" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("lines", "escape", "names"),
+    [
+        ([r'1,"\\server\share"', r'2,"C:\dir\"', '3,"say ""hi"""'], "", [r"\\server\share", "C:\\dir\\", 'say "hi"']),
+        ([r'1,"a\b"', r"2,c\\d"], "", [r"a\b", r"c\\d"]),
+        ([r'1,"say \"hi\""', r'2,"a\\b"'], None, ['say "hi"', r"a\b"]),
+        ([r"1,a\\b", '2,"c,d"'], None, [r"a\\b", "c,d"]),
+    ],
+    ids=["paths", "one backslash", "escaped quotes", "outside of quotes"],
+)
+def test_backslashes_that_escape_nothing_are_text(
+    folder: Path, odf: Odf, lines: list[str], escape: str | None, names: list[str]
+) -> None:
+    """As Excel and most programs write them, without an escape character."""
+    found = found_in(odf, "\n".join(["id,name", *lines, ""]).encode())
+    assert [row["name"] for row in found["firstRows"]] == names
+    assert ('escape: ""' in found["manifest"]) is (escape == "")
