@@ -148,14 +148,9 @@ def _fetch_step(source: str, root: Path, *, is_workspace: bool) -> FetchUrl | Fe
     """Return the fetch step for a source, with paths that do not depend on the current folder.
 
     Raises:
-<<<<<<< HEAD
         NotFound: the file does not exist.
-        UsageError: the source is invalid.
-=======
-        NotFound: there is no such file.
         FetchError: its name is not UTF-8.
-        UsageError: it is not a valid place.
->>>>>>> f4391774027345eca368fa45c96b87ec3bf7a28f
+        UsageError: the source is invalid.
     """
     from odfpy.ingest.read.json_columns import is_encodable
 
@@ -163,15 +158,10 @@ def _fetch_step(source: str, root: Path, *, is_workspace: bool) -> FetchUrl | Fe
         raise UsageError("--from must be a file, a folder or a URL, not an empty string")
     if _is_url(source):
         return FetchUrl(_whole_file_url(source, root, is_workspace=is_workspace))
-<<<<<<< HEAD
     path = Path(os.path.abspath(source))  # noqa: PTH100 - keeps `..` and links as typed
-    if os.path.isfile(path):  # noqa: PTH113 - also handles names that are too long, and unreadable folders
-=======
-    path = Path(os.path.abspath(source))  # noqa: PTH100 - `..` and links are as they were typed
     if not is_encodable(str(path)):  # the chain and manifests are UTF-8
         raise FetchError(f"File name {source!a} is not UTF-8", hint="Rename the file.")
-    if os.path.isfile(path):  # noqa: PTH113 - also of a name that is too long, or in a folder of others
->>>>>>> f4391774027345eca368fa45c96b87ec3bf7a28f
+    if os.path.isfile(path):  # noqa: PTH113 - also handles names that are too long, and unreadable folders
         return FetchUrl("file:" + quote(_from_root(path, root, is_workspace=is_workspace)))
     if os.path.isdir(path):  # noqa: PTH112
         pattern = glob.escape(_from_root(path, root, is_workspace=is_workspace)) + "/" + _pattern_in(path)

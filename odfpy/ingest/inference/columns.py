@@ -38,6 +38,7 @@ from odfpy.ingest.read.geo.geojson_features import GEOMETRY, Collection, parse_f
 from odfpy.ingest.read.json_array import cut_at_item
 from odfpy.ingest.read.json_inference import infer_schema
 from odfpy.ingest.read.json_records import Records, parse_array, parse_series
+from odfpy.ingest.read.parquet import INT96_UNIT
 from odfpy.ingest.read.part import WHOLE
 from odfpy.ingest.read.typed import Misfit
 
@@ -227,7 +228,8 @@ def _records(step: ReadStep, sample: Sample) -> Iterator[Records]:
 def _parquet_columns(step: ReadParquet, sample: Sample) -> FoundColumns:
     parts = parts_of(step, sample.path, name=sample.name, size=_PARQUET_BYTES)  # a damaged file is rejected here
     columns, left_out = [], []
-    fields: Sequence[Any] = pq.read_schema(sample.path)
+    with pq.ParquetFile(sample.path, coerce_int96_timestamp_unit=INT96_UNIT) as file:
+        fields: Sequence[Any] = file.schema_arrow
     for field in fields:
         try:
             known = from_arrow(pa.schema([field])).fields[0]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from odfpy.chain.read_steps import ReadCsv
 from odfpy.data.schemas import schema as odf
 from odfpy.ingest.inference.types import guess_type
-from odfpy.ingest.read.csv_text import Dialect, Record, records
+from odfpy.ingest.read.csv_text import Dialect, Record, quoted_values, records
 
 _LOOKED_AT: Final = 256 << 10  # bytes; parsed by Python
 _MAX_RECORDS: Final = 500
@@ -34,10 +34,25 @@ def dialect_of(text: bytes) -> ReadCsv:
         text: the beginning of a file, as UTF-8 without byte order mark, ending with a complete line.
     """
     text = _beginning(text)
-    found = next(_readings(text), None) or _uneven(text) or next(_alone(text), ReadCsv())
+    found = _unescaped(text) or next(_readings(text), None) or _uneven(text) or next(_alone(text), ReadCsv())
     if b'"' not in text and b"'" in text and _is_quoted(text, replace(found, quote="'")):
         found = replace(found, quote="'")
     return replace(found, header=has_header([record.cells for record in _some(text, found)]))
+
+
+def _unescaped(text: bytes) -> ReadCsv | None:
+    """Return the dialect of a text with backslashes in quoted values that escape nothing; its quotes are doubled.
+
+    By default the backslash is the escape character, so values such as Windows paths would be damaged. If it really
+    escaped quotes, text would follow a closing quote.
+    """
+    if b"\\" not in text:
+        return None
+    for step in _even(text, '"', escape=""):
+        quoted = list(quoted_values(text, Dialect.of(step)))
+        if any(b"\\" in value for value, _ in quoted) and not any(rest for _, rest in quoted):
+            return step
+    return None
 
 
 def _readings(text: bytes) -> Iterator[ReadCsv]:
@@ -66,10 +81,17 @@ def _some(text: bytes, step: ReadCsv) -> list[Record]:
     return list(islice(records(text, Dialect.of(step)), _MAX_RECORDS))
 
 
-def _even(text: bytes, quote: str, *, is_alone: bool = False) -> Iterator[ReadCsv]:
-    """Yield the separators by which all records have the same number of values: several, or one with `is_alone`."""
+def _even(text: bytes, quote: str, *, escape: str | None = None, is_alone: bool = False) -> Iterator[ReadCsv]:
+    """Yield the separators by which all records have the same number of values: several, or one with `is_alone`.
+
+    Args:
+        text: the text.
+        quote: quote character, empty for none.
+        escape: escape character, empty for none; None for the default.
+        is_alone: whether a record has one value.
+    """
     for separator in reversed(_SEPARATORS) if is_alone else _SEPARATORS:
-        step = ReadCsv(separator=separator, quote=None if quote == '"' else quote)
+        step = ReadCsv(separator=separator, quote=None if quote == '"' else quote, escape=escape)
         found = _some(text, step)
         if len(found) > 1 and not found[-1].is_closed and len(text) >= _LOOKED_AT // 2:
             found = found[:-1]  # the text may be cut within the last record

@@ -99,6 +99,15 @@ def records(text: bytes, dialect: Dialect) -> Iterator[Record]:
         first, cells, closed = at, [], True
 
 
+def quoted_values(text: bytes, dialect: Dialect) -> Iterator[tuple[bytes, bytes]]:
+    """Yield what stands between the quotes of each quoted value, and what follows them up to the next separator."""
+    cell, at = _patterns(dialect).cell, 0
+    while at < len(text) and (match := cell.match(text, at)):
+        if match[1] is not None:
+            yield match[1], match[2]
+        at = match.end()
+
+
 def with_doubled_quotes(text: bytes, dialect: Dialect) -> bytes:
     """Return the records of a text, rewritten without the escape character."""
     if not dialect.escape or dialect.escape not in text or dialect.quote not in text:

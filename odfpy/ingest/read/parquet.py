@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,9 @@ from odfpy.errors import IngestError
 from odfpy.ingest.read.files import opening
 from odfpy.ingest.read.part import WHOLE, FilePart, parts_between
 from odfpy.ingest.read.typed import Misfit, fit_table, shorten
+
+INT96_UNIT: Final = "us"
+"""Unit of times in the old form INT96, which Spark writes: in nanoseconds, by default, those after 2262 wrap around."""
 
 
 def read_parquet(
@@ -118,7 +122,9 @@ def _opened(path: Path, name: str) -> Iterator[pq.ParquetFile | None]:
             return
         source.seek(0)
         try:
-            with pq.ParquetFile(source, page_checksum_verification=True) as file:
+            with pq.ParquetFile(
+                source, page_checksum_verification=True, coerce_int96_timestamp_unit=INT96_UNIT
+            ) as file:
                 yield file
         except MemoryError as error:  # also raised by pyarrow; a damaged file may request any amount
             raise IngestError(

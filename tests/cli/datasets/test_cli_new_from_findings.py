@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cli.conftest import Odf
 from support.ingest.inferable import WORKING
@@ -149,3 +152,30 @@ def test_a_line_for_excel_is_no_header(folder: Path, odf: Odf) -> None:
     refused = odf("new", "x", "--from", "a.csv", "-f", "-")
     assert (refused.code, refused.out) == (1, "")
     assert "begins with 'sep=': it tells Excel the separator" in refused.err
+
+
+def test_times_in_parquet_of_spark_are_as_written(folder: Path, odf: Odf) -> None:
+    """Without end, as many say it with 9999-12-31."""
+    table = pa.table({"id": [1], "until": pa.array([datetime(9999, 12, 31)], pa.timestamp("us"))})  # noqa: DTZ001
+    pq.write_table(table, "spark.parquet", use_deprecated_int96_timestamps=True)
+    found = found_in(odf, Path("spark.parquet").read_bytes(), "a.parquet")
+    assert found["firstRows"][0]["until"] == "9999-12-31T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("lines", "escape", "names"),
+    [
+        ([r'1,"\\server\share"', r'2,"C:\dir\"', '3,"say ""hi"""'], "", [r"\\server\share", "C:\\dir\\", 'say "hi"']),
+        ([r'1,"a\b"', r"2,c\\d"], "", [r"a\b", r"c\\d"]),
+        ([r'1,"say \"hi\""', r'2,"a\\b"'], None, ['say "hi"', r"a\b"]),
+        ([r"1,a\\b", '2,"c,d"'], None, [r"a\\b", "c,d"]),
+    ],
+    ids=["paths", "one backslash", "escaped quotes", "outside of quotes"],
+)
+def test_backslashes_that_escape_nothing_are_text(
+    folder: Path, odf: Odf, lines: list[str], escape: str | None, names: list[str]
+) -> None:
+    """As Excel and most programs write them, without an escape character."""
+    found = found_in(odf, "\n".join(["id,name", *lines, ""]).encode())
+    assert [row["name"] for row in found["firstRows"]] == names
+    assert ('escape: ""' in found["manifest"]) is (escape == "")

@@ -67,6 +67,22 @@ def test_columns_are_as_in_the_file(path: Path):
     ]
 
 
+@pytest.mark.parametrize("schema", [None, optional(t=Timestamp(), s=Struct(optional(t=Timestamp()).fields))])
+def test_times_of_spark_are_not_wrapped_around(path: Path, schema: DataSchema | None):
+    """As INT96, in which those before 1677 and after 2262 are no number of nanoseconds."""
+    times = [naive(9999, 12, 31, 23, 59, 59), naive(1, 1, 1), naive(2024, 1, 1, 0, 0, 0, 123456), None]
+    table = pa.table({"t": pa.array(times, pa.timestamp("us"))})
+    table = table.append_column("s", pa.StructArray.from_arrays([table["t"].combine_chunks()], ["t"]))
+    write(path, table, use_deprecated_int96_timestamps=True)
+    result = read(ReadParquet(schema=schema), path)
+    wanted = [None if time is None else time.replace(tzinfo=timezone.utc) for time in times]
+    unit = "us" if schema is None else "ms"
+    if unit == "ms":
+        wanted[2] = datetime(2024, 1, 1, 0, 0, 0, 123000, timezone.utc)
+    assert result.schema.field("t").type == pa.timestamp(unit, "UTC")
+    assert result["t"].to_pylist() == [row["t"] for row in result["s"].to_pylist()] == wanted
+
+
 @pytest.mark.parametrize("item", ["item", "element", "array", "x"])
 def test_names_of_list_items_do_not_matter(path: Path, item: str):
     table = pa.table({"l": pa.array([[1, None], None, []], pa.list_(pa.field(item, pa.int64())))})
