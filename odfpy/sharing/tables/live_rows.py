@@ -92,9 +92,10 @@ class LiveRows:
             block = self._slices[version - 1].block.hash
             live[self._offsets(version, f"SELECT {self._offset} FROM odf_as_at('{self._id}', '{block}')")] = True
             return live
-        live[: len(before)] = before
-        live[self._offsets(version, self._superseded(key, len(before)))] = False
-        live[self._offsets(version, self._decided(key, len(before)))] = True
+        start = len(before)
+        live[:start] = before
+        changed = self._offsets(version, f"{self._superseded(key, start)} UNION ALL {self._decided(key, start)}")
+        live[changed] = changed >= start
         return live
 
     def _has_only_appends(self, version: int) -> bool:
