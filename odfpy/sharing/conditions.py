@@ -8,6 +8,7 @@ function reads a clock, a file or a random number, and there are no subqueries.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from odfpy.data.sql_text import OWN, check_text
@@ -16,6 +17,7 @@ from odfpy.sharing.errors import InvalidCondition
 
 _ATTRIBUTE: Final = "recipient"
 _MAX_LENGTH: Final = 10_000
+_MAX_KEPT: Final = 256  # conditions: each request for a table or a file needs those of its caller
 _BEFORE: Final = "SELECT 1 WHERE "
 _HINT: Final = (
     "Columns, constants, = <> < <= > >=, AND OR NOT, IN, BETWEEN, LIKE, IS NULL, + - * /, CAST, lower, upper, coalesce,"
@@ -59,22 +61,30 @@ def condition_sql(text: str, attributes: Mapping[str, str]) -> str:
     Raises:
         InvalidCondition: the condition is invalid.
     """
+    return _condition_sql(text, frozenset(attributes.items()))
+
+
+@lru_cache(_MAX_KEPT)
+def _condition_sql(text: str, attributes: frozenset[tuple[str, str]]) -> str:
     from sqlglot import exp
+
+    values = dict(attributes)
 
     def filled(node: Any) -> Any:
         if not _is_attribute(node):
             return node
-        value = attributes.get(node.expressions[0].this)
+        value = values.get(node.expressions[0].this)
         return exp.null() if value is None else exp.Literal.string(value)
 
     return str(_tree(text).transform(filled).sql("duckdb", identify=True, comments=False))
 
 
-def columns_of(text: str) -> set[str]:
+@lru_cache(_MAX_KEPT)
+def columns_of(text: str) -> frozenset[str]:
     """Return the names of the columns in a condition, as spelled there."""
     from sqlglot import exp
 
-    return {column.name for column in _tree(text).find_all(exp.Column)}
+    return frozenset(column.name for column in _tree(text).find_all(exp.Column))
 
 
 def _tree(text: str) -> Any:

@@ -112,6 +112,12 @@ class SharedTable:
     source: TableSource
     comment: str = ""
 
+    @property
+    def identity(self) -> str:
+        """Return a text that identifies the table and the data behind it: what is issued for both ends with either."""
+        source = self.source
+        return "\0".join((self.id, source.kind.value, source.location, source.shown.value, source.at or ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Share:

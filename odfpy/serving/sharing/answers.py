@@ -136,7 +136,7 @@ def use_of(question: TableQuestion, what: str, asked: str = "") -> str:
         what: kind of the token.
         asked: all parameters of the request; empty if the token is valid for any.
     """
-    parts = (what, question.shared.id, str(question.caller.principal_id), question.view.identity.decode(), asked)
+    parts = (what, question.shared.identity, str(question.caller.principal_id), question.view.identity.decode(), asked)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

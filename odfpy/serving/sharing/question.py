@@ -177,7 +177,7 @@ class TableQuestion:
     def _stored(self, file: TableFile, schema: pa.Schema) -> pa.Schema:
         """Return the columns that are in the served file."""
         partition = self._partition(file, schema)
-        return pa.schema([field for field in schema if field.name not in partition])
+        return pa.schema([field for field in schema if field.name not in partition]) if partition else schema
 
     def _partition(self, file: TableFile, schema: pa.Schema) -> dict[str, str | None]:
         """Return the partition values next to a file; in files produced for a view they are columns, as cells may be

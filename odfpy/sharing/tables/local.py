@@ -16,19 +16,24 @@ class LocalFile:
     """A regular file inside a folder.
 
     Attributes:
-        path: path with symbolic links resolved.
+        location: path with symbolic links resolved, as text: a folder may have many files, and each `Path` takes long.
         size: size in bytes.
         mtime_ns: modification time.
     """
 
-    path: Path
+    location: str
     size: int
     mtime_ns: int
 
     @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return Path(self.location)
+
+    @property
     def identity(self) -> str:
         """Text that changes when the file is rewritten."""
-        return f"{self.path}:{self.size}:{self.mtime_ns}"
+        return f"{self.location}:{self.size}:{self.mtime_ns}"
 
 
 class LocalFolder:
@@ -88,7 +93,7 @@ class LocalFolder:
                 f"The table in {self.path} may only contain files: {os.fspath(name)!r} is a folder, pipe or device",
                 hint="Remove it from the folder.",
             )
-        return LocalFile(path, stamp.st_size, stamp.st_mtime_ns)
+        return LocalFile(str(path), stamp.st_size, stamp.st_mtime_ns)
 
     def walk(self, wanted: Callable[[str], bool], hidden: tuple[str, ...]) -> tuple[list[tuple[str, LocalFile]], int]:
         """Return the files below the folder, each with its path, which may be a link.
@@ -129,7 +134,7 @@ class LocalFolder:
         """Return a file in a folder that is not a link; resolving each path would take longer than everything else."""
         stamp = entry.stat(follow_symlinks=False)
         if stat.S_ISREG(stamp.st_mode):
-            return LocalFile(Path(entry.path), stamp.st_size, stamp.st_mtime_ns)
+            return LocalFile(entry.path, stamp.st_size, stamp.st_mtime_ns)
         return self.file(entry.path)
 
     def _check_folder(self, entry: os.DirEntry[str]) -> None:

@@ -137,6 +137,8 @@ class ParquetTable(NumberedTable):
     def _partitions(self) -> tuple[Mapping[str, pa.DataType], Mapping[str, Mapping[str, Any]]]:
         """The types of the partition columns, and their values by file name."""
         names = [one.name for one in self._listing[0]]
+        if not any("=" in name for name in names):
+            return {}, {}
         options = ds.FileSystemFactoryOptions(
             partition_base_dir=str(self._folder.path), partitioning=ds.HivePartitioning.discover()
         )
