@@ -1,6 +1,6 @@
 """Sanitized terminal output: control characters in data are made visible; only odfpy's own colors pass.
 
-A color is marked with a random word of this process. It becomes an escape sequence only in `put`, after everything
+A color is marked with a random word of this process. The mark becomes an escape sequence only in `put`, after all
 else is sanitized. So nothing in the data can produce an escape sequence.
 """
 
