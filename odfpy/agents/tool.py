@@ -23,7 +23,7 @@ class ToolAnswer(BaseModel):
     """An answer of a tool."""
 
     def summary(self) -> str:
-        """Summarize the answer in our own words: numbers, but no content of datasets."""
+        """Summarize the answer as text with numbers, but without content of datasets."""
         raise NotImplementedError
 
 

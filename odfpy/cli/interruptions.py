@@ -1,4 +1,4 @@
-"""Handling of Ctrl-C, whatever the command is doing.
+"""Handling of Ctrl-C, in all states of a command.
 
 Python handles signals between two bytecode instructions. Native code (a database, a library that is being loaded) has
 to return before that, or check for signals itself.

@@ -28,7 +28,7 @@ def manifest_text(name: str, found: Findings) -> str:
 
     Args:
         name: name of the dataset.
-        found: what was inferred.
+        found: the findings.
     """
     return "\n".join(line.rstrip() for line in _lines(name, found)) + "\n"
 
@@ -227,7 +227,7 @@ def findings_tree(found: Findings) -> dict[str, Any]:
     """Return the findings as a tree, for programs.
 
     Args:
-        found: what was inferred.
+        found: the findings.
     """
     chosen = found.event_time.column
     return {

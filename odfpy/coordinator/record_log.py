@@ -162,7 +162,7 @@ class RecordedDataset:
             count = self._find(workspace).state.num_records
         except DatasetNotFound:
             return
-        if not count:  # another process is just creating it
+        if not count:  # another process is creating it
             return
         # Usually the latest records suffice; the other ones are only read if not.
         found = self._select(workspace, names, num, condition, max(0, count - _LAST))
@@ -330,7 +330,7 @@ def _complete(folder: Path) -> Iterator[list[Path]]:
                     file.close()
                     continue
                 held.enter_context(file)
-                if is_same_file(file, path):  # otherwise another process has just ingested it
+                if is_same_file(file, path):  # otherwise, another process has ingested it
                     found.append(path)
         yield found
 

@@ -69,7 +69,7 @@ class DatasetOnTheWay(BaseModel):
 
 
 class ProvenanceAnswer(ToolAnswer):
-    """The row, then what it is derived from, each dataset before its own inputs."""
+    """The row, then the rows that it is derived from, each dataset before its own inputs."""
 
     datasets: list[DatasetOnTheWay]
     hidden_datasets: Annotated[int, Field(description="Number of traced datasets that the caller may not read.")]

@@ -53,7 +53,7 @@ class Attempts:
         return not 0 < self.again - now <= MAX_DELAY
 
     def count(self, failed: Collection[Path], now: float) -> list[Path]:
-        """Count a failed round, and return the notices to give up.
+        """Count a failed round, and return the notices that will not be sent again.
 
         Args:
             failed: files of the failed notices.

@@ -1,4 +1,4 @@
-"""`odf archive report`: what was pushed, by whom, and with what outcome."""
+"""`odf archive report`: the pushed files, the pushers, and the outcomes."""
 
 from __future__ import annotations
 

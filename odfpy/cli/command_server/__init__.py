@@ -1,6 +1,6 @@
 """The command server: a process that has imported what commands need, and forks itself for each command.
 
-    client            runs first in `odf`: let a server run the command, if there is one
+    client            runs first in `odf`: run the command on a server, if there is one
     process_identity  attributes of a process that cannot change after its start, and the address of its server
     server            the process that waits for clients and forks
     command           the process of one command, which replaces the client

@@ -103,7 +103,7 @@ def check_transform(
     absent: Mapping[DatasetId, str],
     known: dict[DatasetId, DataSchema | None],
 ) -> tuple[str, ...]:
-    """Let the engine analyze the query of a derivative dataset.
+    """Analyze the query of a derivative dataset with the engine.
 
     Args:
         state: the state of the dataset.
