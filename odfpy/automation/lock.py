@@ -1,4 +1,4 @@
-"""The lock of the active scheduler; others wait for it. The kernel releases it when the process ends."""
+"""The lock of the active scheduler, for which others wait. The kernel releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SchedulerLock:
         if not try_lock(descriptor):
             os.close(descriptor)
             return False
-        with suppress(OSError):  # e.g. a full disk; the content is only informative
+        with suppress(OSError):  # for example a full disk; the content is only informative
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         self._descriptor = descriptor

@@ -205,10 +205,10 @@ class _Root(Group):
         return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Resolve the command that the arguments begin with; synonyms from other programs count, too.
+        """Resolve the command that the arguments begin with, also if it is a synonym from another program.
 
         Raises:
-            UsageError: the command is unknown; the message says what to type.
+            UsageError: the command is unknown; the message has a suggestion.
         """
         word = args[0]
         if word in INSTEAD and not ctx.resilient_parsing:
@@ -231,7 +231,7 @@ class _Root(Group):
 
 @cache
 def _command(name: str) -> Any:
-    """Return a command, made of its module once: programs, and tests, may run many in one process."""
+    """Return a command. Cached, since programs and tests may run many commands in one process."""
     module = import_module(f"odfpy.cli.{COMMANDS[name][0]}")
     if name in GROUPS:
         return typer.main.get_group(getattr(module, GROUPS[name]))
@@ -245,7 +245,7 @@ app = typer.Typer(
     epilog="odf init my-data\nodf add -r snapshots/\nodf pull --all\nodf help pull\nodf help E402",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,  # our own completion is faster, see `completion`
+    add_completion=False,  # the completion of odfpy is faster, see `completion`
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
@@ -276,7 +276,7 @@ def _options(
 
 @cache
 def _root() -> Any:
-    """Return the root, made once."""
+    """Return the root command. Cached."""
     return typer.main.get_command(app)
 
 
@@ -300,7 +300,7 @@ def execute(arguments: Sequence[str], session: Session) -> int:
             session.output.text(as_text(explanation(arguments[1])))
             return 0
         arguments = [*arguments[1:], "--help"]
-    # Typer's own `main` would swallow interruptions and broken pipes.
+    # Typer's own `main` would catch interruptions and broken pipes.
     try:
         with root.make_context("odf", list(arguments), obj=session) as context:
             result = root.invoke(context)

@@ -12,7 +12,7 @@ _SAID: Final = re.compile(r"(?P<message>.*) \[(?P<code>E\d{3})\](?:\nhint: (?P<h
 
 
 def error_of(text: str, otherwise: type[OdfError]) -> OdfError:
-    """Parse an error in the format of our servers: `message [E707]`, with an optional hint on the next line.
+    """Parse an error in the format of odfpy servers: `message [E707]`, with an optional hint on the next line.
 
     Args:
         text: text from the server.

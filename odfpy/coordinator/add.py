@@ -1,7 +1,7 @@
 """Creation of datasets from DatasetSnapshot manifests (ODF specification, "DatasetSnapshot").
 
 1. read the manifests (`odfpy.coordinator.manifests`)
-2. sort them by dependency, whatever the order of the files
+2. sort them by dependency, regardless of the order of the files
 3. resolve inputs to ids, normalize queries
 4. let the engine analyze each query (`odfpy.coordinator.transform.checks`), so that unsupported ones are rejected
    here, not at the first pull
@@ -66,7 +66,7 @@ from odfpy.errors import (
 _NOT_IN_SNAPSHOTS = (Seed, AddData, ExecuteTransform, SetDataSchema)
 
 Check = Callable[[ChainState, "PlannedDatasets"], tuple[str, ...]]
-"""Lets the engine analyze the queries of a dataset; returns remarks, and raises an error for unsupported ones."""
+"""Analyzes the queries of a dataset; returns remarks, and raises an error for unsupported ones."""
 
 
 def add(

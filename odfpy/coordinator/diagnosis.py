@@ -1,4 +1,4 @@
-"""`odf system diagnose`: check that the installation has what it needs, and works.
+"""`odf system diagnose`: check that the installation is complete and works.
 
 Each check is a function that returns a description, or raises an `OdfError` with a hint.
 """
@@ -159,7 +159,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _bytes() -> str:
-    """Check that blocks are serialized to exactly the hashed bytes, whatever the library versions."""
+    """Check that blocks are serialized to exactly the hashed bytes, with all versions of libraries."""
     from odfpy.chain.block import MetadataBlock
     from odfpy.chain.encoding import encode_block
     from odfpy.chain.events import SetInfo

@@ -191,7 +191,7 @@ class Follow:
             except OdfError:  # a pull would report the error; the server may be unavailable for a while
                 pause = self._pace.after(failures) if failures else 0.0
                 failures += 1
-            except Exception:  # any bug: the thread must not end silently
+            except Exception:  # any bug: the thread must not end without a report
                 _LOGGER.exception("Listening to %s failed; trying again", shown_url(url))
                 failures += 1
                 pause = self._pace.after(failures)

@@ -162,7 +162,7 @@ class RecordedDataset:
             count = self._find(workspace).state.num_records
         except DatasetNotFound:
             return
-        if not count:  # another process is just creating it
+        if not count:  # another process is creating it
             return
         # Usually the latest records suffice; the other ones are only read if not.
         selected = self._select(workspace, names, num, condition, max(0, count - _LAST))

@@ -1,7 +1,7 @@
 """Revocation of a key, recorded beside the datasets signed with it.
 
 Other users only accept statements by the key itself and by a dataset's own key. A user's statement about the key of
-another user is effective for that user alone, except in datasets whose own key is in the workspace.
+another user is effective only for that user, except in datasets whose own key is in the workspace.
 """
 
 from __future__ import annotations

@@ -359,7 +359,7 @@ def _remark_on_signatures(dataset: StoredDataset, head: Multihash) -> Iterator[S
         return
     from odfpy.coordinator.storage.signers import Signers
 
-    with suppress(OdfError):  # `odf verify` reports what is wrong with a signature
+    with suppress(OdfError):  # `odf verify` reports the errors of a signature
         if Signers(dataset).has_revoked(head):
             text = "a key that signed the last block was revoked; the signature of the next commit vouches for it"
             yield StatusRemark(Condition.UNSIGNED, text)

@@ -57,7 +57,7 @@ def write_template(folder: Path) -> None:
 
 
 def _build(scratch: Path) -> None:
-    scratch.mkdir(mode=PRIVATE)  # private, whatever the modes of its content
+    scratch.mkdir(mode=PRIVATE)  # private, regardless of the modes of its content
     for path, file in _files(_template(), ()):
         copy = scratch.joinpath(*path)
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -54,7 +54,7 @@ def most_memory() -> int:
 
 
 def limit_this_process(limits: ProcessLimits, *, alone: bool = True) -> None:
-    """Let the kernel enforce limits in this process and its children.
+    """Make the kernel enforce limits in this process and its children.
 
     Args:
         limits: the limits.

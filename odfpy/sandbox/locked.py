@@ -30,6 +30,6 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    # Isolated Python does not have our folder on its path, and imports no module from the folder of the script.
+    # Isolated Python does not have this folder on its path, and imports no module from the folder of the script.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
     raise SystemExit(main(sys.argv[1:]))

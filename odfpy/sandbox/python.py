@@ -25,12 +25,12 @@ _PATH: Final = "PYTHONPATH"
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
-    """Return the command that runs one of our modules as a program, in an environment from `python_environment`."""
+    """Return the command that runs a module of odfpy as a program, in an environment from `python_environment`."""
     return [sys.executable, "-c", _RUN, module, *arguments]
 
 
 def python_script(script: Path, *arguments: str) -> list[str]:
-    """Return the command that runs one of our files with only the standard library."""
+    """Return the command that runs a file of odfpy with only the standard library."""
     return [sys.executable, "-I", "-S", str(script), *arguments]
 
 

@@ -59,7 +59,7 @@ def topmost(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def view_of_python(*more: Path, folder: Path, hidden: Path | None = None) -> View:
-    """Return a view in which this Python runs, with its installed packages and our modules.
+    """Return a view in which this Python runs, with its installed packages and the modules of odfpy.
 
     Args:
         more: further readable files and folders.

@@ -70,7 +70,7 @@ def listener_of(output: Output) -> Listener:
     """Return a listener that prints a line for each run, for people or as JSON.
 
     Args:
-        output: where to print.
+        output: the output of the command.
     """
     from odfpy.automation.listener import Listener
     from odfpy.cli.automation.lines import line_of
@@ -83,7 +83,7 @@ def listener_of(output: Output) -> Listener:
         output.flush()
 
     def print_notice(kind: NoticeKind, _name: str, text: str, row: Mapping[str, Any] | None) -> None:
-        if row is None:  # otherwise the line of the run reports it
+        if row is None:  # otherwise reported in the line of the run
             output.info(f"{kind.value}: {text}")
 
     return Listener(on_run=print_run, on_notice=print_notice, on_remark=output.info)

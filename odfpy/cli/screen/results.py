@@ -44,15 +44,15 @@ def report(
     if_none: str = "",
     profile: CommandProfile | None = None,
 ) -> int:
-    """Print each result as it comes, or `if_none` if there was none; return the exit code.
+    """Print each result when it is ready, or `if_none` if there was none; return the exit code.
 
     NDJSON is printed line by line, other forms at the end.
 
     Args:
-        results: the results, as they come.
-        output: where to print.
+        results: the results, in the order of completion.
+        output: the output of the command.
         progress: the progress line.
-        if_none: what to print if there are none.
+        if_none: remark printed if there are no results.
         profile: printed at the end, even after an error.
     """
     codes = {0}
@@ -80,7 +80,7 @@ def report(
         errors.flush()
         if output.for_people:
             print_counts(outcomes, output)
-    finally:  # finished work is reported to programs, too
+    finally:  # report finished work also after an error
         progress.clear()
         if profile is not None and output.for_people:
             profile.print_times()
@@ -94,7 +94,7 @@ def report(
 
 
 class _Errors:
-    """Errors of results. The same wrong usage of consecutive datasets is printed once."""
+    """Errors of results. If consecutive datasets have the same usage error, it is printed once."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -102,7 +102,7 @@ class _Errors:
         self._names: list[str] = []
 
     def add(self, result: PullResult) -> None:
-        """Print the error of a result, if it has one; wrong usage waits for the next result.
+        """Print the error of a result, if it has one; a usage error is kept until the next result.
 
         Args:
             result: the next result.
@@ -118,7 +118,7 @@ class _Errors:
             self.flush()
 
     def flush(self) -> None:
-        """Print the error that waits, if any."""
+        """Print the error that was kept, if any."""
         error, names = self._error, self._names
         self._error, self._names = None, []
         if error is None:
@@ -134,11 +134,11 @@ def _texts(error: OdfError) -> tuple[str, str | None, str]:
 
 
 def print_counts(outcomes: Sequence[str], output: Output) -> None:
-    """Print at the end how many datasets had each outcome, if there were several.
+    """Print the number of datasets with each outcome, if there were several datasets.
 
     Args:
-        outcomes: one per dataset, in words.
-        output: where to print.
+        outcomes: the outcome of each dataset, in words.
+        output: the output of the command.
     """
     if len(outcomes) > 1:
         output.info(", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items()))
@@ -164,8 +164,8 @@ def print_warnings(warnings: Iterable[DataWarning], say: Callable[[str], None], 
 
     Args:
         warnings: the warnings.
-        say: prints one.
-        detail: function for further lines of each warning.
+        say: prints a warning.
+        detail: prints further lines of a warning.
     """
     for warning in warnings:
         say(f"  {paint('warning:', 'yellow', sys.stderr)} {warning.message}")

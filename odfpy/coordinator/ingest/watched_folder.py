@@ -88,7 +88,7 @@ class WatchedFolder:
         return [stamp for stamp in new if stamp in self._since and now - self._since[stamp] >= self.settle]
 
     def lacks(self, files: Iterable[FileStamp]) -> bool:
-        """Return whether any of the files has not been ingested, for whatever reason."""
+        """Return whether any of the files has not been ingested, for any reason."""
         return any(stamp not in self._taken_in.get(stamp.name, ()) for stamp in files)
 
     def was_ingested_before(self, stamp: FileStamp) -> bool:

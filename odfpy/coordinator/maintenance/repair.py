@@ -88,7 +88,7 @@ class Repair:
                     self.repaired.append(layout.refs.describe(name))
             except OdfError as error:
                 self._add_finding(error.message, type(error), error.hint, layout.refs.describe(name))
-            with suppress(OdfError):  # the following verification reports what is still damaged
+            with suppress(OdfError):  # the following verification reports remaining damage
                 self._reached(name, seen)
         try:
             self._linked()

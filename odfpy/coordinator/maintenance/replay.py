@@ -224,8 +224,8 @@ def _compare_watermarks(
 ) -> str:
     """Return a remark if a commit of the replay would record another watermark than the block.
 
-    If a query propagates no watermark, the dataset keeps its watermark. That is checked for runs of our engines. Other
-    engines may advance the watermark where ours do not, so their blocks are not compared.
+    If a query propagates no watermark, the dataset keeps its watermark. This is checked for runs of odfpy's engines.
+    Other engines may advance the watermark where these do not, so their blocks are not compared.
     """
     is_ours = (set_transform.transform.version or "").startswith(OUR_ENGINES)
     computed = watermark_after(before, response)

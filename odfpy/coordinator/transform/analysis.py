@@ -45,7 +45,7 @@ def analyze(
     state_of: StateOf,
     known: dict[DatasetId, DataSchema | None] | None = None,
 ) -> contract.AnalyzeResponseSuccess | None:
-    """Let the engine analyze a query; return None if the schema of an input is not known yet.
+    """Analyze a query with the engine; return None if the schema of an input is not known yet.
 
     Args:
         storage: the workspace, for scratch files.

@@ -103,7 +103,7 @@ def check_transform(
     absent: Mapping[DatasetId, str],
     known: dict[DatasetId, DataSchema | None],
 ) -> tuple[str, ...]:
-    """Check the query of a derivative dataset by an analysis of its engine.
+    """Analyze the query of a derivative dataset with the engine.
 
     Args:
         state: the state of the dataset.

@@ -86,7 +86,7 @@ def runs_of(storage: Storage, dataset: StoredDataset) -> list[TransformRun]:
 
 
 def together(runs: Sequence[TransformRun], scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
-    """Return the inputs of several runs of a row-by-row query, as if a single run had read them."""
+    """Return the inputs of several runs of a row-by-row query, combined as if read by a single run."""
     each = [run.request(scratch).query_inputs for run in runs]
     return tuple(_together(parts) for parts in zip(*each, strict=True))
 

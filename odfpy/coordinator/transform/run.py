@@ -42,7 +42,7 @@ from odfpy.errors import (
 from odfpy.stages import stage
 
 OUR_ENGINES = "odfpy-"
-"""Prefix of the version strings of our engines."""
+"""Prefix of the version strings of odfpy's engines."""
 
 EngineFor = Callable[[TransformSql], Engine]
 

@@ -69,7 +69,7 @@ class Remotes:
 
         def pushed(dataset: StoredDataset) -> Iterator[PullResult]:
             cycle = lineage.cycle_of(dataset.handle.id)
-            if cycle is not None:  # nobody could pull it
+            if cycle is not None:  # it could not be pulled
                 yield PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=cycle)
                 return
             push = partial(transfers.push, dataset, request.to, several=several, force=request.force)

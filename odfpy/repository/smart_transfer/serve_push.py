@@ -256,7 +256,7 @@ def _commit(
 
 
 def _public_message(error: OdfError, *, may_force: bool) -> str:
-    """Return the description of an error for a client: what is wrong with its data, without paths of the server.
+    """Return the description of an error for a client: the error in its data, without paths of the server.
 
     A close frame only has room for a short text.
     """
