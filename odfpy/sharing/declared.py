@@ -221,11 +221,13 @@ class _Planned:
         self._declared = declared
         self._resolve = resolve
         self._open_table = None if open_table is None else cache(open_table)
-        self._people = {folded(one.name): one for one in sharing.principals.all()}
+        self._people = {folded(principal.name): principal for principal in sharing.principals.all()}
         self._tables = {_key(table.path): table for table in sharing.shares.tables()}
         self._sources = {key: (one.path, one.source) for key, one in self._tables.items()}
         self._shares = {folded(share.name): share for share in sharing.shares.shares()}
-        self._grants = {_grant_key(one.principal, one.path, one.columns, one.rows): one for one in sharing.grants.all()}
+        self._grants = {
+            _grant_key(grant.principal, grant.path, grant.columns, grant.rows): grant for grant in sharing.grants.all()
+        }
 
     def _wanted_people(self) -> Iterator[tuple[PrincipalKind, str, dict[str, str]]]:
         for kind, people in (
@@ -277,7 +279,7 @@ class _Planned:
         for name, wanted in self._declared.groups.items():
             known = self._people.get(folded(name))
             there = {folded(member): member for member in principals.members(known.name)} if known else {}
-            members = {folded(one): one for one in wanted}
+            members = {folded(member): member for member in wanted}
             for key in sorted(members.keys() - there.keys()):
                 yield Step("+", f"{members[key]} in {name}", partial(principals.join, name, members[key]))
             for key in sorted(there.keys() - members.keys()):

@@ -52,9 +52,9 @@ def find_keys(columns: Sequence[Column], rows: pa.Table, event_time: str | None)
         one.name: (_rank(one.name), not isinstance(one.plain, odf.String), number) for number, one in enumerate(fit)
     }
     fit.sort(key=lambda one: order[one.name])
-    alone = [one.name for one in fit if _is_unique(rows, (one.name,))]
+    alone = [column.name for column in fit if _is_unique(rows, (column.name,))]
     found = [Key((name,), _rank(name) < _UNNAMED) for name in alone if name != event_time]
-    rest = [one.name for one in fit if one.name not in alone][:_MAX_COLUMNS]
+    rest = [column.name for column in fit if column.name not in alone][:_MAX_COLUMNS]
     found += _together(rows, rest, event_time)
     if event_time is not None and event_time in alone:
         found.append(Key((event_time,), is_named=False))

@@ -166,7 +166,7 @@ class IcebergTable(NumberedTable):
                 known = self._known(task.file)
                 self._check_columns(known, expected, columns)
                 file = TableFile(known.identity, known.size, version, known.path, num_rows=_row_count(known))
-                deleted = [self._deleted(one, task.file.file_path) for one in task.delete_files]
+                deleted = [self._deleted(delete_file, task.file.file_path) for delete_file in task.delete_files]
                 live = _without(_row_count(known), deleted)
                 if not live.all():
                     file = with_live(file, live)
@@ -249,7 +249,7 @@ class IcebergTable(NumberedTable):
     def _check_names(self, file: _File, stored: pa.Schema, columns: Schema) -> None:
         """Check a file without field ids, which the table's name mapping must cover."""
         called = {field.field_id: field.name for field in columns.fields}
-        mapped = {name: one.field_id for one in self._names.root for name in one.names} if self._names else {}
+        mapped = {name: entry.field_id for entry in self._names.root for name in entry.names} if self._names else {}
         for field in stored:
             name = called.get(mapped.get(field.name) or 0)  # ids start at 1
             if name is None and field.name not in called.values():

@@ -103,4 +103,4 @@ def _leads_through(dataset: StoredDataset, head: Multihash, block: Multihash, nu
         number: its sequence number.
     """
     blocks = takewhile(lambda one: one.block.sequence_number >= number, dataset.chain.iter_blocks(head))
-    return any(one.hash == block for one in blocks)
+    return any(ancestor.hash == block for ancestor in blocks)
