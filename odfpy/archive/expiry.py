@@ -40,9 +40,9 @@ def expired_files(archive: LocalArchive, now: int) -> Iterator[Expired]:
             for candidate in records
             if candidate.status is Status.KEPT and policy.has_expired([candidate], now) is not None
         )
-        while some := list(islice(expired, _AT_ONCE)):
-            histories = archive.index.histories([record.id for record in some])
-            for record in some:
+        while batch := list(islice(expired, _AT_ONCE)):
+            histories = archive.index.histories([record.id for record in batch])
+            for record in batch:
                 rule = policy.has_expired(histories.get(record.id, [record]), now)
                 if rule is not None:
                     yield Expired(record, rule)
@@ -58,12 +58,12 @@ def expire(archive: LocalArchive, *, who: str, now: int) -> Iterator[Expired]:
     """
     expired = list(expired_files(archive, now))
     for first in range(0, len(expired), _AT_ONCE):
-        some = expired[first : first + _AT_ONCE]
-        for rule in dict.fromkeys(item.rule for item in some):
-            ids = [item.record.id for item in some if item.rule == rule]
+        batch = expired[first : first + _AT_ONCE]
+        for rule in dict.fromkeys(item.rule for item in batch):
+            ids = [item.record.id for item in batch if item.rule == rule]
             why = f"retention has ended: {rule}"
             archive.change(ids, who=who, why=why, status=Status.EXPIRED, released=now)
-        yield from some
+        yield from batch
 
 
 def _concerned(archive: LocalArchive, policy: ArchivePolicy) -> list[str]:

@@ -16,7 +16,7 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RevokedKeys:
-    """Decides which signatures of a chain are invalid because their keys were revoked or expired before.
+    """The revoked and expired keys of a chain, which decide which of its signatures are invalid.
 
     Attributes:
         dataset_id: id of the dataset.

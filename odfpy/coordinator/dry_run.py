@@ -96,7 +96,7 @@ class PullPlan:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """Determines what a puller would do.
+    """A dry run: determines what a pull would do.
 
     Attributes:
         puller: the puller, whose pull is not run.

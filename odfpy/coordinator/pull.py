@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Puller:
-    """Carries out a pull in one workspace.
+    """A pull in one workspace.
 
     Attributes:
         remotes: the known remote locations of the workspace.

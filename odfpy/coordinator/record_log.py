@@ -103,14 +103,14 @@ class RecordedDataset:
             if not files:
                 return 0
             self._make(workspace)
-            for some in _portions(files):
-                lines = (line for file in some for line in _whole_lines(file).splitlines(keepends=True))
+            for portion in _portions(files):
+                lines = (line for file in portion for line in _whole_lines(file).splitlines(keepends=True))
                 # Use a separate scratch folder: another call may process other files at the same time.
                 with workspace.storage.scratch() as scratch:
                     together = scratch / "together"
                     together.write_bytes(b"".join(dict.fromkeys(lines)))
                     list(workspace.ingest(self.name, [together]))
-                for file in some:
+                for file in portion:
                     file.unlink(missing_ok=True)
             return len(files)
 
@@ -183,7 +183,7 @@ class RecordedDataset:
 
 
 class RecordLog:
-    """Accepts records from any thread, and ingests them into their dataset."""
+    """A log that accepts records from any thread, and ingests them into its dataset."""
 
     def __init__(self, workspace: Workspace, dataset: RecordedDataset, interval: float) -> None:
         """
@@ -337,16 +337,16 @@ def _complete(folder: Path) -> Iterator[list[Path]]:
 
 def _portions(files: Iterable[Path]) -> Iterator[list[Path]]:
     """Group files to be ingested together, up to a total size: a backlog may exceed the memory."""
-    some: list[Path] = []
+    portion: list[Path] = []
     size = 0
     for file in files:
         more = file.stat().st_size
-        if some and size + more > _PORTION:
-            yield some
-            some, size = [], 0
-        some.append(file)
+        if portion and size + more > _PORTION:
+            yield portion
+            portion, size = [], 0
+        portion.append(file)
         size += more
-    yield some
+    yield portion
 
 
 def _whole_lines(file: Path) -> bytes:

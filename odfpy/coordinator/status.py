@@ -82,7 +82,7 @@ class DatasetStatus:
 
 @dataclass(frozen=True, slots=True)
 class StatusReader:
-    """Determines the conditions of datasets.
+    """A reader of the conditions of datasets.
 
     Attributes:
         remotes: the known remote locations of the workspace.

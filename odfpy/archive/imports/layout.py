@@ -134,7 +134,7 @@ def _recorded(records: Path) -> Iterator[_Candidate | Imported]:
 
 
 class _Work:
-    """Fetches objects that the archive does not have."""
+    """The work of an import: objects that the archive lacks, fetched in threads."""
 
     def __init__(self, archive: Archive, source: ObjectSource, scratch: Path, limits: ImportLimits) -> None:
         self.limits = limits

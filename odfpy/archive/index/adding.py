@@ -93,9 +93,9 @@ def _parts(batches: Iterable[Rows], sizes: Sizes) -> Iterator[Rows]:
 
 def _put_together(part: list[Rows]) -> Rows:
     """Concatenate batches and clear the list, so that memory holds both only briefly."""
-    whole = joined(part)
+    table = joined(part)
     part.clear()
-    return whole
+    return table
 
 
 def _ahead(parts: Iterator[Rows]) -> Iterator[Rows]:

@@ -66,7 +66,7 @@ class FileInfo:
 
 
 class CheckedFileWriter:
-    """Writes a file; leaving the context without `finish` removes it."""
+    """A writer for a file; leaving the context without `finish` removes the file."""
 
     def __init__(self, path: Path) -> None:
         """Create the file.
@@ -133,7 +133,7 @@ class CheckedFileWriter:
 
 
 class CheckedFile:
-    """Reads a file. It remains readable after its removal; thread-safe."""
+    """A reader for a file, which remains readable after its removal; thread-safe."""
 
     def __init__(self, folder: Path, info: FileInfo) -> None:
         """Open the file and check its directory.

@@ -279,9 +279,9 @@ def _first(ways: Sequence[Stretch], after: Key | None, want: int) -> list[FileRe
     bound = FOREVER if len(starts) <= want else int(starts[want - 1])
     tables = [arrow_schema().empty_table()]
     for way, begun, rows in taken:
-        some: Numbers = rows[begun <= bound]
-        if len(some):
-            tables.append(way.segment.table(some))
+        matching: Numbers = rows[begun <= bound]
+        if len(matching):
+            tables.append(way.segment.table(matching))
     records = sorted(records_of(pa.concat_tables(tables)), key=lambda record: (record.start, record.id))
     return records[:want]
 
@@ -309,5 +309,5 @@ def _seen_from(dataset: StoredDataset) -> StoredDataset:
     """Return the dataset whose index is used: the current one, if the block is in its history."""
     if dataset.block is None:
         return dataset
-    whole = dataset_at_head(dataset)
-    return dataset if whole.number_in_history(dataset.block) is None else whole
+    at_head = dataset_at_head(dataset)
+    return dataset if at_head.number_in_history(dataset.block) is None else at_head

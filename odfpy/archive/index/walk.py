@@ -130,15 +130,15 @@ def stretches(
     for segment in segments:
         if segment.info.first > horizon:
             continue
-        for whole in segment.ranges(way, wanted, since, until):
-            column, first, last = column_of(way), whole.first, whole.last
+        for key_range in segment.ranges(way, wanted, since, until):
+            column, first, last = column_of(way), key_range.first, key_range.last
             if since is not None:
-                earliest = since - (1 << whole.span_class) + 1
+                earliest = since - (1 << key_range.span_class) + 1
                 first = segment.file.place(column, earliest, first, last)
             if until is not None:
                 last = segment.file.place(column, until, first, last, right=True)
             if first < last:
-                overlapping.append(Stretch(segment, Range(way, whole.span_class, first, last), since, horizon))
+                overlapping.append(Stretch(segment, Range(way, key_range.span_class, first, last), since, horizon))
     return overlapping
 
 

@@ -109,8 +109,8 @@ def _compiled(extract: str) -> tuple[str, list[str]]:
     try:
         # Compile it alone first: `a)(b` would be valid inside a group, and errors should show the original text.
         pc.extract_regex(nothing, plain)
-        whole = rf"\A(?P<{_WHOLE}>{plain})"
-        names = [field.name for field in pc.extract_regex(nothing, whole).type]
+        expression = rf"\A(?P<{_WHOLE}>{plain})"
+        names = [field.name for field in pc.extract_regex(nothing, expression).type]
     except (pa.ArrowException, UnicodeEncodeError) as error:
         reason = str(error).removeprefix("Invalid regular expression: ")
         raise TranslationFailed(f"{extract!r} is not a regular expression: {reason}", hint=_SYNTAX) from None
@@ -118,4 +118,4 @@ def _compiled(extract: str) -> tuple[str, list[str]]:
     twice = [name for number, name in enumerate(names) if name in names[:number]]
     if twice:
         raise TranslationFailed(f"{extract!r} has two groups {twice[0]!r}", hint="Give each a name of its own.")
-    return whole, names
+    return expression, names

@@ -83,7 +83,7 @@ class _Hashed:
         return self._file.write(view)
 
     def flush(self) -> None:
-        """Do nothing: the whole bundle is flushed to disk at the end."""
+        """Skip the flush of a part: the whole bundle is flushed to disk at the end."""
 
     def bundled(self) -> Bundled:
         short, long = self._hashers

@@ -35,7 +35,7 @@ _WRONG_CONTENT: Final = 422
 
 
 class Sender:
-    """Uploads files to an archive, each content once."""
+    """A client that uploads files to an archive, each content once."""
 
     def __init__(self, server: ArchiveServer) -> None:
         self._server = server

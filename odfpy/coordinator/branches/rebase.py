@@ -78,14 +78,14 @@ def rebase(dataset: StoredDataset, branch_diff: BranchDiff) -> None:
 
 
 def _check(dataset: StoredDataset, branch_diff: BranchDiff) -> None:
-    ours, theirs = branch_diff.blocks, branch_diff.head_blocks
-    if any(isinstance(hashed.block.event, ExecuteTransform) for hashed in ours):
+    own_blocks, head_blocks = branch_diff.blocks, branch_diff.head_blocks
+    if any(isinstance(hashed.block.event, ExecuteTransform) for hashed in own_blocks):
         raise _conflict(
             branch_diff,
             "its rows are the result of a query over earlier inputs",
             "Drop the branch and pull again: the query gives the same rows on top of the head.",
         )
-    own_changes, changes_of_head, earlier_changes = map(_last_words, (ours, theirs, branch_diff.rewritten))
+    own_changes, changes_of_head, earlier_changes = map(_last_words, (own_blocks, head_blocks, branch_diff.rewritten))
     for thing, event in own_changes.items():
         if changes_of_head.get(thing, event) not in (event, earlier_changes.get(thing)):
             is_event = not isinstance(event, str)
@@ -93,12 +93,14 @@ def _check(dataset: StoredDataset, branch_diff: BranchDiff) -> None:
             raise _conflict(branch_diff, f"both sides have changed {thing}", f"Drop the branch, and {how}")
     parted = max((item.data.offset_interval.end + 1 for item in slices_of(branch_diff.rewritten)), default=0)
     for keys in _keys_of_sources(dataset, branch_diff):
-        common = sorted(touched_keys(dataset, ours, keys).keys() & touched_keys(dataset, theirs, keys, parted).keys())
+        common = sorted(
+            touched_keys(dataset, own_blocks, keys).keys() & touched_keys(dataset, head_blocks, keys, parted).keys()
+        )
         if common:
-            some = "; ".join(map(", ".join, common[:5])) + ("; ..." if len(common) > 5 else "")
+            examples = "; ".join(map(", ".join, common[:5])) + ("; ..." if len(common) > 5 else "")
             raise _conflict(
                 branch_diff,
-                f"both sides have rows with the same keys ({', '.join(keys)}): {some}",
+                f"both sides have rows with the same keys ({', '.join(keys)}): {examples}",
                 "Drop the branch, and ingest its files again: they are then merged with the head.",
             )
 

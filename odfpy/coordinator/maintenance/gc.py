@@ -96,7 +96,7 @@ class GcReport:
 
 @dataclass(frozen=True)
 class GarbageCollector:
-    """Collects the garbage of one workspace."""
+    """The garbage collector of one workspace."""
 
     storage: Storage
     options: GcOptions

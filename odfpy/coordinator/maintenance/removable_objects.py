@@ -55,8 +55,8 @@ def removable_objects(dataset: StoredDataset, known: Reached, may_remove: Remova
         return
     names = _unneeded(dataset, known)
     left = map(name_of, names)
-    while some := list(islice(left, _AT_ONCE)):
-        for name in sorted(set(may_remove(dataset, some)).intersection(some)):
+    while batch := list(islice(left, _AT_ONCE)):
+        for name in sorted(set(may_remove(dataset, batch)).intersection(batch)):
             path = store.file_of(name) if isinstance(store, LocalObjectStore) else None
             if path is not None:
                 yield UnusedPath(path, path.stat().st_size, Garbage.RELEASED, name)

@@ -68,7 +68,7 @@ class StrayObject:
 
 @dataclass(frozen=True)
 class RepositoryGarbage:
-    """Collects the garbage of one repository.
+    """The garbage collector of one repository.
 
     Attributes:
         url: the URL of the repository.
@@ -112,13 +112,13 @@ class RepositoryGarbage:
             if self.dry_run:
                 return GcReport(name=name, found=tuple(unused))
             left = iter(unused)
-            while some := list(islice(left, _AT_ONCE)):
+            while batch := list(islice(left, _AT_ONCE)):
                 if _tips(layout) != tips:
                     _require_all(layout, name, removed)  # a second run would not detect the missing objects
                     raise ConcurrentUpdate(f"{name} was written to at the same time", hint="Run the command again.")
                 stays: set[int] = set()
-                run_all([partial(_remove, layout, item, limit, stays) for item in some])
-                removed += [item for item in some if id(item) not in stays]
+                run_all([partial(_remove, layout, item, limit, stays) for item in batch])
+                removed += [item for item in batch if id(item) not in stays]
             if _tips(layout) != tips:
                 _require_all(layout, name, removed)
         except OdfError as error:

@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger("odfpy")
 
 
 class EventSender:
-    """Sends events to one receiver."""
+    """A sender of events to one receiver."""
 
     def __init__(self, settings: OpenLineageSection) -> None:
         """

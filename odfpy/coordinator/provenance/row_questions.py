@@ -130,11 +130,11 @@ class TraceGroups:
             waiting = sorted(rows, key=lambda row: (stays[row.offset], self._as_of(row)))
             while waiting:
                 until = stays[waiting[0].offset]
-                some = [row for row in waiting if self._as_of(row) <= until]
+                ready = [row for row in waiting if self._as_of(row) <= until]
                 waiting = [row for row in waiting if self._as_of(row) > until]
-                last = max(map(self._as_of, some))
-                earlier = {row.offset: self.runs[self._as_of(row)] for row in some if self._as_of(row) < last}
-                yield TraceGroup((self.runs[last],), tuple(some), by_rows=False, as_of=earlier)
+                last = max(map(self._as_of, ready))
+                earlier = {row.offset: self.runs[self._as_of(row)] for row in ready if self._as_of(row) < last}
+                yield TraceGroup((self.runs[last],), tuple(ready), by_rows=False, as_of=earlier)
 
     def _stays(self, rows: Sequence[DatasetRow]) -> Mapping[int, int]:
         """Return, by offset of each row, the last run of the same query before an equal row was added again."""

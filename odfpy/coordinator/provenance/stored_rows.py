@@ -95,8 +95,8 @@ class DatasetRows:
             if wanted:
                 (path,) = slice_paths(self.dataset.layout.data, [item])
                 footer = pq.read_metadata(path)
-                whole = sum(footer.row_group(at).total_byte_size for at in range(footer.num_row_groups))
-                size += whole * wanted / max(1, footer.num_rows)
+                num_bytes = sum(footer.row_group(at).total_byte_size for at in range(footer.num_row_groups))
+                size += num_bytes * wanted / max(1, footer.num_rows)
         return int(size)
 
     def read(self, offsets: Sequence[int]) -> list[DatasetRow]:

@@ -42,12 +42,12 @@ def _value(value: str, kind: pa.DataType, missing: str, other: pa.DataType, *, i
 
     if kind == other or not (pa.types.is_struct(kind) and pa.types.is_struct(other)):
         return value
-    mine, theirs = ({field.name: field.type for field in struct.fields} for struct in (kind, other))
+    own_types, other_types = ({field.name: field.type for field in struct.fields} for struct in (kind, other))
     parts = []
-    for name in {**theirs, **mine} if is_old else {**mine, **theirs}:
+    for name in {**other_types, **own_types} if is_old else {**own_types, **other_types}:
         text = "'" + name.replace("'", "''") + "'"
         inner, null = f"{value}[{text}]", f"{missing}[{text}]"
-        if name in mine and name in theirs:
-            inner = _value(inner, mine[name], null, theirs[name], is_old=is_old)
-        parts.append(f"{text}, {inner if name in mine else null}")
+        if name in own_types and name in other_types:
+            inner = _value(inner, own_types[name], null, other_types[name], is_old=is_old)
+        parts.append(f"{text}, {inner if name in own_types else null}")
     return f"CASE WHEN {value} IS NULL THEN NULL ELSE named_struct({', '.join(parts)}) END"

@@ -1,6 +1,6 @@
 """Revocation and expiry of keys: statements for all owners of a dataset, and for the user.
 
-$XDG_CONFIG_HOME/odf/revoked-keys.yaml   statements that the user has made or received
+  $XDG_CONFIG_HOME/odf/revoked-keys.yaml   statements that the user has made or received
   info/revocations/<key>                   statements about a key, beside the chain of each dataset signed with it
 
 Other users only accept statements by the key itself and by a dataset's own key. A user's statement about the key of

@@ -55,7 +55,7 @@ class BlockSigners:
 
 
 class Signers:
-    """Looks up the signers of a dataset's blocks."""
+    """The signers of a dataset's blocks."""
 
     def __init__(self, dataset: StoredDataset) -> None:
         self._side = dataset.layout.side

@@ -33,7 +33,7 @@ class _Remarks(threading.local):
 
 
 class Signing:
-    """Signs the commits of one workspace.
+    """The signing of commits in one workspace.
 
     Keys, revocations and settings are read again for each commit: a server runs for a long time, and must not use a key
     after its revocation.

@@ -1,7 +1,7 @@
-"""Storage of the arrangements of derivative datasets, see `odfpy.engine.arrangement`.
+"""Storage of the arrangements of derivative datasets; see `odfpy.engine.arrangement`.
 
-Each dataset has a folder, `.odf/cache/<dataset>/arrangement/<block>`, named by the block of its last run. So its
-content belongs to that exact state of the dataset, whatever has happened to the head since.
+The arrangement of a dataset is the folder `.odf/cache/<dataset>/arrangement/<block>`, named by the block of its last
+run. So it belongs to exactly this state of the dataset, even if the head has moved since.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _COMING: Final = "coming"
 
 
 def arrangement_at(dataset: StoredDataset, head: Multihash | None) -> Path | None:
-    """Return the arrangement of a dataset at a block; None if there is none."""
+    """Return the arrangement of a dataset at a block, None if it does not exist."""
     folder = dataset.cache / _FOLDER / str(head)
     return folder if folder.is_dir() else None
 
 
 def move(written: Path, before: Path | None, target: Path) -> None:
-    """Move the files that a run has left into a folder, together with the earlier runs that it still uses.
+    """Move the output of a run into a folder, together with the files of earlier runs that it refers to.
 
     Args:
         written: the folder that the engine has written.
@@ -44,7 +44,7 @@ def move(written: Path, before: Path | None, target: Path) -> None:
 
 
 def take_over(dataset: StoredDataset, written: Path, before: Path | None, head: Multihash) -> None:
-    """Replace the arrangement with the one a run produced. A cache: failures to write are ignored.
+    """Replace the arrangement with that of a run. It is a cache: write errors are ignored.
 
     Args:
         dataset: the dataset, whose lock the caller holds.
@@ -58,7 +58,7 @@ def take_over(dataset: StoredDataset, written: Path, before: Path | None, head: 
             place.mkdir(parents=True, exist_ok=True)
             move(written, before, place / _COMING)
             (place / _COMING).rename(place / str(head))
-    # An arrangement that was not taken over belongs to an older block, and is of no use.
+    # An arrangement that was not replaced belongs to an older block, and is useless.
     with suppress(OSError):
         for folder in place.iterdir():
             if folder.name != str(head):

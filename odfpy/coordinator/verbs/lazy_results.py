@@ -1,4 +1,4 @@
-"""Lazy results, computed one after the other as they are consumed."""
+"""Lazy results, each computed when it is requested."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class LazyResults(Iterator[R], Generic[R]):
-    """Lazy results of a verb. If none is consumed, a warning says that nothing was done."""
+    """Lazy results of a verb. If none is requested, a warning says that nothing was done."""
 
     def __init__(self, results: Iterator[R], verb: str) -> None:
         """
@@ -27,7 +27,7 @@ class LazyResults(Iterator[R], Generic[R]):
         return next(self._made)
 
     def close(self) -> None:
-        """Stop the work, as closing a generator does."""
+        """Stop the work, as `close` of a generator does."""
         self._is_consumed = True
         self._made.close()
 

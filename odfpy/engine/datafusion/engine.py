@@ -48,7 +48,7 @@ def _default() -> ForkServer:
 
 @dataclass(frozen=True, slots=True)
 class DataFusionEngine:
-    """Runs SQL with DataFusion, in processes.
+    """The DataFusion engine; each request runs in a process of its own.
 
     Attributes:
         processes: source of the processes; by default ones that may use most of the machine's memory.

@@ -92,10 +92,10 @@ def _name_parquet(context: SessionContext, table: FileTable, schema: pa.Schema) 
         # As a URL, in which no character is a wildcard; the name of a copy does not end with `.parquet`.
         context.register_parquet(quoted(name), Path(path).as_uri(), file_extension="", schema=schema)
         parts.append(in_one_order(context, name, schema))
-    whole = parts[0]
+    union = parts[0]
     for part in parts[1:]:
-        whole = whole.union(part)
-    context.register_view(quoted(table.name), whole)
+        union = union.union(part)
+    context.register_view(quoted(table.name), union)
 
 
 def _has_views(kind: pa.DataType) -> bool:

@@ -68,7 +68,7 @@ Ending: TypeAlias = Result | Breakdown
 
 
 class ForkServer:
-    """Starts processes for requests; thread-safe. It ends with this process, or after an idle period.
+    """A server that forks a process for each request; thread-safe. It ends with this process, or after an idle period.
 
     Attributes:
         memory: maximum memory of a request in bytes.
@@ -99,19 +99,19 @@ class ForkServer:
         Raises:
             EngineUnavailable: no process can be started.
         """
-        mine, theirs = socket.socketpair()
+        own_end, child_end = socket.socketpair()
         reading, writing = os.pipe()
         try:
-            self._send(PLANNING if is_planning else _COMPUTING, [theirs.fileno(), writing])
+            self._send(PLANNING if is_planning else _COMPUTING, [child_end.fileno(), writing])
         except OSError as error:
-            mine.close()
+            own_end.close()
             os.close(reading)
             raise EngineUnavailable(f"No process can be started for the query: {error.strerror}") from error
         finally:
             # In any case: while a copy is open here, the exit of the child does not end its rows.
-            theirs.close()
+            child_end.close()
             os.close(writing)
-        return Channel(mine), reading
+        return Channel(own_end), reading
 
     def _send(self, kind: bytes, descriptors: list[int]) -> None:
         with self._lock:
@@ -133,19 +133,19 @@ class ForkServer:
         return self._control
 
     def _start(self) -> socket.socket:
-        mine, theirs = socket.socketpair()
-        with theirs:
+        own_end, child_end = socket.socketpair()
+        with child_end:
             process = subprocess.Popen(
                 python_command("odfpy.engine.datafusion.fork_server", str(self.memory), str(self.idle)),
-                stdin=theirs.fileno(),
+                stdin=child_end.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,  # where Rust reports that it has no memory
                 env=python_environment(os.environ, **_SETTINGS),
                 start_new_session=True,  # Ctrl-C is not for it
             )
         self.pid = process.pid
-        self._end = weakref.finalize(self, _end, mine, process, os.getpid())
-        return mine
+        self._end = weakref.finalize(self, _end, own_end, process, os.getpid())
+        return own_end
 
 
 def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -> None:

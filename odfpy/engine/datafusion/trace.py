@@ -64,17 +64,17 @@ def _find(
     kinds = operation_types(rows.select(names), analysis.layout)
     beside = pa.record_batch([kinds, *rows.columns[-len(_HIDDEN) :]], names=["kind", *_HIDDEN])
     columns = final_columns(rows.select(names), analysis.layout)
-    for at, some in enumerate(wanted.rows.columns):
-        if not pa.types.is_nested(some.type) and not pa.types.is_floating(some.type):
-            is_some = pc.is_in(columns[at], value_set=some.combine_chunks())
-            columns, beside = [column.filter(is_some) for column in columns], beside.filter(is_some)
+    for at, values in enumerate(wanted.rows.columns):
+        if not pa.types.is_nested(values.type) and not pa.types.is_floating(values.type):
+            is_wanted = pc.is_in(columns[at], value_set=values.combine_chunks())
+            columns, beside = [column.filter(is_wanted) for column in columns], beside.filter(is_wanted)
     for key, row in zip(keys_of(columns), beside.to_pylist(), strict=True):
         for number in wanted.numbers.get((key, OperationType(row["kind"]).weight), ()):
             yield number, (reading.number, row[_OFFSET], row[_BRANCH])
 
 
 class _Carrier:
-    """Builds a plan once more.
+    """A builder of the plan of a query, extended by identifiers.
 
     Attributes:
         offsets: column with the offsets of each input.

@@ -153,7 +153,7 @@ def projection_sql(
 
 
 class _Parts:
-    """Pieces of these queries."""
+    """The pieces that the queries of all projections consist of."""
 
     def __init__(self, log: str, schema: pa.Schema, vocabulary: DatasetVocabulary, grammar: Grammar) -> None:
         quote = grammar.name

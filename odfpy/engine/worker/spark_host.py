@@ -279,7 +279,7 @@ class SparkHost:
         return self._jvm.death(_DEATH_SECONDS if suspected else 0) if self._jvm else None
 
     def end(self, wait_seconds: float = _END_SECONDS) -> None:
-        """End Spark."""
+        """Stop Spark."""
         if self._jvm is not None:
             logging.disable()  # PySpark would complain that Java is gone
             socketserver.BaseServer.handle_error = _ignore_error  # type: ignore[assignment, method-assign]
@@ -287,7 +287,7 @@ class SparkHost:
             self._spark = None
 
     def kill(self) -> None:
-        """End Spark at once, whatever it is doing."""
+        """Kill Spark at once, whatever it is doing."""
         if self._jvm is not None:
             self._jvm.process.kill()
             self._jvm.process.wait()

@@ -263,7 +263,7 @@ class Worker:
         )
 
     def stop(self, *, force: bool) -> None:
-        """End the worker, after the running job or at once."""
+        """Stop the worker, after the running job or at once."""
         if force:
             os.kill(os.getpid(), signal.SIGTERM)
         self._end(_ENDING)

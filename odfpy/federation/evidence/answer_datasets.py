@@ -116,7 +116,7 @@ class AnswerDatasets:
         return str(added.handle.id)
 
     def finish(self) -> None:
-        """Give the answer its name.
+        """Rename the answer to its final name.
 
         Raises:
             AlreadyExists: another dataset has taken it in the meantime.

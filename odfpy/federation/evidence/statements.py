@@ -37,7 +37,7 @@ class SignedPart:
 
 
 class Statements:
-    """Verifies the statements about the parts of one answer, and remembers which were seen."""
+    """The statements about the parts of one answer: verifies each, and remembers which were seen."""
 
     def __init__(self, plan: WebPlan, requester: str, authorities: Authorities) -> None:
         """

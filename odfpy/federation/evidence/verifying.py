@@ -130,7 +130,7 @@ class _Verifier:
         self._findings: list[str] = []
 
     def run(self) -> Verification:
-        """Make all checks."""
+        """Run all checks."""
         record = self._record
         subject, at = self._asker()
         self._split()

@@ -35,7 +35,7 @@ class _Ended:
 def call_concurrently(
     calls: Sequence[Callable[[], T]], most: int, give_up: Callable[[BaseException], object] = lambda _: None
 ) -> list[T]:
-    """Make calls concurrently, and return their results in order.
+    """Run calls concurrently, and return their results in order.
 
     Args:
         calls: the calls.

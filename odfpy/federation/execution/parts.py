@@ -50,7 +50,7 @@ class ReadPart:
 
 @dataclass(frozen=True, slots=True)
 class PartReader:
-    """Reads the parts of a query into files, within the query's limits.
+    """A reader of the parts of a query into files, within the query's limits.
 
     Attributes:
         client: the connection to the relays.

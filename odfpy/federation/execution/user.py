@@ -94,7 +94,7 @@ class User(RelayClient):
         return self._connections.rows(part, seconds)
 
     def cancel(self, query: str) -> None:
-        """Have the relay notify all others that a query was cancelled.
+        """Ask the relay to notify all others that a query was cancelled.
 
         Args:
             query: id of the query.
@@ -105,7 +105,7 @@ class User(RelayClient):
     # --- Results that are fetched later ---
 
     def store_result(self, part: Part, seconds: float) -> dict[str, Any]:
-        """Have the relay that owns a part write it to files; returns the state of the result.
+        """Ask the relay that owns a part to write it to files; return the state of the result.
 
         Args:
             part: the part to read.
@@ -154,7 +154,7 @@ class User(RelayClient):
         return self._connections.rows(Part("", location, ticket), seconds)
 
     def keep_query(self, query: str, record: dict[str, Any]) -> dict[str, Any]:
-        """Have the relay remember a query.
+        """Ask the relay to remember a query.
 
         Args:
             query: id of the query.

@@ -27,7 +27,7 @@ def seen_by_all(views: Sequence[View | None]) -> View | None:
     for other in others:
         if view is None or other is None:
             return None
-        parts = {_both(mine, theirs) for mine in view.parts for theirs in other.parts}
+        parts = {_both(part, other_part) for part in view.parts for other_part in other.parts}
         view = View(tuple(sorted(parts, key=repr)))
     return view
 

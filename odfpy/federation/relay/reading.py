@@ -28,7 +28,7 @@ _GONE = "Run the query again: the configuration of the relay has changed."
 
 
 class SourceReader:
-    """Reads the sources of a relay, under the grants of the ticket's holder; thread-safe."""
+    """A reader of the sources of a relay, under the grants of the ticket's holder; thread-safe."""
 
     def __init__(self, catalog: StoredCatalog, context: SourceContext, limits: ReadLimits) -> None:
         """
@@ -127,9 +127,9 @@ def even(batches: Iterable[pa.RecordBatch], rows: int = BATCH_ROWS) -> Iterator[
         waiting.append(batch)
         count += batch.num_rows
         while count >= rows:
-            whole = waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
-            yield whole.slice(0, rows)
-            waiting, count = [whole.slice(rows)], count - rows
+            joined = waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+            yield joined.slice(0, rows)
+            waiting, count = [joined.slice(rows)], count - rows
     if count:
         yield pa.concat_batches(waiting)
 

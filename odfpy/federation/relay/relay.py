@@ -46,7 +46,7 @@ _LOGGER = logging.getLogger("odf.relay")
 
 
 class Relay:
-    """Answers questions: plans which parts to read, here and at peers; used by relay servers. Thread-safe."""
+    """A relay: answers questions with the parts to read, here and at peers; used by relay servers. Thread-safe."""
 
     def __init__(
         self,
@@ -131,11 +131,11 @@ class Relay:
                     self._notify_peers(key, Cancellation(question.query, token, question.hops))
                 raise
         answers, missing = self._collected(waited)
-        theirs = [part for answer in answers for part in answer.parts]
+        peer_parts = [part for answer in answers for part in answer.parts]
         if question.requester is None:
-            theirs = [self._passed(part, caller, question.id) for part in theirs]
+            peer_parts = [self._passed(part, caller, question.id) for part in peer_parts]
         missing += [relay for answer in answers for relay in answer.missing]
-        return Answer((*parts, *theirs), tuple(missing))
+        return Answer((*parts, *peer_parts), tuple(missing))
 
     def cancel(self, cancellation: Cancellation, caller: Identity) -> QueryKey:
         """Cancel a requester's query, here and at all relays that may have been queried.
@@ -259,6 +259,6 @@ def _rewritten(question: Question, fragment: Fragment, rows: RemoteRows, known: 
     """
     words = rows.entity, tuple(rows.expressions.items())
     if words not in known:
-        theirs = SentFragment.of(rewritten(fragment, rows.entity, rows.expressions))
-        known[words] = replace(question, fragment=theirs)
+        peer_fragment = SentFragment.of(rewritten(fragment, rows.entity, rows.expressions))
+        known[words] = replace(question, fragment=peer_fragment)
     return known[words]

@@ -52,7 +52,7 @@ _LOGGER = logging.getLogger("odf.relay")
 
 
 class ResultMaker:
-    """Makes the results of a relay in background threads; thread-safe."""
+    """The deferred results of a relay, computed in background threads; thread-safe."""
 
     def __init__(
         self,

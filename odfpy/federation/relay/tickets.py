@@ -90,7 +90,7 @@ class PassedTicket:
 
 
 class Tickets:
-    """Issues tickets, and opens those that it has issued.
+    """The tickets of a relay: issued, and opened again.
 
     Attributes:
         seal: seal with the relay's key; also usable for other opaque tokens of the relay.

@@ -165,8 +165,8 @@ def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType:
             return DOUBLE
         first, second = (_decimal(dtype) for dtype in (left, right))
         scale = max(first.scale, second.scale)
-        whole = max(first.precision - first.scale, second.precision - second.scale)
-        return pa.decimal128(min(MAX_DIGITS, whole + scale), scale)
+        digits = max(first.precision - first.scale, second.precision - second.scale)
+        return pa.decimal128(min(MAX_DIGITS, digits + scale), scale)
     if kinds == {"date", "time"}:
         dtype = left if kind_of(left) == "time" else right
         if dtype.tz is None:
@@ -252,8 +252,8 @@ def _number(text: str, dtype: pa.DataType) -> Constant | None:
         if kind_of(dtype) == "float":
             return Constant(float(text), dtype) if dtype == DOUBLE else None
         if kind_of(dtype) == "int":
-            whole = int(text) if text.lstrip("-").isdigit() else None
-            return Constant(whole, dtype) if whole is not None and _fits(whole, dtype) else None
+            number = int(text) if text.lstrip("-").isdigit() else None
+            return Constant(number, dtype) if number is not None and _fits(number, dtype) else None
         return _as_decimal(Decimal(text), dtype)
     except (ValueError, InvalidOperation):
         return None

@@ -14,7 +14,7 @@ from odfpy.federation.sql.writing import Writer
 
 
 class SqlWriter(Writer):
-    """Writes standard SQL; base class of the writers of engines."""
+    """A writer of standard SQL; base class of the writers of engines."""
 
     name = "sql"
     types: ClassVar[Mapping[str, str]] = {
@@ -74,7 +74,7 @@ class SqlWriter(Writer):
 
 
 class DuckdbWriter(SqlWriter):
-    """Writes DuckDB's SQL."""
+    """A writer of DuckDB's SQL."""
 
     name = "duckdb"
     types = Writer.types
@@ -90,7 +90,7 @@ class DuckdbWriter(SqlWriter):
 
 
 class DatafusionWriter(SqlWriter):
-    """Writes DataFusion's SQL, in which a computed NaN may be less than all other values."""
+    """A writer of DataFusion's SQL, in which a computed NaN may be less than all other values."""
 
     name = "datafusion"
     types: ClassVar[Mapping[str, str]] = {
@@ -128,7 +128,7 @@ class DatafusionWriter(SqlWriter):
 
 
 class PostgresWriter(SqlWriter):
-    """Writes PostgreSQL's SQL, in which the order of texts depends on the database, and division by zero fails."""
+    """A writer of PostgreSQL's SQL, in which the order of texts depends on the database, and division by zero fails."""
 
     name = "postgres"
     types: ClassVar[Mapping[str, str]] = {**SqlWriter.types, "string": "TEXT", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
@@ -163,7 +163,7 @@ class PostgresWriter(SqlWriter):
 
 
 class TrinoWriter(SqlWriter):
-    """Writes Trino's SQL."""
+    """A writer of Trino's SQL."""
 
     name = "trino"
     types: ClassVar[Mapping[str, str]] = {

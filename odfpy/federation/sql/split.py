@@ -119,9 +119,9 @@ class _Splitter:
         taken = taken_conditions(select, relations, self._flavor)
         if len(items) == 1 and not select.args.get("laterals"):
             [(alias, relation)] = relations.items()
-            whole = self._whole_query_fragment(select, alias, relation, taken[alias])
-            if whole is not None:
-                self._put(items[alias], alias, whole)
+            query_fragment = self._whole_query_fragment(select, alias, relation, taken[alias])
+            if query_fragment is not None:
+                self._put(items[alias], alias, query_fragment)
                 return
         for alias, relation in relations.items():
             self._put(items[alias], alias, self._rows(select, alias, relation, taken[alias]))

@@ -26,7 +26,7 @@ _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge", "in", "between")
 
 
 class Writer:
-    """Writes expressions as SQL; subclassed for each engine, and for readable text."""
+    """A writer of expressions as SQL; subclassed for each engine, and for readable text."""
 
     name: ClassVar[str] = "fragment"
     types: ClassVar[Mapping[str, str]] = {
@@ -232,7 +232,7 @@ class Writer:
 
 
 class TextWriter(Writer):
-    """Writes readable SQL."""
+    """A writer of readable SQL."""
 
     def constant(self, node: Constant) -> str:
         match node.value:

@@ -115,9 +115,9 @@ class Results:
             owner: fingerprint of the owner's certificate.
             prefix: prefix of their ids.
         """
-        mine = RESULTS.c.id.startswith(prefix, autoescape=True) & (RESULTS.c.owner == owner)
+        is_own = RESULTS.c.id.startswith(prefix, autoescape=True) & (RESULTS.c.owner == owner)
         with self._database.reading() as connection:
-            return int(connection.execute(sa.select(sa.func.count()).where(mine)).scalar_one())
+            return int(connection.execute(sa.select(sa.func.count()).where(is_own)).scalar_one())
 
     def state_of(self, result_id: str) -> ResultState | None:
         """Return the state of a result, None if it was removed."""

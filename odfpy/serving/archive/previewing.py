@@ -235,13 +235,13 @@ def _file_of(archive: LocalArchive, record: FileRecord, scratch: Path) -> Path |
 
 def _first_rows_of(path: Path, control: CancellationToken) -> tuple[pa.Table, int]:
     """Return the first rows of a Parquet file in the displayed columns, and the total number of columns."""
-    whole = _asked("select * from file limit 0", path, control)
-    names = whole.column_names[:MAX_COLUMNS]
-    if not names or len(set(whole.column_names)) < len(whole.column_names):
-        return whole.select(list(range(len(names)))), whole.num_columns
+    no_rows = _asked("select * from file limit 0", path, control)
+    names = no_rows.column_names[:MAX_COLUMNS]
+    if not names or len(set(no_rows.column_names)) < len(no_rows.column_names):
+        return no_rows.select(list(range(len(names)))), no_rows.num_columns
     chosen = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
     query = f"select {chosen} from file limit {MAX_ROWS + 1}"  # noqa: S608 - quoted, and the process reads nothing else
-    return _asked(query, path, control), whole.num_columns
+    return _asked(query, path, control), no_rows.num_columns
 
 
 def _asked(query: str, path: Path, control: CancellationToken) -> pa.Table:

@@ -371,10 +371,10 @@ def client_of(peer: str) -> str:
 
 
 class AcceptAnyHandshake(fl.ServerAuthHandler):  # type: ignore[misc]
-    """Accepts all handshakes: the guard, or middleware, has authenticated the caller before."""
+    """A handler that accepts all handshakes: the guard, or middleware, has authenticated the caller before."""
 
     def authenticate(self, outgoing: Any, incoming: Any) -> None:
-        """Do nothing: authentication is in headers."""
+        """Accept the handshake: authentication is in headers."""
 
     def is_valid(self, token: bytes) -> bytes:
         """Return no name."""

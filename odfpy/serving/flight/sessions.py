@@ -207,7 +207,7 @@ class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
 
 
 class MiddlewareFactory(fl.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Authenticates every call before its handler runs."""
+    """Middleware that authenticates every call before its handler runs."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions

@@ -69,10 +69,10 @@ class PlannedStatement:
     def tickets(self) -> list[Ticket]:
         """Return a ticket for each part."""
         name = secrets.token_hex(16)
-        whole = Ticket(name, self.question, self.pins)
+        ticket = Ticket(name, self.question, self.pins)
         if self.parts is None:
-            return [whole]
-        return [replace(whole, skip=skip, limit=rows) for skip, rows in self.parts]
+            return [ticket]
+        return [replace(ticket, skip=skip, limit=rows) for skip, rows in self.parts]
 
 
 class Schemas:

@@ -29,7 +29,7 @@ _STATE: Final = "body"
 
 
 class BoundedBodies:
-    """Rejects bodies that are too long, including those without a declared length, and too many at once."""
+    """Middleware that rejects bodies that are too long, declared or not, and too many at once."""
 
     def __init__(
         self, app: ASGIApp, settings: ServeSettings, budget: MemoryBudget, storages: Sequence[Storage]

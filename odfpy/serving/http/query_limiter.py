@@ -69,7 +69,7 @@ _BUSY = {"Retry-After": "1"}
 
 
 class QueryGate:
-    """Admits clients' queries within the limits. Only used from the event loop."""
+    """A gate that admits clients' queries within the limits. Only used from the event loop."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self._settings = settings

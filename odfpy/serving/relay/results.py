@@ -95,7 +95,7 @@ class ResultCalls:
         return body_of(_state_of(self._maker.find(text_in(tree_of(body), "result"), caller.fingerprint)))
 
     def _cancel(self, caller: Identity, body: bytes) -> bytes:
-        """Make a result no further."""
+        """Stop computing a result."""
         name = text_in(tree_of(body), "result")
         self._maker.cancel(name, caller.fingerprint)
         return body_of(_state_of(self._maker.find(name, caller.fingerprint)))

@@ -16,7 +16,7 @@ _MAX_PATH: Final = 1000
 
 
 class Audited:
-    """Records each request and its outcome. Callers cannot disable it."""
+    """Middleware that records each request and its outcome. Callers cannot disable it."""
 
     def __init__(self, app: ASGIApp, record: Callable[[Mapping[str, Any]], object]) -> None:
         self._app = app

@@ -38,7 +38,7 @@ from odfpy.serving.callers.visibility import Visibility, set_visibility
 
 @dataclass(frozen=True, slots=True)
 class SignedUrls:
-    """Creates signed URLs for objects of one dataset.
+    """A factory of signed URLs for objects of one dataset.
 
     Attributes:
         signer: signs the URLs.

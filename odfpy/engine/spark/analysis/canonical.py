@@ -153,8 +153,8 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
         phases = canonical_partial_aggregate(build, node)
         if phases.can_be_merged:
             return phases.results(phases.of_rows(node.child()))
-    whole = [call for call in adding if is_sum_of_long(build, call)]
-    renewed |= {call_id(call): wide_sum(build, call) for call in whole}
+    integer_sums = [call for call in adding if is_sum_of_long(build, call)]
+    renewed |= {call_id(call): wide_sum(build, call) for call in integer_sums}
     adding = [call for call in adding if call_id(call) not in renewed]
     if adding and makes_sessions(node):  # a window sees rows before they become sessions
         node = whole_sessions(build, node)

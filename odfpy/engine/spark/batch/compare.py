@@ -58,10 +58,10 @@ def differences(
     expected = normalize_floats(catalyst, _in_form_of(log, found, answer.rows))
     names = found.columns[:-1]
     nothing, weight = functions.lit(0), functions.col(WEIGHT)
-    both = found.select(*names, weight.alias(_ACTUAL), nothing.alias(_EXPECTED)).union(
+    both_sides = found.select(*names, weight.alias(_ACTUAL), nothing.alias(_EXPECTED)).union(
         expected.select(*names, nothing, weight)
     )
-    counted = summed_by_row(both, names, {side: functions.sum(side) for side in (_ACTUAL, _EXPECTED)})
+    counted = summed_by_row(both_sides, names, {side: functions.sum(side) for side in (_ACTUAL, _EXPECTED)})
     counted = counted.persist(StorageLevel.DISK_ONLY)
     try:
         ((num_found, num_expected),) = counted.agg(functions.sum(_ACTUAL), functions.sum(_EXPECTED)).collect()

@@ -218,13 +218,13 @@ def with_unmatched_rows(
     joined = plan.withNewChildren(catalyst.seq(marked))
     has_side = [catalyst.expression("IsNotNull", mark.toAttribute()) for mark in marks]
     conditions = []
-    for mine, other, is_unmatched in (
+    for has_own, has_other, is_unmatched in (
         (has_side[0], has_side[1], left_is_unmatched),
         (has_side[1], has_side[0], right_is_unmatched),
     ):
         if is_unmatched is not None:
-            absent = catalyst.expression("Not", mine)
-            conditions.append(catalyst.expression("Or", other, catalyst.expression("Or", absent, is_unmatched)))
+            absent = catalyst.expression("Not", has_own)
+            conditions.append(catalyst.expression("Or", has_other, catalyst.expression("Or", absent, is_unmatched)))
     return catalyst.project(columns(plan), walk.where(conditions, joined))
 
 

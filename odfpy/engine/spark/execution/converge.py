@@ -58,10 +58,10 @@ def write_difference(
         raise HistoryNeeded
     inputs = tuple(map(_from_beginning, request.query_inputs))
     # State and arrangement belong to an earlier query, so they are not used.
-    whole = replace(
+    whole_request = replace(
         request, query_inputs=inputs, prev_checkpoint_path=None, prev_arrangement_path=None, new_arrangement_path=None
     )
-    runs = run_fragments(ready, whole, engine, rows_in_one_task)
+    runs = run_fragments(ready, whole_request, engine, rows_in_one_task)
     output = ready.steps.output
     info, pull = ready.steps.last.info, runs.pull
     run = FragmentRun(pull, _fragment_of_rows(info, len(pull.streams))) if output is None else runs.fragments[-1]
@@ -80,7 +80,7 @@ def write_difference(
         slices = write_rows(
             request, result.layout, in_final_order(ready.catalyst, changes, key, result.layout.sources[0])
         )
-    runs.write_state(whole, engine)
+    runs.write_state(whole_request, engine)
     return slices
 
 

@@ -56,8 +56,8 @@ class InputStream:
         paths = self.source.history_paths
         if paths is None:
             raise HistoryNeeded
-        whole = OffsetInterval(0, self.source.prev_offset)
-        return self._rows(replace(Table.of(self.source), data_paths=paths, interval=whole), is_new=False)
+        interval = OffsetInterval(0, self.source.prev_offset)
+        return self._rows(replace(Table.of(self.source), data_paths=paths, interval=interval), is_new=False)
 
     def _rows(self, table: Table, *, is_new: bool) -> SourceRows | None:
         if not table.data_paths:

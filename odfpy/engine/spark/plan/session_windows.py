@@ -88,10 +88,10 @@ def beside_sessions(build: Builder, rows: Node, keys: list[Node], start: Node, e
     goes_on = build.expression("LessThanOrEqual", start, reached.toAttribute())
     begun = catalyst.alias(build.expression("If", goes_on, build.null(start.dataType()), start), "__odf_begun")
     first = greatest(begun.toAttribute(), keys, order, build.rows_until("CurrentRow"))
-    whole = [*keys, first.toAttribute()]
-    last = greatest(end, whole, [], build.rows_until("UnboundedFollowing"))
+    session_key = [*keys, first.toAttribute()]
+    last = greatest(end, session_key, [], build.rows_until("UnboundedFollowing"))
     marked = catalyst.project([*columns(rows), begun], build.window([reached], keys, order, rows))
-    with_windows = build.window([last], whole, [], build.window([first], keys, order, marked))
+    with_windows = build.window([last], session_key, [], build.window([first], keys, order, marked))
     return catalyst.project([*columns(rows), first.toAttribute(), last.toAttribute()], with_windows)
 
 

@@ -37,7 +37,7 @@ _NAMES_ONLY: Final = frozenset(("SubqueryAlias", "View", "ResolvedHint", "expres
 
 
 class Annotator:
-    """Annotates plans of one session.
+    """An annotator of the plans of one session with identifiers of input rows.
 
     Attributes:
         has_sessions: whether a session window has occurred.

@@ -39,23 +39,27 @@ def _with_partners(ids: Identifiers, plan: Node, left: Node, right: Node, *, is_
     """
     catalyst, build = ids.catalyst, ids.build
     own = children(plan)[0]
-    data, mine = columns(own), ids.of(left)
+    data, own_ids = columns(own), ids.of(left)
     times = catalyst.alias(build.count_all(), "__odf_times")
-    counted = catalyst.aggregate([*data, mine], [*data, mine, times], left)
+    counted = catalyst.aggregate([*data, own_ids], [*data, own_ids, times], left)
     partners = catalyst.alias(ids.of(right), "__odf_partners")
     others = catalyst.project([*(c for c in columns(right) if c.name() != IDS), partners], right)
     condition = plan.condition().get() if plan.condition().isDefined() else None
     joined = build.inner_join(counted, others, condition) if is_semi else build.outer_join(counted, others, condition)
-    keys = [*data, mine, times.toAttribute()]
+    keys = [*data, own_ids, times.toAttribute()]
     partner_ids = partners.toAttribute().withNullability(True)
-    theirs = catalyst.alias(build.aggregate(build.expression("aggregate.CollectList", partner_ids)), "__odf_theirs")
-    grouped = catalyst.aggregate(keys, [*keys, theirs], joined)
-    everything = ids.together([mine, build.expression("Flatten", theirs.toAttribute())])
+    partner_sets = catalyst.alias(
+        build.aggregate(build.expression("aggregate.CollectList", partner_ids)), "__odf_theirs"
+    )
+    grouped = catalyst.aggregate(keys, [*keys, partner_sets], joined)
+    everything = ids.together([own_ids, build.expression("Flatten", partner_sets.toAttribute())])
     shown = [*data]
     if not is_semi:
-        some = build.expression("GreaterThan", build.expression("Size", theirs.toAttribute()), catalyst.integer(0))
+        has_partner = build.expression(
+            "GreaterThan", build.expression("Size", partner_sets.toAttribute()), catalyst.integer(0)
+        )
         exists = columns(plan)[-1]
-        shown.append(catalyst.alias(some, exists.name(), exists.exprId()))
+        shown.append(catalyst.alias(has_partner, exists.name(), exists.exprId()))
     return ids.with_ids(shown, everything, build.repeated(grouped, times.toAttribute()))
 
 
@@ -83,9 +87,9 @@ def set_operation(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node
         for left_column, right_column in zip(*shown, strict=True)
     ]
     condition = reduce(lambda left_column, right_column: build.expression("And", left_column, right_column), same)
-    mine, theirs = (ids.of(side) for side in sides)
+    left_ids, right_ids = (ids.of(side) for side in sides)
     if is_except and not is_all:
-        return ids.with_ids(_as_plan(ids, plan, shown[0]), mine, build.anti_join(sides[0], sides[1], condition))
+        return ids.with_ids(_as_plan(ids, plan, shown[0]), left_ids, build.anti_join(sides[0], sides[1], condition))
     joined = (
         build.outer_join(sides[0], sides[1], condition)
         if is_except
@@ -100,7 +104,7 @@ def set_operation(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node
         else:
             number = build.expression("Least", catalyst.seq([times[0], times[1]]))
         joined = build.repeated(catalyst.filter(build.expression("GreaterThan", number, zero), joined), number)
-    identifiers = ids.together([mine, theirs.withNullability(True)])
+    identifiers = ids.together([left_ids, right_ids.withNullability(True)])
     return ids.with_ids(_as_plan(ids, plan, shown[0]), identifiers, joined)
 
 

@@ -53,8 +53,8 @@ def _trace(spark: SparkSession, request: TraceRequest) -> TraceResponseSuccess:
                 return TraceResponseSuccess(0, is_complete=False)
         else:
             frame, by_time = _of_rows(ready), True
-        some = narrow(frame, wanted, by_time=by_time)
-        ways = _ways(wanted, batches_of(some), by_rows=isinstance(ready, PreparedTransform))
+        candidates = narrow(frame, wanted, by_time=by_time)
+        ways = _ways(wanted, batches_of(candidates), by_rows=isinstance(ready, PreparedTransform))
         return TraceResponseSuccess(write_answer(request.output_path, ways), column_origins(ready))
 
 

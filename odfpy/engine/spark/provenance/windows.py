@@ -52,8 +52,8 @@ class _Window:
     def annotated(self) -> Node:
         functions = items(self.plan.windowExpressions())
         if not self.order:  # then all functions read whole partitions
-            whole = self.build.window([*functions, *self.made], self.partition, [], self.below)
-            return self.ids.with_ids(columns(self.plan), self.build.expression("Flatten", self.all), whole)
+            partitions = self.build.window([*functions, *self.made], self.partition, [], self.below)
+            return self.ids.with_ids(columns(self.plan), self.build.expression("Flatten", self.all), partitions)
         self.place = self._beside(self.build.expression("RowNumber"), self.build.rows_until("CurrentRow"))
         places = [self._places(function.child()) for function in functions if function.name() != _ONLY_ORDER]
         plan = self.build.window([*functions, *self.made], self.partition, self.order, self.below)
@@ -141,8 +141,8 @@ def after_offset(ids: Identifiers, plan: Node, below: Node) -> Node:
     order = items(below.order()) if expression_name(below).endswith("Sort") else []
     call = build.aggregate(build.expression("aggregate.CollectList", ids.of(below)))
     everything = catalyst.alias(build.over(call, [], order, build.rows_until("UnboundedFollowing")), "__odf_made")
-    whole = build.window([everything], [], order, below)
+    with_all = build.window([everything], [], order, below)
     identifiers = build.expression("Flatten", everything.toAttribute())
-    marked = ids.with_ids(columns(plan), identifiers, build.sort(order, whole) if order else whole)
+    marked = ids.with_ids(columns(plan), identifiers, build.sort(order, with_all) if order else with_all)
     above = plan.withNewChildren(catalyst.seq([marked]))
     return ids.with_ids(columns(plan), ids.of(marked), above)

@@ -80,7 +80,7 @@ def partial_aggregates(
 
 
 class _Parts:
-    """Collects the outputs of the sources' fragments."""
+    """A collector of the outputs of the sources' fragments."""
 
     def __init__(self, alias: str, find: FindColumn, flavor: Flavor) -> None:
         self.groups: list[Expression] = []
@@ -117,8 +117,10 @@ class _Parts:
         has_more, is_exact = len(outputs) > len(keys), any(prefix == "d" for prefix, _ in self.outputs)
         if len(sketches) == 1 and not is_exact:
             [(output, bucket)] = sketches
-            whole = grouped([*outputs.values(), output], [*of_keys, bucket])
-            parts: list[tuple[Fragment, str | None]] = [(whole, None)] * has_more + [(whole, output.name)]
+            whole_fragment = grouped([*outputs.values(), output], [*of_keys, bucket])
+            parts: list[tuple[Fragment, str | None]] = [(whole_fragment, None)] * has_more + [
+                (whole_fragment, output.name)
+            ]
         else:
             parts = [(grouped(list(outputs.values()), self.groups), None)] if has_more else []
             parts += [(grouped([*keys, output], [*of_keys, bucket]), output.name) for output, bucket in sketches]

@@ -165,7 +165,7 @@ def _column_names(schema: pa.Schema, dialect: Any) -> dict[str, tuple[str, pa.Da
 
 
 def _place_entities(tree: Any, entities: Mapping[str, Any]) -> dict[str, str]:
-    """Give each occurrence of an entity its own table name; return the mapping."""
+    """Name each occurrence of an entity by a table of its own; return the mapping."""
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope
 

@@ -199,12 +199,12 @@ class _Tables:
 
 def _reader(who: Principal, reach: CallerAccess, tables: _Tables) -> ReaderModel:
     seen = tables.seen(reach)
-    whole = (table for table, view in seen if view.is_all)
+    whole_tables = (table for table, view in seen if view.is_all)
     return ReaderModel(
         name=who.name,
         kind=who.kind,
         isDisabled=who.is_disabled,
-        readsAll=any(table.source.shown is SharedView.CHANGELOG and table.source.at is None for table in whole),
+        readsAll=any(table.source.shown is SharedView.CHANGELOG and table.source.at is None for table in whole_tables),
         numTables=len(seen),
         tables=[
             ReadTableModel(

@@ -180,9 +180,9 @@ class ArrangedInputs:
             if too_many:
                 arrangement.record(ArrangedRows(name, only_appends=True, too_many=too_many))
             return None
-        whole = self.rows.of_files(stateful_input, [path for path, _ in files], is_append_only=True)
+        all_rows = self.rows.of_files(stateful_input, [path for path, _ in files], is_append_only=True)
         with stage("arrangement"):
-            schema, parts = sorted_entries(self._hashed(stateful_input, whole), count)
+            schema, parts = sorted_entries(self._hashed(stateful_input, all_rows), count)
             rebuilt = arrangement.rebuilt(ArrangedRows(name, only_appends=True), schema, parts)
         if not rebuilt.runs:
             return None
@@ -214,8 +214,8 @@ class ArrangedInputs:
         rows = self._rows_before(stateful_input, arrangement)
         if not worth_arranging.pays(rows, known.too_many):
             return known
-        whole = union_changes(self.rows.catalyst, [changes for changes in (history, new) if changes is not None])
-        frame = self._hashed(stateful_input, whole)
+        all_rows = union_changes(self.rows.catalyst, [changes for changes in (history, new) if changes is not None])
+        frame = self._hashed(stateful_input, all_rows)
         schema, parts = sorted_entries(frame, rows)
         return arrangement.rebuilt(known, schema, parts)
 

@@ -313,8 +313,8 @@ class GroupRows:
             are_many = rows > worth_arranging.MAX_TIMES * file.count
             if are_many and self.new is not None and self._all_arranged is not None:
                 name = f"all-groups-{self._name}"
-                whole = self._merged(self._catalyst.union([self._all_arranged, self.new]))
-                self._written(name, whole)
+                all_groups = self._merged(self._catalyst.union([self._all_arranged, self.new]))
+                self._written(name, all_groups)
                 stored = self._stored[name]
                 rebuilt = arranged.make(*self._in_order(stored), self.only_appended)
                 if rebuilt is not None:
