@@ -257,10 +257,10 @@ class _Planned:
         shares = self._sharing.shares
         for name, one in self._declared.shares.items():
             share = one or DeclaredShare()
-            there = self._shares.get(folded(name))
-            if there is None:
+            existing = self._shares.get(folded(name))
+            if existing is None:
                 yield Step("+", f"share {name}", partial(shares.add_share, name, share.comment))
-            elif there.comment != share.comment:
+            elif existing.comment != share.comment:
                 yield Step("~", f"share {name}: its comment", partial(shares.change_share, name, share.comment))
             for key, wanted in share.tables.items():
                 path = SharePath.parse(f"{name}/{key.replace('.', '/')}")
@@ -278,12 +278,12 @@ class _Planned:
         principals = self._sharing.principals
         for name, wanted in self._declared.groups.items():
             known = self._people.get(folded(name))
-            there = {folded(member): member for member in principals.members(known.name)} if known else {}
+            existing = {folded(member): member for member in principals.members(known.name)} if known else {}
             members = {folded(member): member for member in wanted}
-            for key in sorted(members.keys() - there.keys()):
+            for key in sorted(members.keys() - existing.keys()):
                 yield Step("+", f"{members[key]} in {name}", partial(principals.join, name, members[key]))
-            for key in sorted(there.keys() - members.keys()):
-                yield Step("-", f"{there[key]} in {name}", partial(principals.leave, name, there[key]))
+            for key in sorted(existing.keys() - members.keys()):
+                yield Step("-", f"{existing[key]} in {name}", partial(principals.leave, name, existing[key]))
 
     def grants(self) -> Iterator[Step]:
         for key, one in _wanted_grants(self._declared).items():

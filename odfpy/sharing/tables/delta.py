@@ -165,7 +165,7 @@ class DeltaTable(NumberedTable):
             actions = pa.table(log.get_add_actions()).to_pylist()
             kept = self._kept_rows(log)
             types = self._partition_types(log)
-        for action in sorted(actions, key=lambda one: str(one["path"])):
+        for action in sorted(actions, key=lambda action: str(action["path"])):
             values = action.get("partition") or {}
             known = self._local(action["path"])
             file = TableFile(

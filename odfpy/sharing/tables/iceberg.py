@@ -227,10 +227,10 @@ class IcebergTable(NumberedTable):
             self._check_names(file, stored, columns)
         else:
             self._check_ids(file, list(expected), list(stored))
-        there = set(stored.names)
+        stored_names = set(stored.names)
         partitioned = {field.source_id for spec in self._metadata.partition_specs for field in spec.fields}
         for field in columns.fields:
-            if field.name not in there and (field.field_id in partitioned or field.initial_default is not None):
+            if field.name not in stored_names and (field.field_id in partitioned or field.initial_default is not None):
                 raise self._refused(file, f"lacks the column {field.name!r}, whose values are elsewhere")
 
     def _check_ids(self, file: _File, expected: Sequence[pa.Field], stored: Sequence[pa.Field]) -> None:
