@@ -1,6 +1,6 @@
 """Resumable downloads of large objects: received bytes are stored beside the objects until an object is complete.
 
-  data/.part-<hash>    the received first bytes of an object
+    data/.part-<hash>    the received first bytes of an object
 
 Such a file never counts as an object. Its content is hashed again when the download is resumed, which detects damage.
 """

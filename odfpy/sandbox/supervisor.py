@@ -1,9 +1,9 @@
 """Running a function in a sandbox, in processes with restricted files, network and resources.
 
-owner              starts the supervisor; it is outside of the sandbox
-  supervisor         holds the namespaces, shows files for a request and removes them again
-  init               the first process inside; starts the sandboxed process and reaps orphans
-  sandboxed process  runs the function, and may start further processes
+    owner              starts the supervisor; it is outside of the sandbox
+    supervisor         holds the namespaces, shows files for a request and removes them again
+    init               the first process inside; starts the sandboxed process and reaps orphans
+    sandboxed process  runs the function, and may start further processes
 
 All of them end with the supervisor, and the supervisor ends with the owner.
 """

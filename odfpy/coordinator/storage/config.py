@@ -1,12 +1,12 @@
 """Settings in layers, as in git: the environment, the workspace, the folders above it, the user, defaults.
 
-ODF_<SECTION>_<NAME>            this process: `ODF_ENGINE_IDLE_TIMEOUT` is `engine.idleTimeout`
-<workspace>/.odf/config.yaml          this workspace
-<folder>/.odfconfig.yaml              every workspace in or below that folder, the nearest first
-$XDG_CONFIG_HOME/odf/config.yaml      the user (by default ~/.config)
+    ODF_<SECTION>_<NAME>                  this process: `ODF_ENGINE_IDLE_TIMEOUT` is `engine.idleTimeout`
+    <workspace>/.odf/config.yaml          this workspace
+    <folder>/.odfconfig.yaml              every workspace in or below that folder, the nearest first
+    $XDG_CONFIG_HOME/odf/config.yaml      the user (by default ~/.config)
 
 Settings of a single dataset are separate: they are in the dataset's folder, in `info/config.yaml`, and are never
-    copied. All settings are defined in `odfpy.settings`.
+copied. All settings are defined in `odfpy.settings`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Keys of the user: the signing key, and named keys of other users.
 
-  $XDG_CONFIG_HOME/odf/keys/id_ed25519     the private key, mode 0600, created on first use
-  $XDG_CONFIG_HOME/odf/keys/revoked-...    revoked private keys, kept to publish their revocation elsewhere
-  $XDG_CONFIG_HOME/odf/trusted-keys.yaml   public keys of other users, each with a name
-  $XDG_CONFIG_HOME/odf/revoked-keys.yaml   revoked keys; see `revoked_keys`
+    $XDG_CONFIG_HOME/odf/keys/id_ed25519     the private key, mode 0600, created on first use
+    $XDG_CONFIG_HOME/odf/keys/revoked-...    revoked private keys, kept to publish their revocation elsewhere
+    $XDG_CONFIG_HOME/odf/trusted-keys.yaml   public keys of other users, each with a name
+    $XDG_CONFIG_HOME/odf/revoked-keys.yaml   revoked keys; see `revoked_keys`
 
 These files belong to the user, not to a workspace, so that they are not copied with a workspace.
 """

@@ -1,7 +1,7 @@
 """Revocation and expiry of keys: statements for all owners of a dataset, and for the user.
 
-  $XDG_CONFIG_HOME/odf/revoked-keys.yaml   statements that the user has made or received
-  info/revocations/<key>                   statements about a key, beside the chain of each dataset signed with it
+    $XDG_CONFIG_HOME/odf/revoked-keys.yaml   statements that the user has made or received
+    info/revocations/<key>                   statements about a key, beside the chain of each dataset signed with it
 
 Other users only accept statements by the key itself and by a dataset's own key. A user's statement about the key of
 another user is effective for that user alone, except in datasets whose own key is in the workspace.
