@@ -76,7 +76,7 @@ def as_names(hashes: Iterable[Multihash]) -> Names:
     """Return hashes as an array, without those of other lengths."""
     import numpy as np
 
-    return np.array([data for data in (one.to_bytes() for one in hashes) if len(data) == SIZE], f"S{SIZE}")
+    return np.array([data for data in (name.to_bytes() for name in hashes) if len(data) == SIZE], f"S{SIZE}")
 
 
 class HashSet:
@@ -136,7 +136,7 @@ class HashSet:
     def add_hashes(self, hashes: Iterable[Multihash]) -> None:
         """Add hashes of any length."""
         hashes = list(hashes)
-        self._others.update(one for one in hashes if len(one.to_bytes()) != SIZE)
+        self._others.update(name for name in hashes if len(name.to_bytes()) != SIZE)
         self.add(as_names(hashes))
 
     def add_all(self, other: HashSet) -> None:

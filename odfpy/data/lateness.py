@@ -58,7 +58,7 @@ def late_rows(
 
 def are_new(operations: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return a mask of the operations that add rows: +A and +C."""
-    return pc.is_in(operations, value_set=pa.array([int(one) for one in _NEW], operations.type))
+    return pc.is_in(operations, value_set=pa.array([int(operation) for operation in _NEW], operations.type))
 
 
 def num_true(mask: pa.Array | pa.ChunkedArray) -> int:

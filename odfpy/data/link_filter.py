@@ -64,13 +64,13 @@ class LinkFilter:
         values: dict[str, tuple[str, ...]] = {}
         times: dict[str, Timestamp] = {}
         for condition in filter(None, map(str.strip, text.split(";"))):
-            name, equals, said = (part.strip() for part in condition.partition("="))
-            if not equals or not name or not said or name in values or name in times:
+            name, equals, value_text = (part.strip() for part in condition.partition("="))
+            if not equals or not name or not value_text or name in values or name in times:
                 raise InvalidValue(f"Not a valid value of --files: {text[:200]!r}", hint=_FORM)
             if name in (_SINCE, _UNTIL):
-                times[name] = Timestamp.parse(said)
+                times[name] = Timestamp.parse(value_text)
             else:
-                values[name] = tuple(dict.fromkeys(value.strip() for value in said.split(",")))
+                values[name] = tuple(dict.fromkeys(value.strip() for value in value_text.split(",")))
         if not values and not times:
             raise InvalidValue(f"Not a valid value of --files: {text[:200]!r}", hint=_FORM)
         return cls(None, tuple(values.items()), times.get(_SINCE), times.get(_UNTIL))

@@ -32,6 +32,6 @@ def _emptied(column: pa.Array) -> pa.Array:
         return column
     import pyarrow.compute as pc  # 7 MB, which a server that sends no rows can save
 
-    there = column.is_valid()
-    places = pc.subtract(pc.cumulative_sum(there.cast(pa.int64())), 1)
-    return column.drop_null().take(pc.if_else(there, places, None))
+    is_valid = column.is_valid()
+    places = pc.subtract(pc.cumulative_sum(is_valid.cast(pa.int64())), 1)
+    return column.drop_null().take(pc.if_else(is_valid, places, None))

@@ -248,8 +248,8 @@ def matches_search(text: str, alias: DatasetAlias, description: str | None, keyw
         description: its description, None for none.
         keywords: its keywords.
     """
-    said = " ".join((str(alias), description or "", *keywords)).lower()
-    return all(word in said for word in text.lower().split())
+    searched = " ".join((str(alias), description or "", *keywords)).lower()
+    return all(word in searched for word in text.lower().split())
 
 
 _MAX_NEAR = 3

@@ -32,14 +32,14 @@ def as_ours(error: Exception, location: str) -> FlightFailed:
         error: the error.
         location: location of the server.
     """
-    said = reason(error)
+    message = reason(error)
     if isinstance(error, REFUSED):
         return FlightRefused(
-            f"{location} does not allow that: {said}",
+            f"{location} does not allow that: {message}",
             hint="Choose another authenticator (options arrow-flight.authenticator.name and flight.auth.*)",
         )
     hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), None)
-    return FlightFailed(f"{location}: {said}", hint=hint)
+    return FlightFailed(f"{location}: {message}", hint=hint)
 
 
 def reason(error: BaseException) -> str:

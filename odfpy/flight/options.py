@@ -193,7 +193,9 @@ def _in_the_servers_case(service: FlightService, request: Request) -> Request:
         return name if name in names else by_lower.get(name.lower(), name)
 
     columns = tuple(map(known, request.columns))
-    filters = tuple(Filter(known(one.column), one.operator, one.value) for one in request.filters)
+    filters = tuple(
+        Filter(known(condition.column), condition.operator, condition.value) for condition in request.filters
+    )
     return replace(request, columns=columns, filters=filters)
 
 

@@ -75,7 +75,7 @@ class ClientPool:
         with self._lock:
             ended = list(self._clients.values())
             self._clients.clear()
-        _close(one for one in ended if not one.borrowers)
+        _close(client for client in ended if not client.borrowers)
 
     def locations(self) -> list[str]:
         """Return the locations of the pool's clients; the most recently borrowed one is last."""

@@ -116,7 +116,9 @@ def _rows(server: Server, location: str, ticket: Any, plan: FlightPlan) -> Itera
 def _opened(server: Server, location: str, ticket: Any) -> Iterator[ReadAhead]:
     """Open a stream; its connection stays open during the block."""
     with server.client(location) as client:
-        opened = partial(server.call, client, lambda one, options: one.do_get(ticket, options), timeout=None)
+        opened = partial(
+            server.call, client, lambda connection, options: connection.do_get(ticket, options), timeout=None
+        )
         with closing(ReadAhead(opened, server.limits.patience)) as stream:
             yield stream
 
@@ -156,8 +158,8 @@ def _check(found: pa.Schema, declared: pa.Schema, location: str) -> None:
         differing = [(one, two) for one, two in zip(found, declared, strict=True) if not one.type.equals(two.type)]
         if not differing:
             return  # only nullability differs
-        sent, said = differing[0]
-        what = f"column {said.name!r} of type {sent.type} instead of {said.type}"
+        sent, declared_field = differing[0]
+        what = f"column {declared_field.name!r} of type {sent.type} instead of {declared_field.type}"
     raise SchemaBroken(
         f"{location} sends {what}, as it had declared",
         hint="This is a fault of the server. CAST the column in the query, or omit it.",

@@ -87,24 +87,27 @@ def _struct(arrow: Any) -> pa.DataType | None:
 
 
 _RULES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], pa.DataType | None]], ...]] = (
-    (lambda one: one in _AS_THEY_ARE, lambda one: one),
-    (lambda one: one in _WIDER, _WIDER.__getitem__),
-    (lambda one: isinstance(one, pa.Bool8Type), lambda _: pa.bool_()),
-    (lambda one: isinstance(one, pa.BaseExtensionType), lambda one: plain_type(one.storage_type)),
-    (lambda one: types.is_dictionary(one) or types.is_run_end_encoded(one), lambda one: plain_type(one.value_type)),
+    (lambda kind: kind in _AS_THEY_ARE, lambda kind: kind),
+    (lambda kind: kind in _WIDER, _WIDER.__getitem__),
+    (lambda kind: isinstance(kind, pa.Bool8Type), lambda _: pa.bool_()),
+    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda kind: plain_type(kind.storage_type)),
+    (
+        lambda kind: types.is_dictionary(kind) or types.is_run_end_encoded(kind),
+        lambda kind: plain_type(kind.value_type),
+    ),
     (types.is_interval, lambda _: INTERVAL),
     (
-        lambda one: types.is_string(one) or types.is_large_string(one) or types.is_string_view(one),
+        lambda kind: types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind),
         lambda _: pa.string(),
     ),
-    (lambda one: types.is_binary(one) or types.is_large_binary(one), lambda _: pa.binary()),
-    (lambda one: types.is_binary_view(one) or types.is_fixed_size_binary(one), lambda _: pa.binary()),
-    (types.is_timestamp, lambda one: pa.timestamp("us", one.tz and "UTC")),
+    (lambda kind: types.is_binary(kind) or types.is_large_binary(kind), lambda _: pa.binary()),
+    (lambda kind: types.is_binary_view(kind) or types.is_fixed_size_binary(kind), lambda _: pa.binary()),
+    (types.is_timestamp, lambda kind: pa.timestamp("us", kind.tz and "UTC")),
     (types.is_time, lambda _: pa.time64("ns")),
     (types.is_duration, lambda _: pa.duration("us")),
     (types.is_decimal, _decimal),
     (types.is_map, _map),
     (types.is_struct, _struct),
-    (lambda one: hasattr(one, "value_type") and hasattr(one, "value_field"), _list),
+    (lambda kind: hasattr(kind, "value_type") and hasattr(kind, "value_field"), _list),
 )
 """Conversion rules: predicates of types, with functions that return the plain type; the first match applies."""

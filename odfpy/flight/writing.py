@@ -57,20 +57,20 @@ def write_rows(
     with server.client() as client:
         try:
             writer, answers = server.call(
-                client, lambda one, options: one.do_put(descriptor, schema, options), timeout=None
+                client, lambda connection, options: connection.do_put(descriptor, schema, options), timeout=None
             )
             with writer:
                 for batch in batches:
                     writer.write_batch(batch)
                     sent += batch.num_rows
                 writer.done_writing()
-                said = _answers(answers, server)
+                written = _answers(answers, server)
         except FAILURES as error:
             raise FlightWriteFailed(
                 f"{server.location} did not accept the rows for {request.what}: {reason(error)}",
                 hint="Check the table before you write again: some rows may have been written.",
             ) from error
-    return sent if said is None else said
+    return sent if written is None else written
 
 
 def begin(server: Server) -> bytes:
@@ -108,8 +108,8 @@ def _act(server: Server, kind: str, body: bytes) -> bytes:
 
 def _answers(answers: object, server: Server) -> int | None:
     """Return the number of rows in the last response that contains one, None if none does."""
-    said = None
+    written = None
     while (found := answers.read()) is not None:  # type: ignore[attr-defined]
         rows = server.commands.rows_written(found.to_pybytes())
-        said = said if rows is None else rows
-    return said
+        written = written if rows is None else rows
+    return written

@@ -249,7 +249,7 @@ def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocab
 
 def _is_among(name: str, known: Sequence[str], *, exactly: bool) -> bool:
     """Return whether a name is known. For queries, case is ignored: engines have their own rules."""
-    return name in known if exactly else name.lower() in {one.lower() for one in known}
+    return name in known if exactly else name.lower() in {column.lower() for column in known}
 
 
 def _not_there(name: str, role: str, known: Sequence[str], source: Any) -> OdfError:

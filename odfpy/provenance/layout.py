@@ -144,7 +144,7 @@ def _swept(columns: Sequence[Sequence[_Slot]], *, to_right: bool) -> list[list[_
         places = {id(slot): at for at, slot in enumerate(found[number - 1 if to_right else number + 1])}
         wanted = {}
         for at, slot in enumerate(found[number]):
-            near = [places[id(one)] for one in (slot.before if to_right else slot.after)]
+            near = [places[id(neighbour)] for neighbour in (slot.before if to_right else slot.after)]
             wanted[id(slot)] = sum(near) / len(near) if near else float(at)
         found[number].sort(key=lambda slot: wanted[id(slot)])
     return found
@@ -157,7 +157,7 @@ def _crossings(columns: Sequence[Sequence[_Slot]]) -> int:
         places = {id(slot): at for at, slot in enumerate(right)}
         ends: list[int] = []
         for slot in left:
-            reached = sorted(places[id(one)] for one in slot.after)
+            reached = sorted(places[id(neighbour)] for neighbour in slot.after)
             count += sum(len(ends) - bisect_right(ends, at) for at in reached)
             for at in reached:
                 insort(ends, at)

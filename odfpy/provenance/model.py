@@ -172,7 +172,7 @@ class Provenance:
 
     def dataset(self, dataset_id: DatasetId) -> TracedDataset:
         """Return the dataset with an id."""
-        return next(one for one in self.datasets if one.id == dataset_id)
+        return next(dataset for dataset in self.datasets if dataset.id == dataset_id)
 
     def __repr__(self) -> str:
         return f"<origins of row {self.offset} of {self.datasets[0].name}: {self.check.value}>"

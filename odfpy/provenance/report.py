@@ -124,7 +124,7 @@ def _dataset_tree(dataset: TracedDataset) -> dict[str, Any]:
             }
             for column in dataset.columns
         ],
-        "hidden": [str(one) for one in dataset.hidden],
+        "hidden": [str(hidden) for hidden in dataset.hidden],
         "rows": [_row_tree(row, dataset.origins.get(row.offset)) for row in dataset.rows],
     }
 

@@ -107,14 +107,14 @@ class _Reader:
         from sqlglot import exp
 
         shown = tree.expressions
-        totals = [self._total(one) for one in shown]
+        totals = [self._total(expression) for expression in shown]
         if len(shown) == 1 and isinstance(shown[0], exp.Star) and _has_only(shown[0], ()):
             found: LogQuery | None = LogQuery(table)
         elif all(totals):
             bare = not any(tree.args.get(part) for part in ("where", "order", "limit", "offset"))
             found = LogQuery(table, totals=tuple(total for total in totals if total)) if bare else None
         else:
-            columns = [self._shown_column(one) for one in shown]
+            columns = [self._shown_column(expression) for expression in shown]
             found = LogQuery(table, tuple(column for column in columns if column)) if all(columns) else None
         for more in (self._with_order, self._with_limit, self._with_conditions):
             found = None if found is None else more(tree, found)

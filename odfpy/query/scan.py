@@ -70,7 +70,7 @@ class Scan:
         if first is not None and last is not None:
             slices = overlapping(slices, first, last) if first <= last else []
             pruned["other offsets"] = len(self.slices) - len(slices)
-        size = sum(one.data.size for one in slices)
+        size = sum(item.data.size for item in slices)
         every = len(self.cut.slices) + self.cut.later
         lines = [
             f"table: {self.resolved.name}, {_form(self.reference, self.projection)}, block {self.resolved.head}",

@@ -51,16 +51,16 @@ def check_columns(table: ReadableTable, columns: Sequence[str] | None, rows: str
         UsageError: a column does not exist; the message suggests a similar name.
         InvalidCondition: the condition names a column that does not exist.
     """
-    there = table.schema(table.latest).names
-    if not there:
+    names = table.schema(table.latest).names
+    if not names:
         return
-    known = {name.lower() for name in there}
+    known = {name.lower() for name in names}
     for name in columns or ():
         if name.lower() not in known:
-            hint = did_you_mean(name, there, otherwise=f"It has {', '.join(there)}.")
+            hint = did_you_mean(name, names, otherwise=f"It has {', '.join(names)}.")
             raise UsageError(f"The table has no column {name!r}", hint=hint)
     if rows is not None:
-        check_condition(rows, there)
+        check_condition(rows, names)
 
 
 def check_grant(
@@ -93,17 +93,17 @@ def check_grant(
         for source in tables.values():
             check_columns(open_table(source), columns, rows)
         return []
-    there = _columns_of_tables(tables, open_table)
-    unfit = _without(there, columns, rows)
-    if not there or not all(there.values()):  # for a table without data, any columns are accepted
+    names_by_table = _columns_of_tables(tables, open_table)
+    unfit = _without(names_by_table, columns, rows)
+    if not names_by_table or not all(names_by_table.values()):  # for a table without data, any columns are accepted
         return unfit
-    every = list(dict.fromkeys(name for names in there.values() for name in names))
+    every = list(dict.fromkeys(name for names in names_by_table.values() for name in names))
     known = {name.lower() for name in every}
     for name in columns or ():
         if name.lower() not in known:
             hint = did_you_mean(name, every, otherwise=f"The columns are {', '.join(every)}.")
             raise UsageError(f"No table of {path} has a column {name!r}", hint=hint)
-    if rows is not None and len(_without(there, None, rows)) == len(there):
+    if rows is not None and len(_without(names_by_table, None, rows)) == len(names_by_table):
         missing = [name for name in columns_of(rows) if name.lower() not in known]
         hint = f"The columns are {', '.join(every)}."
         if missing:
@@ -127,13 +127,13 @@ def _columns_of_tables(
 
 
 def _without(
-    there: Mapping[SharePath, Sequence[str]], columns: Sequence[str] | None, rows: str | None
+    names_by_table: Mapping[SharePath, Sequence[str]], columns: Sequence[str] | None, rows: str | None
 ) -> list[SharePath]:
     """Return the tables with data in which a grant shows nothing."""
     named = {name.lower() for name in columns_of(rows)} if rows is not None else set()
     shown = None if columns is None else {name.lower() for name in columns}
     found = []
-    for path, names in there.items():
+    for path, names in names_by_table.items():
         known = {name.lower() for name in names}
         if known and (not named <= known or (shown is not None and not shown & known)):
             found.append(path)

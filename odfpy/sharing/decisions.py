@@ -42,10 +42,10 @@ class VisiblePart:
         """The case-folded names of the columns that its condition uses."""
         return frozenset() if self.rows is None else frozenset(map(folded, columns_of(self.rows)))
 
-    def fits(self, there: Collection[str]) -> bool:
+    def fits(self, names: Collection[str]) -> bool:
         """Return whether it shows anything of a table with the given columns, by their case-folded names."""
-        has_column = self.columns is None or any(folded(name) in there for name in self.columns)
-        return has_column and self.filter_columns.issubset(there)
+        has_column = self.columns is None or any(folded(name) in names for name in self.columns)
+        return has_column and self.filter_columns.issubset(names)
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class View:
         Args:
             names: all columns of the table.
         """
-        there = {folded(name) for name in names}
-        parts = tuple(part for part in self.parts if part.fits(there))
+        folded_names = {folded(name) for name in names}
+        parts = tuple(part for part in self.parts if part.fits(folded_names))
         return View(parts) if parts else None
 
     @property

@@ -236,7 +236,7 @@ def _is_null(field: pa.Field) -> Hint:
 def _all_of(parts: Sequence[Hint]) -> Hint:
     def hint(statistics: Mapping[str, Any]) -> PossibleOutcomes:
         found = [part(statistics) for part in parts]
-        return PossibleOutcomes(all(one.true for one in found), any(one.false for one in found))
+        return PossibleOutcomes(all(outcomes.true for outcomes in found), any(outcomes.false for outcomes in found))
 
     return hint
 
@@ -244,7 +244,7 @@ def _all_of(parts: Sequence[Hint]) -> Hint:
 def _any_of(parts: Sequence[Hint]) -> Hint:
     def hint(statistics: Mapping[str, Any]) -> PossibleOutcomes:
         found = [part(statistics) for part in parts]
-        return PossibleOutcomes(any(one.true for one in found), all(one.false for one in found))
+        return PossibleOutcomes(any(outcomes.true for outcomes in found), all(outcomes.false for outcomes in found))
 
     return hint
 

@@ -247,8 +247,8 @@ class SourceContract:
         sql = f'SELECT "small" AS "x" FROM {self.table("typed")}'  # noqa: S608
         with pytest.raises(SourceFailed) as caught:
             broken.read(sql, pa.schema([("x", pa.int64())])).read_all()
-        told = f"{caught.value.message} {caught.value.hint} {caught.value.detail} {caplog.text}"
-        assert SECRET not in told
+        shown = f"{caught.value.message} {caught.value.hint} {caught.value.detail} {caplog.text}"
+        assert SECRET not in shown
         assert caught.value.__cause__ is None
 
     def test_closing(self, source: Source) -> None:

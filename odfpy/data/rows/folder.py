@@ -119,7 +119,7 @@ class RowFolder:
             self._file("")
         for place in [*self._open]:
             self._close(place)
-        return sorted(self._done, key=lambda one: one.path)
+        return sorted(self._done, key=lambda file: file.path)
 
     def discard(self) -> None:
         """Discard the open files."""

@@ -127,9 +127,9 @@ def _in_offsets(metadata: pq.FileMetaData, schema: pa.Schema, expected: Expected
     if leaf is None:
         return f"its column {name!r} holds no offsets"
     known = [metadata.row_group(at).column(leaf).statistics for at in range(metadata.num_row_groups)]
-    if not known or not all(one is not None and one.has_min_max for one in known):
+    if not known or not all(statistics is not None and statistics.has_min_max for statistics in known):
         return None  # other writers need not say it: whoever verifies reads the rows
-    found = (min(one.min for one in known), max(one.max for one in known))
+    found = (min(statistics.min for statistics in known), max(statistics.max for statistics in known))
     if found != (expected.start, expected.end):
         return f"its offsets are {found[0]} to {found[1]}, the block says {expected.start} to {expected.end}"
     return None

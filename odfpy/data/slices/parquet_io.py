@@ -81,7 +81,7 @@ def extremes(metadata: pq.FileMetaData, leaf: int) -> list[tuple[Any, Any] | Non
         cannot represent them.
     """
     known = [metadata.row_group(group).column(leaf).statistics for group in range(metadata.num_row_groups)]
-    return [None if one is None or not one.has_min_max else _values(one) for one in known]
+    return [None if statistics is None or not statistics.has_min_max else _values(statistics) for statistics in known]
 
 
 def overall_extremes(metadata: pq.FileMetaData, leaf: int) -> tuple[Any, Any] | None:
@@ -92,7 +92,7 @@ def overall_extremes(metadata: pq.FileMetaData, leaf: int) -> tuple[Any, Any] | 
         leaf: index of the column, which is not nested.
     """
     found = extremes(metadata, leaf)
-    known = [one for one in found if one is not None]
+    known = [bounds for bounds in found if bounds is not None]
     if not known or len(known) < len(found):
         return None
     return min(least for least, _ in known), max(greatest for _, greatest in known)

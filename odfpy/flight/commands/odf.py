@@ -49,7 +49,7 @@ class OdfCommands(FlightSql):
         if request.table is None:
             return super().relation(request)
         name = "/".join(part for part in (request.schema, request.table) if part is not None)
-        moments = [self.constant(one) for one in (self.as_at, self.as_of) if one is not None]
+        moments = [self.constant(moment) for moment in (self.as_at, self.as_of) if moment is not None]
         functions = {
             (False, False): "odf_current" if self.current else None,
             (True, False): "odf_as_at",

@@ -123,7 +123,7 @@ class JsonCommands(Commands):
 
     def command(self, request: Request) -> bytes:
         """Implement `Commands`."""
-        said = {
+        members = {
             "table": request.table,
             "schema": request.schema,
             "catalog": request.catalog,
@@ -132,7 +132,7 @@ class JsonCommands(Commands):
             "filters": json.loads(filters_to_json(request.filters)),
             "limit": request.limit,
         }
-        return json.dumps({name: value for name, value in said.items() if value not in (None, [])}).encode()
+        return json.dumps({name: value for name, value in members.items() if value not in (None, [])}).encode()
 
 
 def _path(request: Request) -> list[str]:

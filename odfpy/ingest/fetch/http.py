@@ -99,9 +99,9 @@ class HttpSource:
             self._pause(1.0)
             answer = self._get(headers)
         try:
-            told = _time_told(answer.headers)
-            if told is not None and self._tell_clock is not None:
-                self._tell_clock(told)
+            server_time = _time_told(answer.headers)
+            if server_time is not None and self._tell_clock is not None:
+                self._tell_clock(server_time)
             if answer.status == HTTPStatus.NOT_MODIFIED and unless.is_known:
                 answer.close()
                 return None

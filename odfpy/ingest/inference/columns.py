@@ -120,7 +120,7 @@ def find_columns(step: ReadStep, sample: Sample) -> FoundColumns:
     if not found.columns:
         raise IngestError(
             f"{sample.name} has no columns",
-            hint="; ".join(f"{one.name}: {one.reason}" for one in found.left_out[:3]) or None,
+            hint="; ".join(f"{skipped.name}: {skipped.reason}" for skipped in found.left_out[:3]) or None,
         )
     return found
 

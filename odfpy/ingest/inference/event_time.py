@@ -49,17 +49,17 @@ def find_event_time(columns: Sequence[Column], rows: pa.Table) -> FoundEventTime
         columns: columns of the source.
         rows: the sampled rows, in their types.
     """
-    times = [one for one in columns if isinstance(one.plain, odf.Date | odf.Timestamp)]
-    ranked = sorted(times, key=lambda one: (_rank(one.name), rows.column(one.name).null_count > 0))
-    fit = [one for one in ranked if _may_be_chosen(one, rows.column(one.name))]
+    times = [column for column in columns if isinstance(column.plain, odf.Date | odf.Timestamp)]
+    ranked = sorted(times, key=lambda column: (_rank(column.name), rows.column(column.name).null_count > 0))
+    fit = [column for column in ranked if _may_be_chosen(column, rows.column(column.name))]
     names = [column.name for column in columns]
     reserved = DEFAULT_VOCABULARY.event_time_column
     if reserved in names and any(time.name == reserved for time in times):
         fit = [time for time in times if time.name == reserved]  # its name makes it the event time anyway
     if not fit:
-        return FoundEventTime(None, tuple(one.name for one in ranked))
+        return FoundEventTime(None, tuple(column.name for column in ranked))
     best = fit[0]
-    others = tuple(one.name for one in ranked if one is not best)
+    others = tuple(column.name for column in ranked if column is not best)
     return FoundEventTime(best, others, rows.column(best.name).null_count)
 
 

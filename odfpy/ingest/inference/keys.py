@@ -49,12 +49,13 @@ def find_keys(columns: Sequence[Column], rows: pa.Table, event_time: str | None)
         return ()
     fit = [column for column in columns if _may_be_key(column, rows.column(column.name))]
     order = {
-        one.name: (_rank(one.name), not isinstance(one.plain, odf.String), number) for number, one in enumerate(fit)
+        column.name: (_rank(column.name), not isinstance(column.plain, odf.String), number)
+        for number, column in enumerate(fit)
     }
-    fit.sort(key=lambda one: order[one.name])
-    alone = [one.name for one in fit if _is_unique(rows, (one.name,))]
+    fit.sort(key=lambda column: order[column.name])
+    alone = [column.name for column in fit if _is_unique(rows, (column.name,))]
     found = [Key((name,), _rank(name) < _UNNAMED) for name in alone if name != event_time]
-    rest = [one.name for one in fit if one.name not in alone][:_MAX_COLUMNS]
+    rest = [column.name for column in fit if column.name not in alone][:_MAX_COLUMNS]
     found += _together(rows, rest, event_time)
     if event_time is not None and event_time in alone:
         found.append(Key((event_time,), is_named=False))

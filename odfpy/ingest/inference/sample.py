@@ -93,8 +93,8 @@ def take_sample(step: FetchUrl | FetchFilesGlob, context: FetchContext) -> Sampl
     with closing(fetch(step, context)) as inputs:
         found = list(islice(inputs, _MAX_FILES))
     if found:
-        first, *others = (Sample(one.path, one.name, one.event_time) for one in found)
-        return replace(first, names=tuple(one.name for one in found), last=others[-1] if others else None)
+        first, *others = (Sample(fetched.path, fetched.name, fetched.event_time) for fetched in found)
+        return replace(first, names=tuple(fetched.name for fetched in found), last=others[-1] if others else None)
     raise FetchError(f"No data at {without_secrets(step.url if isinstance(step, FetchUrl) else step.path)}")
 
 

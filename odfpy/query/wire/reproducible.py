@@ -194,7 +194,9 @@ class _Reader:
             return bool(group.expressions) and all(
                 _is_among(expression, keys, shown) for expression in group.expressions
             )
-        return not any(one.is_star for one in shown) and all(_is_among(one, keys, shown) for one in shown)
+        return not any(expression.is_star for expression in shown) and all(
+            _is_among(expression, keys, shown) for expression in shown
+        )
 
     def _is_settled(self, window: exp.Window) -> bool:
         """Return whether a window function's result is independent of the order that its ORDER BY leaves undefined."""
@@ -223,7 +225,7 @@ class _Reader:
         name = ".".join(part.name for part in table.parts)
         if any(cte.alias == name for cte in select.root().find_all(exp.CTE)):
             return False  # the name does not refer to a dataset
-        if any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
+        if any(expression.find(exp.Explode, exp.Unnest, exp.Anonymous) for expression in select.selects):
             return False
         found = {_column_of(key, select, table) for key in keys}
         return any(unique <= found for unique in self._unique.get(name, ()))
@@ -292,13 +294,13 @@ def _column_of(key: exp.Expr, select: exp.Select, table: exp.Table) -> str | Non
     shown = select.selects
     if any(star.args.get("replace") or star.args.get("rename") for one in shown for star in one.find_all(exp.Star)):
         return None
-    if isinstance(key, exp.Literal) and key.is_int and not any(one.is_star for one in shown):
+    if isinstance(key, exp.Literal) and key.is_int and not any(expression.is_star for expression in shown):
         place = int(key.this) - 1
         key = shown[place].unalias() if 0 <= place < len(shown) else key
     if not isinstance(key, exp.Column) or key.table not in ("", table.alias_or_name) or key.args.get("db"):
         return None
     # A name refers to a column of the result first.
-    others = [one.unalias() for one in shown if one.alias_or_name == key.name]
+    others = [expression.unalias() for expression in shown if expression.alias_or_name == key.name]
     alone = all(
         isinstance(other, exp.Column) and other.name == key.name and other.table in ("", table.alias_or_name)
         for other in others
@@ -310,7 +312,9 @@ def _is_one_row(select: exp.Select) -> bool:
     """Return whether there is at most one row: overall totals, or constants."""
     from sqlglot import exp
 
-    if select.args.get("group") or any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
+    if select.args.get("group") or any(
+        expression.find(exp.Explode, exp.Unnest, exp.Anonymous) for expression in select.selects
+    ):
         return False
     if not any(select.args.get(part) for part in ("from_", "joins", "laterals")):
         return True

@@ -130,7 +130,7 @@ class QueryRequest:
             (engine for engine in _ENGINES if engine.lower() == self.query_dialect.lower()), self.query_dialect
         )
         return replace(
-            self, query_dialect=dialect, include=tuple(one for one in Include if one in wanted), schema_format=form
+            self, query_dialect=dialect, include=tuple(part for part in Include if part in wanted), schema_format=form
         )
 
     def tree(self) -> dict[str, Any]:
@@ -193,5 +193,8 @@ class QueryRequest:
     def bound_to(self, inputs: Iterable[QueryInput]) -> QueryRequest:
         """Return the request with its datasets bound, by id, to the blocks from which it was answered."""
         given = {state.id: state.alias for state in self.datasets or () if not state.says_block}
-        states = [DatasetState(one.id, one.name or given.get(one.id, str(one.alias)), one.block_hash) for one in inputs]
+        states = [
+            DatasetState(source.id, source.name or given.get(source.id, str(source.alias)), source.block_hash)
+            for source in inputs
+        ]
         return replace(self, datasets=tuple(sorted(states, key=lambda state: (str(state.id), state.alias))))

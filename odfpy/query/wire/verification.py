@@ -250,12 +250,14 @@ def require_valid_key(
     Raises:
         EndedKey: the key has ended.
     """
-    statements: list[tuple[DatasetId | None, KeyRevocation]] = [(None, one) for one in revoked.everywhere()]
+    statements: list[tuple[DatasetId | None, KeyRevocation]] = [
+        (None, revocation) for revocation in revoked.everywhere()
+    ]
     for state in states:
-        statements += [(state.id, one) for one in revoked.get(state.id)]
+        statements += [(state.id, revocation) for revocation in revoked.get(state.id)]
         with suppress(DatasetNotFound):
             side = None if service is None else service.resolver.find(state.id).layout.side
-            statements += [(state.id, one) for one in honoured_in(side, state.id, [key])]
+            statements += [(state.id, revocation) for revocation in honoured_in(side, state.id, [key])]
     now = Timestamp.now()
     for dataset_id, one in statements:
         if one.key == str(key) and one.has_come(now):

@@ -191,7 +191,9 @@ def _type(kind: pa.DataType) -> Any:
 
 
 def _fields(struct: Any) -> list[pa.Field]:
-    return [pa.field(one["name"], _arrow_type(one["type"]), nullable=one["nullable"]) for one in struct["fields"]]
+    return [
+        pa.field(field["name"], _arrow_type(field["type"]), nullable=field["nullable"]) for field in struct["fields"]
+    ]
 
 
 def _arrow_type(kind: Any) -> pa.DataType:

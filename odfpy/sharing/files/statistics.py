@@ -43,10 +43,10 @@ def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> 
             continue
         parts = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
         found = [part.statistics for part in parts]
-        if all(one is not None and one.has_null_count for one in found):
-            nulls[name] = sum(one.null_count for one in found)
+        if all(statistics is not None and statistics.has_null_count for statistics in found):
+            nulls[name] = sum(statistics.null_count for statistics in found)
         bounded = [one for part, one in zip(parts, found, strict=True) if not _is_only_nulls(part, one)]
-        if bounded and all(one is not None and one.has_min_max for one in bounded):
+        if bounded and all(statistics is not None and statistics.has_min_max for statistics in bounded):
             low, high = _bounds(bounded)
             if low is not None:
                 least[name], greatest[name] = low, high
@@ -56,7 +56,7 @@ def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> 
 def _bounds(bounded: Sequence[Any]) -> tuple[Any, Any]:
     """Return the bounds of several row groups, None for times and dates beyond the years 1 to 9999."""
     try:
-        return bounds(min(one.min for one in bounded), max(one.max for one in bounded))
+        return bounds(min(statistics.min for statistics in bounded), max(statistics.max for statistics in bounded))
     except OverflowError:
         return None, None
 

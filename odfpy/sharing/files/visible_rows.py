@@ -215,7 +215,7 @@ class RowFilter:
             )
         needed = batch.select(named) if named else pa.record_batch({"n": pa.nulls(batch.num_rows, pa.int8())})
         lacking = self._view.filter_columns.difference(map(folded, batch.schema.names))
-        texts = [_in_file(one, lacking) for one in conditions]
+        texts = [_in_file(condition, lacking) for condition in conditions]
         columns = [f"coalesce(({text}), FALSE) AS c{number}" for number, text in enumerate(texts)]
         try:
             relation = self._db.from_arrow(pa.Table.from_batches([needed]))

@@ -110,7 +110,7 @@ class Grants:
             if path is not None:
                 self._shares.ids(connection, path)
             found = map(_grant, connection.execute(query))
-            return [one for one in found if path is None or str(one.path).lower() == str(path).lower()]
+            return [grant for grant in found if path is None or str(grant.path).lower() == str(path).lower()]
 
     def remove(self, number: int) -> Grant:
         """Revoke a grant, effective from the next request.

@@ -368,7 +368,7 @@ class Principals:
         found = None if row is None else _principal(row)
         if found is None or (kinds and found.kind not in kinds):
             what = " or ".join(kind.value for kind in kinds) or "user, recipient or group"
-            known = [one.name for one in self._all(connection, kinds)]
+            known = [principal.name for principal in self._all(connection, kinds)]
             command = kinds[0].value if len(kinds) == 1 else "recipient"
             raise SharedObjectNotFound(
                 f"There is no {what} {name!r}",

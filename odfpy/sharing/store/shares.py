@@ -273,7 +273,7 @@ class Shares:
             SharedObjectNotFound: the path does not exist; the message suggests a similar name.
         """
         found = self.tables(path) if path.table is None else [self.table(path)]
-        return {one.path: one.source for one in found}
+        return {table.path: table.source for table in found}
 
     def ids(self, connection: sa.Connection, path: SharePath) -> tuple[str, int | None, str | None]:
         """Return the ids of share, schema and table; None for levels below the path.

@@ -165,7 +165,7 @@ class DeltaTable(NumberedTable):
             actions = pa.table(log.get_add_actions()).to_pylist()
             kept = self._kept_rows(log)
             types = self._partition_types(log)
-        for action in sorted(actions, key=lambda one: str(one["path"])):
+        for action in sorted(actions, key=lambda action: str(action["path"])):
             values = action.get("partition") or {}
             known = self._local(action["path"])
             file = TableFile(
@@ -244,7 +244,7 @@ class DeltaTable(NumberedTable):
 
     def _check_vectors(self, number: int) -> None:
         """Reject deletion vectors with absolute paths, which could refer to any file."""
-        far = any(self._commit(one).has_far_vectors for one in self._numbers if one <= number)
+        far = any(self._commit(version).has_far_vectors for version in self._numbers if version <= number)
         for name in self._log_names:
             if not far and name.endswith(".parquet"):
                 far = _has_far_vectors(self._log.path / "_delta_log" / name)
@@ -283,7 +283,7 @@ class DeltaTable(NumberedTable):
         file = self._commit_file(number)
         if file is not None:
             return file
-        name = next(one for one in self._log_names if one.startswith(f"{number:020}.checkpoint"))
+        name = next(file_name for file_name in self._log_names if file_name.startswith(f"{number:020}.checkpoint"))
         return self._log.file(Path("_delta_log", name))
 
     def _commit_file(self, number: int) -> LocalFile | None:

@@ -166,7 +166,7 @@ class IcebergTable(NumberedTable):
                 known = self._known(task.file)
                 self._check_columns(known, expected, columns)
                 file = TableFile(known.identity, known.size, version, known.path, num_rows=_row_count(known))
-                deleted = [self._deleted(one, task.file.file_path) for one in task.delete_files]
+                deleted = [self._deleted(delete_file, task.file.file_path) for delete_file in task.delete_files]
                 live = _without(_row_count(known), deleted)
                 if not live.all():
                     file = with_live(file, live)
@@ -227,10 +227,10 @@ class IcebergTable(NumberedTable):
             self._check_names(file, stored, columns)
         else:
             self._check_ids(file, list(expected), list(stored))
-        there = set(stored.names)
+        stored_names = set(stored.names)
         partitioned = {field.source_id for spec in self._metadata.partition_specs for field in spec.fields}
         for field in columns.fields:
-            if field.name not in there and (field.field_id in partitioned or field.initial_default is not None):
+            if field.name not in stored_names and (field.field_id in partitioned or field.initial_default is not None):
                 raise self._refused(file, f"lacks the column {field.name!r}, whose values are elsewhere")
 
     def _check_ids(self, file: _File, expected: Sequence[pa.Field], stored: Sequence[pa.Field]) -> None:
@@ -249,7 +249,7 @@ class IcebergTable(NumberedTable):
     def _check_names(self, file: _File, stored: pa.Schema, columns: Schema) -> None:
         """Check a file without field ids, which the table's name mapping must cover."""
         called = {field.field_id: field.name for field in columns.fields}
-        mapped = {name: one.field_id for one in self._names.root for name in one.names} if self._names else {}
+        mapped = {name: entry.field_id for entry in self._names.root for name in entry.names} if self._names else {}
         for field in stored:
             name = called.get(mapped.get(field.name) or 0)  # ids start at 1
             if name is None and field.name not in called.values():

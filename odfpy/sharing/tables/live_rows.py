@@ -125,7 +125,7 @@ class LiveRows:
         """Return the quoted columns of the primary key; None if there is none, or it has changed, or is hard to
         compare.
         """
-        before, now = (self._dataset.at(self._slices[one - 1].block.hash).state for one in (earlier, version))
+        before, now = (self._dataset.at(self._slices[number - 1].block.hash).state for number in (earlier, version))
         if not now.primary_key or now.primary_key != before.primary_key or now.schema is None:
             return None
         schema = to_arrow(now.schema)

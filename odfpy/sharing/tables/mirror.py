@@ -45,17 +45,17 @@ class _Mirror:
         """Update the copies to the current log, and return their folder."""
         with self._lock:
             (self._folder / "_delta_log" / "_sidecars").mkdir(parents=True, exist_ok=True)
-            there = dict(_wanted(table))
-            if sum(file.size for file in there.values()) > _MAX_SIZE:
+            current = dict(_wanted(table))
+            if sum(file.size for file in current.values()) > _MAX_SIZE:
                 raise CannotShare(
                     f"The log of the Delta table {table} has more than {_MAX_SIZE >> 20} MiB",
                     hint="Let its writer remove old commits (`VACUUM`, `cleanup_metadata`).",
                 )
-            for path in self._known.keys() - there.keys():
+            for path in self._known.keys() - current.keys():
                 with suppress(FileNotFoundError):
                     (self._folder / path).unlink()
                 del self._known[path]
-            new = [(path, file) for path, file in there.items() if self._known.get(path) != file.identity]
+            new = [(path, file) for path, file in current.items() if self._known.get(path) != file.identity]
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 for path, file in pool.map(self._copy, new):
                     self._known[path] = file.identity

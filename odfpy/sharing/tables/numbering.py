@@ -102,5 +102,5 @@ def _leads_through(dataset: StoredDataset, head: Multihash, block: Multihash, nu
         block: the block.
         number: its sequence number.
     """
-    blocks = takewhile(lambda one: one.block.sequence_number >= number, dataset.chain.iter_blocks(head))
-    return any(one.hash == block for one in blocks)
+    blocks = takewhile(lambda hashed: hashed.block.sequence_number >= number, dataset.chain.iter_blocks(head))
+    return any(ancestor.hash == block for ancestor in blocks)

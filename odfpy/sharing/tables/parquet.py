@@ -113,7 +113,7 @@ class ParquetTable(NumberedTable):
     def _listing(self) -> tuple[Sequence[_Listed], int]:
         """The files, and the latest modification time of any of them or their folders, in nanoseconds."""
         found, newest = self._folder.walk(lambda name: name.lower().endswith(_SUFFIXES), _HIDDEN)
-        files = sorted((_Listed(*one) for one in found), key=lambda one: one.name)
+        files = sorted((_Listed(*listed) for listed in found), key=lambda listed: listed.name)
         return files, max([newest, *(listed.file.mtime_ns for listed in files)])
 
     @property

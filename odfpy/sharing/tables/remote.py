@@ -203,7 +203,7 @@ class BucketFolder:
             is_empty = is_empty and not files and not folders
             named = [(path, file) for path, file in files if wanted(file.name) and not file.name.startswith(hidden)]
             found += [(f"{self.path}/{path}", file) for path, file in named]
-            waiting += [one for one in folders if not one[len(folder) :].startswith(hidden)]
+            waiting += [subfolder for subfolder in folders if not subfolder[len(folder) :].startswith(hidden)]
         if is_empty:
             raise CannotShare(
                 f"There is nothing in the folder {self.url}", hint="Name the folder that the table is in."
