@@ -229,8 +229,8 @@ class _Hop:
         if row.operation is OperationType.APPEND:
             return set()
         pair = [row, by_offset.get(row.offset + _PARTNER.get(row.operation, 0), row)]
-        now = {cited for one in pair if one.operation.weight > 0 for cited in self._made_of(one.offset) or ()}
-        was = {cited for one in pair if one.operation.weight < 0 for cited in self._made_of(one.offset) or ()}
+        now = {cited for each in pair if each.operation.weight > 0 for cited in self._made_of(each.offset) or ()}
+        was = {cited for each in pair if each.operation.weight < 0 for cited in self._made_of(each.offset) or ()}
         new = {(source, offset) for source, offset in now if run.is_new(source, offset)}
         return (new | self._taking_back(was, run)) or self._hiding(row, run)
 

@@ -270,11 +270,8 @@ def _suggestion(text: str, *, is_quoted: bool) -> str | None:
         others = "Only functions of DataFusion are available; functions of Spark SQL need the engine spark."
         return did_you_mean(name, [suggested.group(1)] if suggested else [], otherwise=others)
     candidates = _CANDIDATES.search(text)
-    known = (
-        [signature for signature in candidates.group(1).split("\n\t") if "(UserDefined)" not in signature]
-        if candidates
-        else []
-    )
+    signatures = candidates.group(1).split("\n\t") if candidates else []
+    known = [signature for signature in signatures if "(UserDefined)" not in signature]
     return f"There is {', '.join(signature.strip() for signature in known)}." if known else None
 
 

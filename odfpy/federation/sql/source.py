@@ -154,8 +154,8 @@ class _Asked:
 
     def _of(self, expression: Expression) -> Expression:
         def information(node: Column) -> Expression:
-            expression = self._expressions.get(node.name, NULL)
-            typed = retyped(expression, self._field)
+            mapped = self._expressions.get(node.name, NULL)
+            typed = retyped(mapped, self._field)
             return typed if node.dtype == UNKNOWN else cast(typed, node.dtype)
 
         return simplified(rebuilt(expression, information, called_again))

@@ -136,7 +136,7 @@ class ParquetTable(NumberedTable):
     @cached_property
     def _partitions(self) -> tuple[Mapping[str, pa.DataType], Mapping[str, Mapping[str, Any]]]:
         """The types of the partition columns, and their values by file name."""
-        names = [one.name for one in self._listing[0]]
+        names = [listed.name for listed in self._listing[0]]
         if not any("=" in name for name in names):
             return {}, {}
         options = ds.FileSystemFactoryOptions(

@@ -195,7 +195,7 @@ class Catalyst:
 
     def field_of(self, struct: Node, field: str) -> Node:
         """Return a field of a struct expression."""
-        names = cached_node_property(struct, "fields", lambda: [field.name() for field in struct.dataType().fields()])
+        names = cached_node_property(struct, "fields", lambda: [member.name() for member in struct.dataType().fields()])
         return self._expression("GetStructField")(struct, names.index(field), self._some(field))
 
     def never_null(self, expression: Node) -> Node:
