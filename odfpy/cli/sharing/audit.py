@@ -34,7 +34,7 @@ def audit(
     found = list(accesses(session.workspace, num=count, condition=" AND ".join(conditions) or None))
     output = session.output_as(form)
     if not found and output.for_people:
-        output.info("No accesses are recorded.")
+        output.info("No accesses are recorded; a running `odf serve` adds them within `sharing.auditInterval` seconds.")
         return
     for one in found:
         one["at"] = one["at"].isoformat(timespec="seconds").replace("+00:00", "Z")
